@@ -1,0 +1,60 @@
+# A layer of the house is a folder under src/ and a static library bantam_<name>.
+#
+#   bantam_layer(NAME folder [FREESTANDING] [DEPENDS target ...] [EXCLUDE regex])
+#
+# All *.cpp below the folder belong to the library, except *_test.cpp and *_bench.cpp: those become, per layer, the
+# programs <name>_test (GoogleTest) and <name>_bench (Google Benchmark). Files named *_simd.cpp are compiled once per
+# instruction set by Highway's foreach_target. Adding a file needs no edit of a build file.
+function(bantam_layer name folder)
+  cmake_parse_arguments(ARG "FREESTANDING" "EXCLUDE" "DEPENDS;TEST_DEPENDS" ${ARGN})
+  file(GLOB_RECURSE all_sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  if(ARG_EXCLUDE)
+    list(FILTER all_sources EXCLUDE REGEX "${ARG_EXCLUDE}")
+  endif()
+  set(tests ${all_sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  set(benches ${all_sources})
+  list(FILTER benches INCLUDE REGEX "_bench\\.cpp$")
+  set(sources ${all_sources})
+  list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cpp$")
+  # Support code for tests only lives in folders called testing/.
+  set(support ${sources})
+  list(FILTER support INCLUDE REGEX "/testing/")
+  list(FILTER sources EXCLUDE REGEX "/testing/")
+
+  add_library(bantam_${name} STATIC ${sources})
+  target_include_directories(
+    bantam_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+                          $<INSTALL_INTERFACE:include>)
+  target_link_libraries(bantam_${name} PUBLIC ${ARG_DEPENDS} PRIVATE $<BUILD_INTERFACE:bantam_warnings>)
+  set_target_properties(bantam_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  add_library(bantam::${name} ALIAS bantam_${name})
+  if(ARG_FREESTANDING)
+    # The contract of the device half, kept on the host too so that a slip shows at once.
+    target_compile_options(bantam_${name} PRIVATE -fno-exceptions -fno-rtti -fno-threadsafe-statics)
+    set_property(GLOBAL APPEND PROPERTY BANTAM_FREESTANDING_TARGETS bantam_${name})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY BANTAM_INSTALL_TARGETS bantam_${name})
+
+  if(BANTAM_TESTS AND support)
+    add_library(bantam_${name}_testing STATIC ${support})
+    target_link_libraries(bantam_${name}_testing PUBLIC bantam_${name} GTest::gtest PRIVATE bantam_warnings)
+  endif()
+  if(BANTAM_TESTS AND tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE bantam_${name} bantam_warnings ${ARG_TEST_DEPENDS} GTest::gtest_main
+                                               GTest::gmock)
+    if(support)
+      target_link_libraries(${name}_test PRIVATE bantam_${name}_testing)
+    endif()
+    add_test(NAME ${name}_test COMMAND ${name}_test)
+    set_tests_properties(${name}_test PROPERTIES WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} TIMEOUT 900)
+  endif()
+  if(BANTAM_BENCHMARKS AND benches)
+    add_executable(${name}_bench ${benches})
+    target_link_libraries(${name}_bench PRIVATE bantam_${name} bantam_warnings benchmark::benchmark_main)
+    if(support)
+      target_link_libraries(${name}_bench PRIVATE bantam_${name}_testing)
+    endif()
+  endif()
+endfunction()

@@ -1,0 +1,35 @@
+// Reduction over a set of axes. Operand 0: f32, i32, i64, i8, u8 (bool for any/all); result: the same type, reduced axes
+// removed or kept as 1. An empty reduction gives the identity (sum 0, prod 1, max -inf or the lowest integer, min the
+// opposite, mean NaN). Empty `axes` reduces nothing (importers expand "all axes"). f32 sums are accumulated in f32 with
+// pairwise or blocked order, the same for every variant's thread count.
+#pragma once
+
+#include "ops/op.h"
+
+namespace bantam::ops {
+
+enum class ReduceFunction : std::int32_t {
+  kSum = 0,
+  kMean,
+  kMax,
+  kMin,
+  kProd,
+  kL1,
+  kL2,
+  kLogSum,
+  kLogSumExp,
+  kSumSquare,
+  kAny,
+  kAll,
+  kCount
+};
+
+struct ReduceParams {
+  ReduceFunction function = ReduceFunction::kSum;
+  IntList axes{};  ///< normalised, ascending
+  std::int32_t keep_dims = 1;
+};
+
+extern const OpDef kReduce;  // "reduce"
+
+}  // namespace bantam::ops
