@@ -1,0 +1,74 @@
+// From model file to graph: the one entry for every format.
+//
+// The format is recognised by content, never by file name. Importers lower the format's operators to core operators
+// (src/ops) with graph::Builder, so shapes are known and constants folded on the way. They report everything a model
+// needs and Bantam lacks in one Error, one line per finding: node, operator, attribute, what was found, what is
+// supported. Model bytes are untrusted. Weights are referred to where they lie (a mapped file), never copied.
+// Thread rule: functions are re-entrant.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bantam/error.h"
+#include "graph/graph.h"
+
+namespace bantam::import {
+
+/// Bytes of a model and where they came from.
+struct Source {
+  std::string name;                     ///< for messages: usually the path
+  std::span<const std::byte> bytes;     ///< kept alive by `owner`
+  std::shared_ptr<const void> owner;    ///< constants of the graph share it
+  std::filesystem::path directory;      ///< where external data files are looked for; empty: refuse external data
+};
+
+/// What the user fixes before the shapes of a model are known.
+struct Options {
+  std::map<std::string, std::int64_t> dims;                 ///< symbolic dimension -> value
+  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< input -> its whole shape; wins over `dims`
+  std::map<std::string, std::vector<double>> values;        ///< input -> constant elements; it stops being an input
+  /// input -> output that carries its next value. The pair becomes a graph::State and leaves the model's ports.
+  std::vector<std::pair<std::string, std::string>> states;
+};
+
+/// A model port or dimension as the file declares it, before any option is applied; for `inspect` and messages.
+struct DeclaredPort {
+  std::string name;
+  ElementType type = ElementType::kNone;
+  std::vector<std::string> dims;  ///< a number, a symbol, or "?" where the file names none
+  std::optional<Quantization> quantization;
+};
+struct Declaration {
+  std::string format;  ///< "ONNX" or "TFLite"
+  std::string version; ///< e.g. "opset 13, IR 7" or "schema 3"
+  std::string producer;
+  std::vector<DeclaredPort> inputs;
+  std::vector<DeclaredPort> outputs;
+  std::vector<std::pair<std::string, std::int64_t>> operators;  ///< source operator -> count, sorted by name
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+/// Imports a model of any supported format. The graph passes graph::verify and is sorted topologically.
+Result<graph::Graph> import_model(const Source& source, const Options& options);
+
+/// Reads ports, dimensions and operator counts only; works for models that import_model refuses.
+Result<Declaration> declare_model(const Source& source);
+
+/// Maps the file and fills a Source (with its directory for external data).
+Result<Source> open_source(const std::filesystem::path& path);
+
+// One pair per format; `bytes` were recognised already.
+Result<graph::Graph> import_onnx(const Source& source, const Options& options);
+Result<Declaration> declare_onnx(const Source& source);
+Result<graph::Graph> import_tflite(const Source& source, const Options& options);
+Result<Declaration> declare_tflite(const Source& source);
+
+}  // namespace bantam::import
