@@ -1,6 +1,7 @@
 // The bound of a section, for any alignment class a: of the buffers alive with alignment >= a, all offsets are
 // multiples of a, so each but the topmost occupies its size rounded up to a. Hence the peak is at least the sum of the
-// rounded sizes less the largest single rounding. The best class counts. A fixed buffer also bounds the peak by its end.
+// rounded sizes less the largest single rounding. The best class counts. A fixed buffer also bounds the peak by its
+// end.
 #include "plan/bounds.h"
 
 #include <algorithm>

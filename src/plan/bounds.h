@@ -21,8 +21,8 @@ struct StepRange {
 
 struct LowerBound {
   std::int64_t bytes = 0;
-  std::vector<StepRange> peaks;           ///< maximal ranges of steps that need `bytes`, ascending; empty for 0 bytes
-  std::vector<std::int32_t> peak_buffers; ///< indices of what is alive (and not empty) in the first peak, ascending
+  std::vector<StepRange> peaks;            ///< maximal ranges of steps that need `bytes`, ascending; empty for 0 bytes
+  std::vector<std::int32_t> peak_buffers;  ///< indices of what is alive (and not empty) in the first peak, ascending
 };
 
 LowerBound lower_bound(const Problem& problem);

@@ -13,9 +13,9 @@ Result<void> validate_buffer(const Buffer& b) {
     return fail(StatusCode::kInvalidArgument,
                 fmt::format("buffer '{}' has size {}, expected 0 to {} bytes", b.id, b.size, kMaxBytes));
   if (b.alignment < 1 || b.alignment > kMaxAlignment || (b.alignment & (b.alignment - 1)) != 0)
-    return fail(
-        StatusCode::kInvalidArgument,
-        fmt::format("buffer '{}' has alignment {}, expected a power of two up to {}", b.id, b.alignment, kMaxAlignment));
+    return fail(StatusCode::kInvalidArgument,
+                fmt::format("buffer '{}' has alignment {}, expected a power of two up to {}", b.id, b.alignment,
+                            kMaxAlignment));
   if (!b.fixed) return {};
   if (*b.fixed < 0 || *b.fixed > kMaxBytes || *b.fixed % b.alignment != 0)
     return fail(StatusCode::kInvalidArgument,
@@ -30,8 +30,8 @@ std::string describe(const Buffer& buffer) {
 
 Result<void> validate(const Problem& problem) {
   if (static_cast<std::int64_t>(problem.buffers.size()) > kMaxBuffers)
-    return fail(StatusCode::kUnsupported, fmt::format("the problem has {} buffers, expected at most {}",
-                                                      problem.buffers.size(), kMaxBuffers));
+    return fail(StatusCode::kUnsupported,
+                fmt::format("the problem has {} buffers, expected at most {}", problem.buffers.size(), kMaxBuffers));
   if (problem.capacity && *problem.capacity < 0)
     return fail(StatusCode::kInvalidArgument,
                 fmt::format("the capacity is {}, expected 0 or more bytes", *problem.capacity));

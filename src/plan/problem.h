@@ -22,10 +22,10 @@ inline constexpr std::int64_t kMaxAlignment = std::int64_t{1} << 30;
 
 struct Buffer {
   std::string id;
-  std::int64_t lower = 0;      ///< first step alive, 0 <= lower
-  std::int64_t upper = 0;      ///< first step no longer alive, lower < upper <= kMaxStep
-  std::int64_t size = 0;       ///< bytes; 0 is legal and occupies nothing
-  std::int64_t alignment = 1;  ///< power of two, at most kMaxAlignment; the offset is a multiple of it
+  std::int64_t lower = 0;                  ///< first step alive, 0 <= lower
+  std::int64_t upper = 0;                  ///< first step no longer alive, lower < upper <= kMaxStep
+  std::int64_t size = 0;                   ///< bytes; 0 is legal and occupies nothing
+  std::int64_t alignment = 1;              ///< power of two, at most kMaxAlignment; the offset is a multiple of it
   std::optional<std::int64_t> fixed = {};  ///< the offset, where the caller has decided it
 };
 

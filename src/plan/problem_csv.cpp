@@ -21,7 +21,8 @@ constexpr std::size_t kQuoteLimit = 40;
 
 std::string quoted(std::string_view text) {
   std::string shown(text.substr(0, kQuoteLimit));
-  std::replace_if(shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
   return "'" + shown + (text.size() > kQuoteLimit ? "...'" : "'");
 }
 
@@ -237,9 +238,11 @@ Result<Problem> read_problem_csv(const std::string& path) {
 
 std::string format_problem_csv(const Problem& problem) {
   const auto& buffers = problem.buffers;
-  const bool any_fixed = std::any_of(buffers.begin(), buffers.end(), [](const Buffer& b) { return b.fixed.has_value(); });
-  return format_csv(problem, any_fixed,
-                    [&](std::size_t i) { return buffers[i].fixed ? std::to_string(*buffers[i].fixed) : std::string(); });
+  const bool any_fixed =
+      std::any_of(buffers.begin(), buffers.end(), [](const Buffer& b) { return b.fixed.has_value(); });
+  return format_csv(problem, any_fixed, [&](std::size_t i) {
+    return buffers[i].fixed ? std::to_string(*buffers[i].fixed) : std::string();
+  });
 }
 
 std::string format_solution_csv(const Problem& problem, const Solution& solution) {
