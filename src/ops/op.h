@@ -24,7 +24,8 @@ namespace bantam::ops {
 inline constexpr int kMaxInputs = 64;
 inline constexpr int kMaxOutputs = 8;
 
-/// Alignment that kernels may assume for constants, scratch and unaliased values, in bytes.
+/// Alignment that kernels may assume for constants and scratch, in bytes. Values in the arena are aligned for their
+/// element type only: they may be views, and a small arena has no room for padding.
 inline constexpr std::size_t kAlignment = 64;
 
 /// An element type as a parameter member: four bytes, so that parameter structs have no padding.
