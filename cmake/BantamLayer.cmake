@@ -21,6 +21,10 @@ function(bantam_layer name folder)
   set(support ${sources})
   list(FILTER support INCLUDE REGEX "/testing/")
   list(FILTER sources EXCLUDE REGEX "/testing/")
+  if(NOT sources)
+    message(STATUS "layer ${name}: no sources, left out")
+    return()
+  endif()
 
   add_library(bantam_${name} STATIC ${sources})
   target_include_directories(
