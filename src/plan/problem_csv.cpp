@@ -23,7 +23,7 @@ std::string quoted(std::string_view text) {
   std::string shown(text.substr(0, kQuoteLimit));
   std::replace_if(
       shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
-  return "'" + shown + (text.size() > kQuoteLimit ? "...'" : "'");
+  return fmt::format("'{}{}'", shown, text.size() > kQuoteLimit ? "..." : "");
 }
 
 std::string_view trim(std::string_view text) {
@@ -186,7 +186,10 @@ std::string format_csv(const Problem& problem, bool with_offset, OffsetOf offset
     const Buffer& b = buffers[i];
     text += fmt::format("{},{},{},{}", escape_field(b.id), b.lower, b.upper, b.size);
     if (with_alignment) text += fmt::format(",{}", b.alignment);
-    if (with_offset) text += "," + offset_of(i);
+    if (with_offset) {
+      text += ',';
+      text += offset_of(i);
+    }
     text += '\n';
   }
   return text;
