@@ -166,7 +166,7 @@ struct OpDef {
   std::string_view name;
   std::uint32_t params_bytes = 0;
   const void* default_params = nullptr;  ///< params_bytes bytes; null when params_bytes is 0
-  std::span<const ParamField> fields;
+  std::span<const ParamField> fields{};
   std::int32_t min_inputs = 1;
   std::int32_t max_inputs = 1;
   std::int32_t outputs = 1;
@@ -180,7 +180,7 @@ struct OpDef {
   bool (*input_view)(const OpCall& call, int i, TensorDesc* view, std::int64_t* offset) = nullptr;
   /// Optional. Multiply-accumulate operations of one run; for reports and cost models.
   std::int64_t (*work)(const OpCall& call) = nullptr;
-  std::span<const KernelVariant> variants;
+  std::span<const KernelVariant> variants{};
 };
 
 /// All operators of this build, in the order of ops.inc.

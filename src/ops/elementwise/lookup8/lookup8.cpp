@@ -1,0 +1,62 @@
+#include "ops/elementwise/lookup8/lookup8.h"
+
+#include "ops/common/dispatch.h"
+#include "ops/common/parallel.h"
+#include "ops/common/strides.h"
+
+namespace bantam::ops {
+namespace {
+
+constexpr std::int64_t kGrain = 8192;  // elements per task: a few microseconds
+
+Status infer_lookup8(const void*, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
+  const TensorDesc& x = *inputs[0].desc;
+  const TensorDesc& table = *inputs[1].desc;
+  if (!is_one_of<std::int8_t, std::uint8_t>(x.type))
+    return failure(StatusCode::kInvalidModel, "lookup8 takes i8 or u8").at(0);
+  if (!is_one_of<std::int8_t, std::uint8_t>(table.type))
+    return failure(StatusCode::kInvalidModel, "the table of lookup8 is i8 or u8").at(1);
+  if (table.elements() != 256)
+    return failure(StatusCode::kInvalidModel, "the table of lookup8 has the wrong size", table.elements(), 256).at(1);
+  if (!table.is_dense()) return failure(StatusCode::kInvalidModel, "the table of lookup8 must be dense").at(1);
+  outputs[0] = x;
+  outputs[0].type = table.type;
+  outputs[0].set_dense_strides();
+  return ok_status();
+}
+
+Footprint footprint_lookup8(const OpCall&, int) {
+  Footprint result;
+  result.overwrites[0] = 1;
+  return result;
+}
+
+Status run_ref(const Invocation& invocation) {
+  const auto rows = make_rows<2>(invocation.out(), {&invocation.out(), &invocation.in(0)});
+  auto* y = invocation.output<std::uint8_t>();
+  const auto* x = invocation.input<std::uint8_t>(0);
+  const auto* table = invocation.input<std::uint8_t>(1);
+  parallel_ranges(*invocation.threads, rows.elements, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) {
+      for (std::int64_t i = 0; i < n; ++i)
+        y[offsets[0] + i * rows.row_strides[0]] = table[x[offsets[1] + i * rows.row_strides[1]]];
+    });
+  });
+  return ok_status();
+}
+
+constexpr KernelVariant kVariants[] = {
+    {.name = "any__ref", .footprint = footprint_lookup8, .run = run_ref},
+};
+
+}  // namespace
+
+constexpr OpDef kLookup8{
+    .name = "lookup8",
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .infer = infer_lookup8,
+    .variants = kVariants,
+};
+
+}  // namespace bantam::ops

@@ -1,0 +1,40 @@
+#include "ops/elementwise/lookup8/lookup8.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using namespace testing;  // NOLINT: the harness is this file's vocabulary
+
+TEST(Lookup8, IndexesTheTableByBitPattern) {
+  std::vector<std::uint8_t> table(256);
+  std::iota(table.rbegin(), table.rend(), std::uint8_t{0});
+  const Outcome y = run_reference(make_case(
+      kLookup8, {tensor_of<std::int8_t>({2, 2}, {0, 1, -1, -128}), constant(tensor_of<std::uint8_t>({256}, table))}));
+  ASSERT_TRUE(y.status.ok());
+  EXPECT_EQ(y.outputs[0].values<std::uint8_t>(), (std::vector<std::uint8_t>{255, 254, 0, 127}));
+}
+
+TEST(Lookup8, RefusesATableOfAnotherSize) {
+  Random random(1);
+  const OpCase op_case = make_case(kLookup8, {random_tensor(ElementType::kI8, {3}, random),
+                                              constant(random_tensor(ElementType::kI8, {255}, random))});
+  EXPECT_EQ(run_reference(op_case).status.code, StatusCode::kInvalidModel);
+}
+
+TEST(Lookup8, VariantsMatchReference) {
+  expect_variants_match_reference([](Random& random) {
+    const ElementType types[] = {ElementType::kI8, ElementType::kU8};
+    const auto dims = random_dims(random, static_cast<int>(random_int(random, 0, 4)), 0, 11);
+    return make_case(kLookup8, {random_tensor(types[random() % 2], dims, random, -128, 255),
+                                constant(random_tensor(types[random() % 2], {256}, random, -128, 255))});
+  });
+}
+
+}  // namespace
+}  // namespace bantam::ops

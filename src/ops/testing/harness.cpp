@@ -1,0 +1,334 @@
+#include "ops/testing/harness.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "base/shape.h"
+
+namespace bantam::ops::testing {
+namespace {
+
+/// Operands and results of a case as the compile-time functions see them. Points into the case and into itself.
+class CallView {
+ public:
+  CallView(const OpCase& op_case, const std::vector<TensorDesc>& output_descs) : output_descs_(output_descs) {
+    for (const Operand& operand : op_case.inputs)
+      inputs_.push_back(operand.constant ? operand.tensor.tensor() : operand.tensor.shape_only());
+    for (const TensorDesc& desc : output_descs_) outputs_.push_back({nullptr, &desc});
+    call_ = {op_case.params.data(), inputs_, outputs_};
+  }
+  CallView(const CallView&) = delete;
+  CallView& operator=(const CallView&) = delete;
+
+  const OpCall& call() const { return call_; }
+
+ private:
+  std::vector<TensorDesc> output_descs_;
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> outputs_;
+  OpCall call_;
+};
+
+/// Threads as the options ask for; lives as long as the run.
+class TestThreads {
+ public:
+  explicit TestThreads(const RunOptions& options) : random_(options.seed) {
+    if (options.threading == Threading::kSerial) return;
+    threads_.pool = this;
+    threads_.count = options.threading == Threading::kPermuted ? 7 : 3;
+    threads_.run = options.threading == Threading::kPermuted ? run_permuted : run_threads;
+  }
+  TestThreads(const TestThreads&) = delete;
+  TestThreads& operator=(const TestThreads&) = delete;
+
+  const Threads& get() const { return threads_; }
+
+ private:
+  using Task = void (*)(void*, std::size_t);
+
+  static void run_permuted(void* pool, Task task, void* argument, std::size_t n) {
+    std::vector<std::size_t> order(n);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::shuffle(order, static_cast<TestThreads*>(pool)->random_);
+    for (const std::size_t i : order) task(argument, i);
+  }
+
+  static void run_threads(void*, Task task, void* argument, std::size_t n) {
+    const auto worker = [=](std::size_t first) {
+      for (std::size_t i = first; i < n; i += 3) task(argument, i);
+    };
+    std::thread second(worker, 1);
+    std::thread third(worker, 2);
+    worker(0);
+    second.join();
+    third.join();
+  }
+
+  Random random_;
+  Threads threads_;
+};
+
+/// Everything a kernel touches during one run, in guarded memory.
+struct RunMemory {
+  std::vector<TestTensor> inputs;
+  std::vector<GuardedMemory> packed;  ///< empty where the operand is used as it is
+  std::vector<TestTensor> outputs;
+  GuardedMemory scratch;
+};
+
+RunMemory make_memory(const OpCase& op_case, const KernelVariant& variant, const OpCall& call,
+                      const std::vector<TensorDesc>& output_descs, int threads) {
+  RunMemory memory;
+  for (std::size_t i = 0; i < op_case.inputs.size(); ++i) {
+    const Operand& operand = op_case.inputs[i];
+    memory.inputs.push_back(operand.constant ? operand.tensor.with_placement(Placement::kAligned) : operand.tensor);
+    memory.packed.emplace_back();
+    const std::int64_t bytes = packed_bytes(variant, call, static_cast<int>(i));
+    if (bytes == 0) continue;
+    EXPECT_TRUE(operand.constant) << variant.name << " packs operand " << i << ", which is not constant";
+    memory.packed.back() = GuardedMemory(static_cast<std::size_t>(bytes), kAlignment);
+    variant.pack(call, static_cast<int>(i), memory.packed.back().data());
+    EXPECT_TRUE(memory.packed.back().intact()) << variant.name << ": packing operand " << i << " wrote too far";
+  }
+  for (const TensorDesc& desc : output_descs) memory.outputs.emplace_back(desc);
+  const std::int64_t scratch = footprint(variant, call, threads).scratch_bytes;
+  memory.scratch = GuardedMemory(static_cast<std::size_t>(scratch), kAlignment);
+  return memory;
+}
+
+void check_intact(const OpCase& op_case, const KernelVariant& variant, const RunMemory& memory, int overwritten) {
+  for (std::size_t i = 0; i < memory.inputs.size(); ++i) {
+    EXPECT_TRUE(memory.inputs[i].intact()) << variant.name << " wrote around operand " << i;
+    if (static_cast<int>(i) == overwritten || !memory.inputs[i].present()) continue;
+    EXPECT_EQ(memory.inputs[i].packed(), op_case.inputs[i].tensor.packed()) << variant.name << " changed operand " << i;
+    EXPECT_TRUE(memory.packed[i].intact()) << variant.name << " wrote around packed operand " << i;
+  }
+  for (std::size_t o = 0; o < memory.outputs.size(); ++o)
+    EXPECT_TRUE(memory.outputs[o].intact())
+        << variant.name << " wrote around result " << o << " " << describe(memory.outputs[o].desc());
+  EXPECT_TRUE(memory.scratch.intact()) << variant.name << " wrote around its scratch";
+}
+
+bool equal_bits(const TestTensor& a, const TestTensor& b) { return a.packed() == b.packed(); }
+
+}  // namespace
+
+OpCase make_case(const OpDef& op, std::vector<Operand> inputs) {
+  OpCase result;
+  result.op = &op;
+  result.inputs = std::move(inputs);
+  result.params.resize(op.params_bytes);
+  if (op.params_bytes > 0) std::memcpy(result.params.data(), op.default_params, op.params_bytes);
+  return result;
+}
+
+Status infer_case(const OpCase& op_case, std::vector<TensorDesc>* outputs) {
+  outputs->assign(static_cast<std::size_t>(op_case.op->outputs), TensorDesc{});
+  std::vector<Tensor> inputs;
+  for (const Operand& operand : op_case.inputs)
+    inputs.push_back(operand.constant ? operand.tensor.tensor() : operand.tensor.shape_only());
+  return infer(*op_case.op, op_case.params.data(), inputs, *outputs);
+}
+
+Outcome run_variant(const OpCase& op_case, const KernelVariant& variant, const RunOptions& options) {
+  Outcome outcome;
+  std::vector<TensorDesc> descs;
+  outcome.status = infer_case(op_case, &descs);
+  if (!outcome.status.ok()) return outcome;
+  if (!options.outputs.empty()) descs = options.outputs;
+  const CallView view(op_case, descs);
+  const TestThreads threads(options);
+  RunMemory memory = make_memory(op_case, variant, view.call(), descs, threads.get().count);
+
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < memory.inputs.size(); ++i) {
+    inputs.push_back(memory.inputs[i].tensor());
+    if (memory.packed[i].size() > 0) inputs.back().data = memory.packed[i].data();
+  }
+  std::vector<Tensor> outputs;
+  for (const TestTensor& output : memory.outputs) outputs.push_back(output.tensor());
+  const auto in_place_output = static_cast<std::size_t>(options.in_place_output);
+  if (options.in_place_input >= 0)
+    outputs[in_place_output].data = memory.inputs[static_cast<std::size_t>(options.in_place_input)].data();
+
+  outcome.status = variant.run({op_case.params.data(), inputs, outputs, memory.scratch.data(), &threads.get()});
+  check_intact(op_case, variant, memory, options.in_place_input);
+  if (options.in_place_input >= 0) {
+    // Elements of the result lie in the input's storage: read them through the result's desc.
+    TestTensor& target = memory.outputs[in_place_output];
+    if (target.desc().elements() > 0) {
+      const auto span = target.desc().is_dense()
+                            ? static_cast<std::size_t>(target.desc().bytes())
+                            : static_cast<std::size_t>(storage_span(target.desc()) * element_size(target.desc().type));
+      std::memcpy(target.data(), outputs[in_place_output].data, span);
+    }
+  }
+  outcome.outputs = std::move(memory.outputs);
+  return outcome;
+}
+
+Outcome run_reference(const OpCase& op_case) { return run_variant(op_case, reference_variant(*op_case.op)); }
+
+bool variant_supports(const OpCase& op_case, const KernelVariant& variant) {
+  std::vector<TensorDesc> descs;
+  if (!infer_case(op_case, &descs).ok()) return false;
+  return supports(variant, CallView(op_case, descs).call());
+}
+
+std::string compare(const TestTensor& actual, const TestTensor& expected, const Accuracy& accuracy) {
+  if (!same_shape_and_type(actual.desc(), expected.desc()))
+    return "found " + describe(actual.desc()) + ", expected " + describe(expected.desc());
+  if (equal_bits(actual, expected)) return {};
+  const std::vector<double> a = actual.to_doubles();
+  const std::vector<double> e = expected.to_doubles();
+  double magnitude = 0.0;
+  for (const double x : e)
+    if (std::isfinite(x)) magnitude = std::max(magnitude, std::abs(x));
+  const bool exact = accuracy.kind == Accuracy::Kind::kExact;
+  const double tolerance = exact ? 0.0 : static_cast<double>(accuracy.bound) * magnitude;
+  for (std::size_t i = 0; i < e.size(); ++i) {
+    if (std::isnan(a[i]) && std::isnan(e[i])) continue;
+    if (a[i] == e[i] && (!exact || std::signbit(a[i]) == std::signbit(e[i]))) continue;
+    if (!exact && std::abs(a[i] - e[i]) <= tolerance) continue;
+    return "element " + std::to_string(i) + " of " + describe(expected.desc()) + ": found " + std::to_string(a[i]) +
+           ", expected " + std::to_string(e[i]) + ", difference " + ::testing::PrintToString(a[i] - e[i]) +
+           ", tolerance " + ::testing::PrintToString(tolerance);
+  }
+  return {};
+}
+
+namespace {
+
+/// Compares one case, in all forms, between the variants of its operator.
+class CaseComparison {
+ public:
+  CaseComparison(const OpCase& op_case, Random& random, std::set<std::string_view>& covered)
+      : case_(op_case), random_(random), covered_(covered) {}
+
+  void run() {
+    const Status status = infer_case(case_, &descs_);
+    char text[256];
+    format_status(status, text, sizeof text);
+    if (!status.ok()) {
+      ADD_FAILURE() << case_.op->name << ": infer refused the case: " << text << operands();
+      return;
+    }
+    const OpCase strided = strided_case();
+    const std::vector<TensorDesc> strided_outputs = strided_descs();
+    const Outcome expected = run_variant(case_, reference_variant(*case_.op));
+    for (const KernelVariant& variant : case_.op->variants) {
+      compare_form(case_, descs_, variant, expected);
+      compare_form(strided, descs_, variant, expected);
+      compare_form(strided, strided_outputs, variant, expected);
+    }
+  }
+
+ private:
+  std::string operands() const {
+    std::string text = "; operands";
+    for (const Operand& operand : case_.inputs) text += " " + describe(operand.tensor.desc());
+    return text;
+  }
+
+  OpCase strided_case() {
+    OpCase result = case_;
+    for (Operand& operand : result.inputs)
+      if (!operand.constant && operand.tensor.present() && operand.tensor.desc().type != ElementType::kI4)
+        operand.tensor = operand.tensor.with_strides(random_strides(operand.tensor.desc(), random_));
+    return result;
+  }
+
+  std::vector<TensorDesc> strided_descs() {
+    std::vector<TensorDesc> result = descs_;
+    for (TensorDesc& desc : result) desc = random_strides(desc, random_);
+    return result;
+  }
+
+  void compare_form(const OpCase& form, const std::vector<TensorDesc>& descs, const KernelVariant& variant,
+                    const Outcome& expected) {
+    const CallView view(form, descs);
+    if (!supports(variant, view.call())) {
+      EXPECT_FALSE(&variant == &reference_variant(*case_.op) && &form == &case_)
+          << "the reference does not support a call that infer accepts" << operands();
+      return;
+    }
+    covered_.insert(variant.name);
+    RunOptions options;
+    options.outputs = descs;
+    const Outcome serial = run_variant(form, variant, options);
+    check(variant, serial, expected, variant.accuracy, "serial");
+    for (const Threading threading : {Threading::kPermuted, Threading::kThreads}) {
+      options.threading = threading;
+      options.seed = random_();
+      check(variant, run_variant(form, variant, options), serial, Accuracy{}, "threaded");
+    }
+    options.threading = Threading::kSerial;
+    check_in_place(form, descs, variant, view.call(), serial);
+  }
+
+  void check_in_place(const OpCase& form, const std::vector<TensorDesc>& descs, const KernelVariant& variant,
+                      const OpCall& call, const Outcome& serial) {
+    const Footprint needs = footprint(variant, call, 1);
+    for (std::size_t o = 0; o < descs.size(); ++o) {
+      for (std::size_t i = 0; i < form.inputs.size(); ++i) {
+        if ((needs.overwrites[o] >> i & 1U) == 0) continue;
+        const Operand& operand = form.inputs[i];
+        ASSERT_TRUE(operand.tensor.present()) << variant.name << " overwrites an absent operand";
+        EXPECT_GE(operand.tensor.desc().bytes(), descs[o].bytes()) << variant.name << " overwrites a smaller operand";
+        if (operand.constant) continue;
+        RunOptions options;
+        options.outputs = descs;
+        // In place, the result has the layout of the operand it replaces.
+        const bool same_shape = std::equal(descs[o].dims, descs[o].dims + kMaxRank, operand.tensor.desc().dims);
+        if (!operand.tensor.desc().is_dense() && same_shape)
+          std::copy_n(operand.tensor.desc().strides, kMaxRank, options.outputs[o].strides);
+        else if (!operand.tensor.desc().is_dense() || !descs[o].is_dense())
+          continue;
+        const CallView in_place(form, options.outputs);
+        if (!supports(variant, in_place.call())) continue;
+        options.in_place_input = static_cast<int>(i);
+        options.in_place_output = static_cast<int>(o);
+        check(variant, run_variant(form, variant, options), serial, Accuracy{}, "in place");
+      }
+    }
+  }
+
+  void check(const KernelVariant& variant, const Outcome& actual, const Outcome& expected, const Accuracy& accuracy,
+             const char* how) {
+    EXPECT_EQ(actual.status.code, expected.status.code) << variant.name << ", " << how << operands();
+    if (!actual.status.ok() || !expected.status.ok()) return;
+    for (std::size_t o = 0; o < expected.outputs.size(); ++o) {
+      const std::string difference = compare(actual.outputs[o], expected.outputs[o], accuracy);
+      EXPECT_TRUE(difference.empty()) << case_.op->name << " " << variant.name << ", " << how << ", result " << o
+                                      << ": " << difference << operands();
+    }
+  }
+
+  const OpCase& case_;
+  Random& random_;
+  std::set<std::string_view>& covered_;
+  std::vector<TensorDesc> descs_;
+};
+
+}  // namespace
+
+void expect_variants_match_reference(const CaseGenerator& generate, const CompareOptions& options) {
+  std::set<std::string_view> covered;
+  for (int i = 0; i < options.cases; ++i) {
+    const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(i);
+    SCOPED_TRACE("case seed " + std::to_string(seed));
+    Random random(seed);
+    const OpCase op_case = generate(random);
+    CaseComparison(op_case, random, covered).run();
+    if (::testing::Test::HasFailure()) return;
+  }
+  for (const std::string_view name : options.must_cover)
+    EXPECT_TRUE(covered.contains(name)) << "no case was run by variant " << name;
+}
+
+}  // namespace bantam::ops::testing
