@@ -1,0 +1,209 @@
+// The device half of Bantam: open a package, place its fleet in memory that the caller gives, run.
+//
+//   bantam::Package package;
+//   Status s = bantam::Package::open(bytes, &package);          // bytes stay where they are: mmap, flash, RAM
+//   bantam::Requirements need = package.requirements();         // before any memory exists
+//   bantam::Fleet* fleet = nullptr;
+//   s = bantam::Fleet::place(package, arena, &fleet);           // arena: need.arena_bytes, aligned to need.alignment
+//   bantam::Session* kws = fleet->find("kws");
+//   std::memcpy(kws->input(0).data, features, kws->input_bytes(0));
+//   s = kws->invoke();
+//   const auto* scores = kws->output(0).as<std::int8_t>();
+//
+// Memory: everything lies in the arena (the runtime's own structures too) and in the package; nothing is allocated,
+// ever, on any path. The package and the arena must outlive the fleet; to close a fleet, stop using the arena.
+// Threads: a Package may be shared; the sessions of one fleet share activation memory, so at most one of them runs at a
+// time, and an input must be filled right before the invoke that reads it. Outputs stay valid until any session of the
+// fleet runs. Inputs and outputs that are linked, or bound by the caller, keep their contents.
+// Errors: Status values (bantam/status.h); after a failed invoke the session's state is unspecified until reset().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "bantam/status.h"
+#include "bantam/tensor.h"
+
+namespace bantam {
+
+namespace ops {
+struct OpDef;
+struct Threads;
+}  // namespace ops
+
+namespace format {
+struct Package;
+struct Model;
+}  // namespace format
+
+/// Operators a runtime can execute. The default is every operator of the build; a firmware passes a smaller table so
+/// that the linker drops the rest.
+struct OpTable {
+  std::span<const ops::OpDef* const> ops;
+};
+OpTable default_ops() noexcept;
+
+/// Bytes by kind. All but weights_bytes lie in the arena; arena_bytes counts them with their alignment gaps.
+struct Requirements {
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t alignment = 0;         ///< of the arena's first byte
+  std::uint64_t table_bytes = 0;       ///< the runtime's structures
+  std::uint64_t state_bytes = 0;       ///< values that survive from invoke to invoke
+  std::uint64_t link_bytes = 0;        ///< values that flow from one session to another
+  std::uint64_t activation_bytes = 0;  ///< values and scratch of one invoke; the largest of the fleet, shared by all
+  std::uint64_t weights_bytes = 0;     ///< in the package, used where they lie
+};
+
+/// A model input or output as the package describes it.
+struct PortInfo {
+  std::string_view name;
+  const TensorDesc* desc = nullptr;
+  std::uint64_t bytes = 0;
+  Quantization quantization;
+};
+
+class Session;
+
+/// A verified view of package bytes. Copyable; owns nothing.
+class Package {
+ public:
+  struct Options {
+    bool verify_weights = true;  ///< hash all weights; a device that trusts its flash may skip it
+    OpTable ops = default_ops();
+  };
+
+  /// Verifies everything that running relies on: header, hashes, structure, shapes, offsets, and each step against its
+  /// operator's own rules. `bytes` must be 64-byte aligned. Whatever the bytes are, this neither crashes nor reads
+  /// outside them.
+  static Status open(std::span<const std::byte> bytes, const Options& options, Package* out) noexcept;
+  static Status open(std::span<const std::byte> bytes, Package* out) noexcept { return open(bytes, Options{}, out); }
+
+  std::size_t model_count() const noexcept;
+  std::string_view model_name(std::size_t model) const noexcept;
+  std::size_t session_count() const noexcept;
+  std::string_view session_name(std::size_t session) const noexcept;
+  std::size_t session_model(std::size_t session) const noexcept;
+
+  /// Needs of the whole fleet on a target with pointers of `pointer_bytes` (this machine's by default).
+  Requirements requirements(std::size_t pointer_bytes = sizeof(void*)) const noexcept;
+  /// Needs of one session alone, as if it were the only one of its fleet.
+  Requirements session_requirements(std::size_t session, std::size_t pointer_bytes = sizeof(void*)) const noexcept;
+
+  // For the runtime and for reports.
+  const format::Package* meta() const noexcept { return meta_; }
+  const std::byte* weights() const noexcept { return weights_; }
+  std::uint64_t weights_bytes() const noexcept { return weights_bytes_; }
+  OpTable ops() const noexcept { return ops_; }
+
+ private:
+  const format::Package* meta_ = nullptr;
+  const std::byte* weights_ = nullptr;
+  std::uint64_t weights_bytes_ = 0;
+  OpTable ops_{};
+};
+
+/// Watches every kernel of a session, for profiling and fault finding. Must not allocate if the caller relies on the
+/// session not allocating.
+struct Observer {
+  void* context = nullptr;
+  void (*before)(void* context, const Session& session, std::size_t step) = nullptr;
+  void (*after)(void* context, const Session& session, std::size_t step) = nullptr;
+};
+
+/// One model placed in an arena. Created by Fleet::place; lives in the arena. Not copyable.
+class Session {
+ public:
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  std::string_view name() const noexcept;
+  std::size_t input_count() const noexcept { return input_count_; }
+  std::size_t output_count() const noexcept { return output_count_; }
+  /// Require i < input_count() / output_count().
+  PortInfo input_info(std::size_t i) const noexcept;
+  PortInfo output_info(std::size_t i) const noexcept;
+  /// Index of the port of that name, or -1.
+  int find_input(std::string_view name) const noexcept;
+  int find_output(std::string_view name) const noexcept;
+
+  /// Where the next invoke reads input i and where the last one left output i.
+  Tensor input(std::size_t i) const noexcept;
+  Tensor output(std::size_t i) const noexcept;
+
+  /// Uses the caller's memory for a port from now on: at least the port's bytes, aligned for its element type.
+  Status bind_input(std::size_t i, void* memory, std::size_t bytes) noexcept;
+  Status bind_output(std::size_t i, void* memory, std::size_t bytes) noexcept;
+
+  /// Runs the model once.
+  Status invoke() noexcept;
+  /// State as it was when the session was placed.
+  void reset() noexcept;
+
+  /// Threads for the kernels of this session; the count must not exceed what the package was planned for. `threads`
+  /// must outlive the session. Null: the calling thread alone.
+  Status set_threads(const ops::Threads* threads) noexcept;
+  /// Null removes it. Must outlive the session.
+  void set_observer(const Observer* observer) noexcept { observer_ = observer; }
+
+  /// For reports: step and operand access in terms of the package's tables.
+  const format::Model& model() const noexcept { return *model_; }
+  std::string_view step_operator(std::size_t step) const noexcept;
+  std::string_view step_variant(std::size_t step) const noexcept;
+  std::string_view step_name(std::size_t step) const noexcept;
+  std::size_t step_count() const noexcept { return step_count_; }
+  /// Operand `i` of a step (inputs first, then outputs) as the kernel sees it. Requires a valid index.
+  Tensor step_operand(std::size_t step, std::size_t i) const noexcept;
+
+ private:
+  friend class Fleet;
+  friend struct SessionLayout;
+  struct Kernel;
+
+  Session() = default;
+  Tensor tensor(std::uint32_t value) const noexcept;
+  Status bind(std::size_t port, void* memory, std::size_t bytes) noexcept;
+
+  // Pointer-sized members only, then 32-bit ones: SessionLayout computes the size for other targets.
+  const format::Model* model_ = nullptr;
+  const format::Package* package_ = nullptr;
+  const char* name_ = nullptr;
+  std::byte** bases_ = nullptr;
+  const Kernel* kernels_ = nullptr;
+  const ops::Threads* threads_ = nullptr;
+  const Observer* observer_ = nullptr;
+  const void* steps_ = nullptr;
+  const void* values_ = nullptr;
+  const std::uint32_t* operands_ = nullptr;
+  const std::uint32_t* params_ = nullptr;
+  const std::byte* weights_ = nullptr;
+  std::uint32_t step_count_ = 0;
+  std::uint32_t input_count_ = 0;
+  std::uint32_t output_count_ = 0;
+  std::uint32_t name_length_ = 0;
+};
+
+/// The sessions of a package, placed.
+class Fleet {
+ public:
+  Fleet(const Fleet&) = delete;
+  Fleet& operator=(const Fleet&) = delete;
+
+  /// Lays out all sessions of `package` in `arena` and resets them. Fails with kArenaTooSmall (expected: the bytes
+  /// needed) or kMisaligned before anything is written. Uses exactly package.requirements().arena_bytes.
+  static Status place(const Package& package, std::span<std::byte> arena, Fleet** out) noexcept;
+
+  std::size_t size() const noexcept { return count_; }
+  Session* session(std::size_t i) noexcept { return sessions_[i]; }
+  /// The session of that name, or null.
+  Session* find(std::string_view name) noexcept;
+
+ private:
+  Fleet() = default;
+
+  Session** sessions_ = nullptr;
+  std::size_t count_ = 0;
+};
+
+}  // namespace bantam

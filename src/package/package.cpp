@@ -1,0 +1,137 @@
+#include <cstring>
+
+#include "base/hash.h"
+#include "bantam/runtime.h"
+#include "package/layout.h"
+#include "package/tables.h"
+#include "package/verify.h"
+
+namespace bantam {
+namespace {
+
+Status bad(const char* message, std::uint64_t found = 0, std::uint64_t expected = 0) {
+  return failure(StatusCode::kInvalidPackage, message, static_cast<std::int64_t>(found),
+                 static_cast<std::int64_t>(expected));
+}
+
+Status verify_header(std::span<const std::byte> bytes, const format::Header& header) {
+  if (std::memcmp(header.magic, format::kMagic, sizeof header.magic) != 0) return bad("not a Bantam package");
+  if (header.version != format::kVersion)
+    return failure(StatusCode::kUnsupported, "package format version", header.version, format::kVersion);
+  if (header.header_hash != hash64(&header, sizeof header - sizeof header.header_hash))
+    return bad("the header is damaged");
+  if (header.file_bytes != bytes.size()) return bad("the package is truncated or padded", bytes.size(), header.file_bytes);
+  if (header.weights_offset % format::kWeightAlignment != 0 || header.weights_offset > bytes.size() ||
+      header.meta_bytes > header.weights_offset - sizeof header)
+    return bad("the header's sizes contradict each other");
+  return ok_status();
+}
+
+Status verify_structure(const std::byte* meta, std::uint64_t meta_bytes) {
+  // Every table of the format is at most three levels deep; the generous table count is bounded by the bytes anyway.
+  flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(meta), static_cast<std::size_t>(meta_bytes), 8,
+                                 1U << 24);
+  if (meta_bytes < 8 || meta_bytes >= FLATBUFFERS_MAX_BUFFER_SIZE || !format::VerifyPackageBuffer(verifier))
+    return bad("the package's tables are malformed");
+  return ok_status();
+}
+
+/// Kernels of the package that one model calls.
+std::uint64_t kernels_used(const format::Package& package, const format::Model& model) {
+  std::uint64_t used = 0;
+  for (std::uint32_t k = 0; k < package.kernels()->size(); ++k) {
+    for (const format::Step* step : *model.steps()) {
+      if (step->kernel() != k) continue;
+      ++used;
+      break;
+    }
+  }
+  return used;
+}
+
+/// Memory of the ports that something outside the model's own plan has to provide.
+std::uint64_t unplaced_port_bytes(const format::Model& model) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < format::port_count(model); ++i) {
+    const format::Port& port = format::port_at(model, i);
+    if (port.default_slot() == format::kUnplaced)
+      bytes += static_cast<std::uint64_t>(
+          align_up(static_cast<std::int64_t>(port.bytes()), static_cast<std::int64_t>(format::kBufferAlignment)));
+  }
+  return bytes;
+}
+
+std::uint64_t largest_activation(const format::Package& package) {
+  std::uint64_t largest = 0;
+  for (const format::FleetEntry* entry : *package.fleet()) {
+    const std::uint64_t bytes = package.models()->Get(entry->model())->activation_bytes();
+    if (bytes > largest) largest = bytes;
+  }
+  return largest;
+}
+
+}  // namespace
+
+Status Package::open(std::span<const std::byte> bytes, const Options& options, Package* out) noexcept {
+  format::Header header;
+  if (bytes.size() < sizeof header) return bad("too short for a package", bytes.size(), sizeof header);
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % format::kWeightAlignment != 0)
+    return failure(StatusCode::kMisaligned, "package address",
+                   static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(bytes.data()) % format::kWeightAlignment),
+                   format::kWeightAlignment);
+  std::memcpy(&header, bytes.data(), sizeof header);
+  BANTAM_RETURN_IF_ERROR(verify_header(bytes, header));
+  const std::byte* meta = bytes.data() + sizeof header;
+  if (hash64(meta, static_cast<std::size_t>(header.meta_bytes)) != header.meta_hash) return bad("the tables are damaged");
+  BANTAM_RETURN_IF_ERROR(verify_structure(meta, header.meta_bytes));
+  const std::byte* weights = bytes.data() + header.weights_offset;
+  const std::uint64_t weights_bytes = bytes.size() - header.weights_offset;
+  if (options.verify_weights && hash64(weights, static_cast<std::size_t>(weights_bytes)) != header.weights_hash)
+    return bad("the weights are damaged");
+
+  const format::Package* package = format::GetPackage(meta);
+  BANTAM_RETURN_IF_ERROR(format::verify_tables(*package, weights_bytes, weights, options.ops));
+  out->meta_ = package;
+  out->weights_ = weights;
+  out->weights_bytes_ = weights_bytes;
+  out->ops_ = options.ops;
+  return ok_status();
+}
+
+std::size_t Package::model_count() const noexcept { return meta_->models()->size(); }
+
+std::string_view Package::model_name(std::size_t model) const noexcept {
+  return format::view(meta_->models()->Get(static_cast<std::uint32_t>(model))->name());
+}
+
+std::size_t Package::session_count() const noexcept { return meta_->fleet()->size(); }
+
+std::string_view Package::session_name(std::size_t session) const noexcept {
+  return format::view(meta_->fleet()->Get(static_cast<std::uint32_t>(session))->name());
+}
+
+std::size_t Package::session_model(std::size_t session) const noexcept {
+  return meta_->fleet()->Get(static_cast<std::uint32_t>(session))->model();
+}
+
+Requirements Package::requirements(std::size_t pointer_bytes) const noexcept {
+  ArenaLayout layout(largest_activation(*meta_), meta_->link_bytes(), session_count(), meta_->kernels()->size(),
+                     pointer_bytes);
+  for (std::size_t i = 0; i < session_count(); ++i)
+    layout.add(*meta_->models()->Get(static_cast<std::uint32_t>(session_model(i))));
+  Requirements r = layout.requirements();
+  r.weights_bytes = weights_bytes_;
+  return r;
+}
+
+Requirements Package::session_requirements(std::size_t session, std::size_t pointer_bytes) const noexcept {
+  const format::Model& model = *meta_->models()->Get(static_cast<std::uint32_t>(session_model(session)));
+  ArenaLayout layout(model.activation_bytes(), unplaced_port_bytes(model), 1, kernels_used(*meta_, model),
+                     pointer_bytes);
+  layout.add(model);
+  Requirements r = layout.requirements();
+  r.weights_bytes = weights_bytes_;
+  return r;
+}
+
+}  // namespace bantam

@@ -1,0 +1,38 @@
+// The generated FlatBuffers accessors of the package format, with asserts that do nothing and cost nothing: the reader
+// verifies the buffer once and then only uses indices that were checked. Include this, never package_generated.h.
+#pragma once
+
+#ifndef FLATBUFFERS_ASSERT
+#define FLATBUFFERS_ASSERT(condition) static_cast<void>(0)
+#endif
+#ifndef FLATBUFFERS_LOCALE_INDEPENDENT
+#define FLATBUFFERS_LOCALE_INDEPENDENT 0
+#endif
+
+#include <string_view>
+
+#include "bantam/tensor.h"
+#include "package/format.h"
+#include "package/package_generated.h"
+
+namespace bantam::format {
+
+inline std::string_view view(const flatbuffers::String* text) {
+  return text != nullptr ? std::string_view(text->c_str(), text->size()) : std::string_view();
+}
+
+/// The desc as the vocabulary type; the layouts agree (package.fbs).
+inline const TensorDesc* desc_of(const Value& value) {
+  static_assert(sizeof(Desc) == sizeof(TensorDesc) && alignof(Desc) == alignof(TensorDesc));
+  return reinterpret_cast<const TensorDesc*>(&value.desc());
+}
+
+inline std::uint32_t port_count(const Model& model) { return model.inputs()->size() + model.outputs()->size(); }
+
+/// Port by slot order: inputs, then outputs. Requires i < port_count.
+inline const Port& port_at(const Model& model, std::uint32_t i) {
+  const std::uint32_t inputs = model.inputs()->size();
+  return i < inputs ? *model.inputs()->Get(i) : *model.outputs()->Get(i - inputs);
+}
+
+}  // namespace bantam::format

@@ -1,0 +1,252 @@
+#include "package/verify.h"
+
+#include "base/shape.h"
+#include "ops/op.h"
+#include "package/resolve.h"
+#include "package/tables.h"
+
+namespace bantam::format {
+namespace {
+
+/// No region of a plan may be larger: keeps sums of sizes within int64 and, below, within the target's size_t.
+constexpr std::uint64_t kMaxRegionBytes = sizeof(std::size_t) == 4 ? 0x40000000ULL : (std::uint64_t{1} << 40);
+
+constexpr TensorDesc kAbsentDesc{};
+
+Status bad(const char* message, std::uint64_t found = 0, std::uint64_t expected = 0) {
+  return failure(StatusCode::kInvalidPackage, message, static_cast<std::int64_t>(found),
+                 static_cast<std::int64_t>(expected));
+}
+
+/// True when [offset, offset + bytes) lies in [0, limit). No overflow for any arguments.
+bool within(std::uint64_t offset, std::uint64_t bytes, std::uint64_t limit) {
+  return bytes <= limit && offset <= limit - bytes;
+}
+
+/// A stretch of memory by region; two stretches of different slots never overlap.
+struct Stretch {
+  std::uint32_t slot;
+  std::uint64_t first;
+  std::uint64_t bytes;
+
+  bool overlaps(const Stretch& other) const {
+    return slot == other.slot && bytes != 0 && other.bytes != 0 && first < other.first + other.bytes &&
+           other.first < first + bytes;
+  }
+};
+
+class ModelVerifier {
+ public:
+  ModelVerifier(const Package& package, const Model& model, std::uint64_t weights_bytes, const std::byte* weights)
+      : package_(package), model_(model), weights_bytes_(weights_bytes), weights_(weights) {}
+
+  Status verify_layout() const {
+    if (model_.state_bytes() > kMaxRegionBytes || model_.swap_bytes() > kMaxRegionBytes ||
+        model_.activation_bytes() > kMaxRegionBytes)
+      return bad("a region is larger than this target can address");
+    if (model_.threads() == 0) return bad("planned for no threads");
+    if (model_.step_names() != nullptr && model_.step_names()->size() != model_.steps()->size())
+      return bad("step names do not match the steps", model_.step_names()->size(), model_.steps()->size());
+    for (std::uint32_t i = 0; i < port_count(model_); ++i)
+      BANTAM_RETURN_IF_ERROR(verify_port(port_at(model_, i), i).at(static_cast<std::int32_t>(i)));
+    for (std::uint32_t i = 0; i < model_.values()->size(); ++i)
+      BANTAM_RETURN_IF_ERROR(verify_value(*model_.values()->Get(i)).at(static_cast<std::int32_t>(i)));
+    for (std::uint32_t i = 0; i < model_.state_init()->size(); ++i) {
+      const StateInit& init = *model_.state_init()->Get(i);
+      if (init.slot() != kState && init.slot() != kSwapRead) return bad("initial state outside the state memory");
+      if (!within(init.offset(), init.bytes(), region_bytes(init.slot())) ||
+          !within(init.weights_offset(), init.bytes(), weights_bytes_))
+        return bad("initial state is out of bounds").at(static_cast<std::int32_t>(i));
+    }
+    return ok_status();
+  }
+
+  Status verify_step(const Step& step, const ops::OpDef& op, const ops::KernelVariant& variant) const {
+    Tensor inputs[ops::kMaxInputs];
+    Tensor outputs[ops::kMaxOutputs];
+    TensorDesc inferred[ops::kMaxOutputs];
+    if (step.inputs() > ops::kMaxInputs || step.outputs() > ops::kMaxOutputs) return bad("too many operands");
+    if (!within(step.first_operand(), std::uint64_t{step.inputs()} + step.outputs(), model_.operands()->size()))
+      return bad("operands are out of bounds");
+    if (!within(step.first_param(), op.params_bytes / 4, model_.params()->size()))
+      return bad("parameters are out of bounds");
+    for (int i = 0; i < step.inputs(); ++i) {
+      const std::uint32_t index = operand(step, i);
+      if (index == kAbsent) {
+        inputs[i].desc = &kAbsentDesc;
+        continue;
+      }
+      if (index >= model_.values()->size()) return bad("operand index is out of bounds", index);
+      inputs[i] = compile_time_tensor(value(index));
+    }
+    for (int i = 0; i < step.outputs(); ++i) {
+      const std::uint32_t index = operand(step, step.inputs() + i);
+      if (index >= model_.values()->size()) return bad("result index is out of bounds", index);
+      if (value(index).slot() == kWeights || value(index).slot() == kSwapRead)
+        return bad("a step writes to read-only memory");
+      outputs[i].desc = desc_of(value(index));
+    }
+    const void* params = model_.params()->data() + step.first_param();
+    BANTAM_RETURN_IF_ERROR(ops::infer(op, params, {inputs, step.inputs()}, {inferred, step.outputs()}));
+    for (int i = 0; i < step.outputs(); ++i)
+      if (!same_shape_and_type(inferred[i], *outputs[i].desc))
+        return bad("a result has not the shape or type that its operator gives");
+    const ops::OpCall call{params, {inputs, step.inputs()}, {outputs, step.outputs()}};
+    if (!ops::supports(variant, call)) return bad("the kernel variant does not support its operands");
+    BANTAM_RETURN_IF_ERROR(verify_constants(step, variant, call));
+    return verify_memory(step, ops::footprint(variant, call, model_.threads()));
+  }
+
+ private:
+  const Value& value(std::uint32_t index) const { return *model_.values()->Get(index); }
+  std::uint32_t operand(const Step& step, int i) const {
+    return model_.operands()->Get(step.first_operand() + static_cast<std::uint32_t>(i));
+  }
+
+  Tensor compile_time_tensor(const Value& v) const {
+    Tensor t{nullptr, desc_of(v)};
+    // Kernels never write through a constant operand.
+    if (v.slot() == kWeights) t.data = const_cast<std::byte*>(weights_ + v.offset());
+    return t;
+  }
+
+  std::uint64_t region_bytes(std::uint32_t slot) const {
+    switch (slot) {
+      case kWeights: return weights_bytes_;
+      case kState: return model_.state_bytes();
+      case kActivations: return model_.activation_bytes();
+      case kSwapRead:
+      case kSwapWrite: return model_.swap_bytes();
+      default: return port_at(model_, slot - kFirstPort).bytes();
+    }
+  }
+
+  Status verify_port(const Port& port, std::uint32_t index) const {
+    if (port.slot() != kFirstPort + index) return bad("a port is not in its own slot", port.slot(), kFirstPort + index);
+    if (port.value() >= model_.values()->size()) return bad("a port names no value", port.value());
+    const Value& v = value(port.value());
+    if (v.slot() != port.slot() || v.offset() != 0) return bad("a port's value is not in the port's slot");
+    if (!desc_of(v)->is_dense() || v.bytes() > port.bytes() || port.bytes() > kMaxRegionBytes)
+      return bad("a port's value does not fit the port");
+    if (port.default_slot() == kUnplaced) return ok_status();
+    if (port.default_slot() != kActivations) return bad("a port lies outside the activations");
+    if (port.default_offset() % kBufferAlignment != 0) return bad("a port is misaligned", port.default_offset());
+    if (!within(port.default_offset(), port.bytes(), model_.activation_bytes())) return bad("a port is out of bounds");
+    return ok_status();
+  }
+
+  Status verify_value(const Value& v) const {
+    if (v.slot() >= kFirstPort + port_count(model_)) return bad("a value names no region", v.slot());
+    const TensorDesc& desc = *desc_of(v);
+    BANTAM_RETURN_IF_ERROR(check_shape(desc));
+    if (!within(v.offset(), v.bytes(), region_bytes(v.slot()))) return bad("a value is out of bounds");
+    if (v.slot() == kWeights) {
+      // Whether the bytes are packed depends on the reader: see verify_constants.
+      return v.offset() % kWeightAlignment == 0 ? ok_status() : bad("a constant is misaligned", v.offset());
+    }
+    const auto size = static_cast<std::uint64_t>(element_size(desc.type));
+    if (size == 0) return bad("only constants may have elements smaller than a byte");
+    if (v.offset() % size != 0) return bad("a value is misaligned", v.offset());
+    return check_strides(desc, static_cast<std::int64_t>(v.bytes() / size));
+  }
+
+  /// Constant operands have exactly the bytes that this variant reads.
+  Status verify_constants(const Step& step, const ops::KernelVariant& variant, const ops::OpCall& call) const {
+    for (int i = 0; i < step.inputs(); ++i) {
+      if (!call.has(i) || call.inputs[static_cast<std::size_t>(i)].data == nullptr) continue;
+      const Value& v = value(operand(step, i));
+      const std::int64_t packed = ops::packed_bytes(variant, call, i);
+      const auto needed = static_cast<std::uint64_t>(packed > 0 ? packed : desc_of(v)->bytes());
+      if (v.bytes() != needed) return bad("a constant has the wrong size", v.bytes(), needed);
+      if (!desc_of(v)->is_dense()) return bad("a constant is not dense");
+    }
+    return ok_status();
+  }
+
+  /// The memory of a value, with ports at the place the plan gives them.
+  Stretch stretch(const Value& v) const {
+    if (v.slot() < kFirstPort) return {v.slot(), v.offset(), v.bytes()};
+    const Port& port = port_at(model_, v.slot() - kFirstPort);
+    if (port.default_slot() == kUnplaced) return {v.slot(), v.offset(), v.bytes()};
+    return {port.default_slot(), port.default_offset() + v.offset(), v.bytes()};
+  }
+
+  Status verify_memory(const Step& step, const ops::Footprint& footprint) const {
+    if (footprint.scratch_bytes < 0 || static_cast<std::uint64_t>(footprint.scratch_bytes) > step.scratch_bytes())
+      return bad("too little scratch", step.scratch_bytes(), static_cast<std::uint64_t>(footprint.scratch_bytes));
+    if (!within(step.scratch_offset(), step.scratch_bytes(), model_.activation_bytes()))
+      return bad("scratch is out of bounds");
+    if (step.scratch_bytes() != 0 && step.scratch_offset() % ops::kAlignment != 0)
+      return bad("scratch is misaligned", step.scratch_offset());
+    const Stretch scratch{kActivations, step.scratch_offset(), step.scratch_bytes()};
+    for (int o = 0; o < step.outputs(); ++o) {
+      const Stretch out = stretch(value(operand(step, step.inputs() + o)));
+      if (out.overlaps(scratch)) return bad("a result overlaps the scratch");
+      for (int other = 0; other < o; ++other)
+        if (out.overlaps(stretch(value(operand(step, step.inputs() + other))))) return bad("two results overlap");
+      for (int i = 0; i < step.inputs(); ++i) {
+        if (operand(step, i) == kAbsent) continue;
+        const Stretch in = stretch(value(operand(step, i)));
+        const bool permitted = ((footprint.overwrites[o] >> i) & 1U) != 0 && in.first == out.first;
+        if (out.overlaps(in) && !permitted) return bad("a result overlaps an operand that it must not overwrite");
+        if (in.overlaps(scratch)) return bad("an operand overlaps the scratch");
+      }
+    }
+    return ok_status();
+  }
+
+  const Package& package_;
+  const Model& model_;
+  std::uint64_t weights_bytes_;
+  const std::byte* weights_;
+};
+
+Status verify_fleet(const Package& package) {
+  if (package.link_bytes() > kMaxRegionBytes) return bad("the links are larger than this target can address");
+  for (std::uint32_t i = 0; i < package.fleet()->size(); ++i)
+    if (package.fleet()->Get(i)->model() >= package.models()->size())
+      return bad("a session names no model").at(static_cast<std::int32_t>(i));
+  for (std::uint32_t i = 0; i < package.links()->size(); ++i) {
+    const Link& link = *package.links()->Get(i);
+    if (link.producer() >= package.fleet()->size() || link.consumer() >= package.fleet()->size())
+      return bad("a link names no session").at(static_cast<std::int32_t>(i));
+    const Model& from = *package.models()->Get(package.fleet()->Get(link.producer())->model());
+    const Model& to = *package.models()->Get(package.fleet()->Get(link.consumer())->model());
+    if (link.output() >= from.outputs()->size() || link.input() >= to.inputs()->size())
+      return bad("a link names no port").at(static_cast<std::int32_t>(i));
+    const Port& output = *from.outputs()->Get(link.output());
+    const Port& input = *to.inputs()->Get(link.input());
+    const std::uint64_t bytes = output.bytes() > input.bytes() ? output.bytes() : input.bytes();
+    if (link.offset() % kBufferAlignment != 0 || !within(link.offset(), bytes, package.link_bytes()))
+      return bad("a link is out of bounds").at(static_cast<std::int32_t>(i));
+    if (!same_shape_and_type(*desc_of(*from.values()->Get(output.value())), *desc_of(*to.values()->Get(input.value()))))
+      return bad("a link joins ports of different shape or type").at(static_cast<std::int32_t>(i));
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Status verify_tables(const Package& package, std::uint64_t weights_bytes, const std::byte* weights, OpTable table) {
+  for (std::uint32_t m = 0; m < package.models()->size(); ++m) {
+    const Model& model = *package.models()->Get(m);
+    const ModelVerifier verifier(package, model, weights_bytes, weights);
+    BANTAM_RETURN_IF_ERROR(verifier.verify_layout());
+    for (std::uint32_t s = 0; s < model.steps()->size(); ++s)
+      if (model.steps()->Get(s)->kernel() >= package.kernels()->size())
+        return bad("a step names no kernel").at(static_cast<std::int32_t>(s));
+    // Kernels outside, steps inside: each name is looked up once.
+    for (std::uint32_t k = 0; k < package.kernels()->size(); ++k) {
+      ResolvedKernel kernel;
+      BANTAM_RETURN_IF_ERROR(resolve_kernel(*package.kernels()->Get(k), table, &kernel).at(static_cast<std::int32_t>(k)));
+      for (std::uint32_t s = 0; s < model.steps()->size(); ++s) {
+        const Step& step = *model.steps()->Get(s);
+        if (step.kernel() != k) continue;
+        BANTAM_RETURN_IF_ERROR(verifier.verify_step(step, *kernel.op, *kernel.variant).at(static_cast<std::int32_t>(s)));
+      }
+    }
+  }
+  return verify_fleet(package);
+}
+
+}  // namespace bantam::format

@@ -1,0 +1,16 @@
+// Verification of untrusted package bytes, once, so that the executor may run blind afterwards.
+//
+// What is proved: the FlatBuffer is well formed; every index is in range; every value lies within its region and its
+// strides within its storage; every step's results are what its operator infers from its operands; the kernel variant
+// supports the call; scratch suffices; and no kernel writes where it reads, except as its footprint permits. Hence a
+// hostile package can compute nonsense but cannot reach memory outside arena, ports and package. Freestanding.
+#pragma once
+
+#include "bantam/runtime.h"
+
+namespace bantam::format {
+
+/// Verifies the tables of a package whose FlatBuffer structure was verified. Status::index is the step, value or port.
+Status verify_tables(const Package& package, std::uint64_t weights_bytes, const std::byte* weights, OpTable ops);
+
+}  // namespace bantam::format

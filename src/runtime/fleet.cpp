@@ -1,0 +1,90 @@
+#include <new>
+
+#include "bantam/runtime.h"
+#include "package/layout.h"
+#include "package/resolve.h"
+#include "package/tables.h"
+#include "runtime/kernel.h"
+
+namespace bantam {
+namespace {
+
+/// The address of a value's memory for ports that live in the activations, else null until something binds them.
+std::byte* default_address(const format::Port& port, std::byte* activations) {
+  return port.default_slot() == format::kActivations ? activations + port.default_offset() : nullptr;
+}
+
+}  // namespace
+
+Status Fleet::place(const Package& package, std::span<std::byte> arena, Fleet** out) noexcept {
+  const Requirements need = package.requirements();
+  const auto offset = reinterpret_cast<std::uintptr_t>(arena.data()) % need.alignment;
+  if (offset != 0)
+    return failure(StatusCode::kMisaligned, "arena address", static_cast<std::int64_t>(offset),
+                   static_cast<std::int64_t>(need.alignment));
+  if (arena.size() < need.arena_bytes)
+    return failure(StatusCode::kArenaTooSmall, "the fleet does not fit the arena",
+                   static_cast<std::int64_t>(arena.size()), static_cast<std::int64_t>(need.arena_bytes));
+
+  const format::Package& meta = *package.meta();
+  ArenaLayout layout(need.activation_bytes, meta.link_bytes(), package.session_count(), meta.kernels()->size(),
+                     sizeof(void*));
+  std::byte* const base = arena.data();
+  auto* fleet = new (base + layout.fleet) Fleet();
+  fleet->sessions_ = reinterpret_cast<Session**>(base + layout.session_table);
+  fleet->count_ = package.session_count();
+
+  auto* kernels = reinterpret_cast<Session::Kernel*>(base + layout.kernel_table);
+  for (std::uint32_t k = 0; k < meta.kernels()->size(); ++k) {
+    format::ResolvedKernel kernel;
+    BANTAM_RETURN_IF_ERROR(format::resolve_kernel(*meta.kernels()->Get(k), package.ops(), &kernel));
+    new (&kernels[k]) Session::Kernel{kernel.variant->run};
+  }
+
+  for (std::uint32_t i = 0; i < meta.fleet()->size(); ++i) {
+    const format::FleetEntry& entry = *meta.fleet()->Get(i);
+    const format::Model& model = *meta.models()->Get(entry.model());
+    const ArenaLayout::SessionPlace place = layout.add(model);
+    auto* session = new (base + place.session) Session();
+    fleet->sessions_[i] = session;
+    session->model_ = &model;
+    session->package_ = &meta;
+    session->name_ = entry.name()->c_str();
+    session->name_length_ = entry.name()->size();
+    session->kernels_ = kernels;
+    session->steps_ = model.steps()->data();
+    session->values_ = model.values()->data();
+    session->operands_ = model.operands()->data();
+    session->params_ = model.params()->data();
+    session->weights_ = package.weights();
+    session->step_count_ = model.steps()->size();
+    session->input_count_ = model.inputs()->size();
+    session->output_count_ = model.outputs()->size();
+    session->bases_ = reinterpret_cast<std::byte**>(base + place.bases);
+    // Weights are only ever read: the verifier refused steps that write to their slot.
+    session->bases_[format::kWeights] = const_cast<std::byte*>(package.weights());
+    session->bases_[format::kState] = base + place.state;
+    session->bases_[format::kActivations] = base + layout.activations;
+    session->bases_[format::kSwapRead] = base + place.swap[0];
+    session->bases_[format::kSwapWrite] = base + place.swap[1];
+    for (std::uint32_t p = 0; p < format::port_count(model); ++p)
+      session->bases_[format::kFirstPort + p] = default_address(format::port_at(model, p), base + layout.activations);
+    session->reset();
+  }
+  for (const format::Link* link : *meta.links()) {
+    std::byte* memory = base + layout.links + link->offset();
+    Session& producer = *fleet->sessions_[link->producer()];
+    producer.bases_[format::kFirstPort + producer.input_count_ + link->output()] = memory;
+    fleet->sessions_[link->consumer()]->bases_[format::kFirstPort + link->input()] = memory;
+  }
+  *out = fleet;
+  return ok_status();
+}
+
+Session* Fleet::find(std::string_view name) noexcept {
+  for (std::size_t i = 0; i < count_; ++i)
+    if (sessions_[i]->name() == name) return sessions_[i];
+  return nullptr;
+}
+
+}  // namespace bantam

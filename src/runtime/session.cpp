@@ -1,0 +1,147 @@
+#include <cstring>
+#include <utility>
+
+#include "bantam/runtime.h"
+#include "ops/op.h"
+#include "package/tables.h"
+#include "runtime/kernel.h"
+
+namespace bantam {
+namespace {
+
+constexpr TensorDesc kAbsentDesc{};
+constexpr ops::Threads kOneThread{};
+
+const format::Step& step_at(const void* steps, std::size_t i) { return static_cast<const format::Step*>(steps)[i]; }
+
+const format::Value& value_at(const void* values, std::uint32_t i) {
+  return static_cast<const format::Value*>(values)[i];
+}
+
+}  // namespace
+
+std::string_view Session::name() const noexcept { return {name_, name_length_}; }
+
+Tensor Session::tensor(std::uint32_t value) const noexcept {
+  if (value == format::kAbsent) return {nullptr, &kAbsentDesc};
+  const format::Value& v = value_at(values_, value);
+  return {bases_[v.slot()] + v.offset(), format::desc_of(v)};
+}
+
+Status Session::invoke() noexcept {
+  for (std::uint32_t p = 0; p < input_count_ + output_count_; ++p)
+    if (bases_[format::kFirstPort + p] == nullptr)
+      return failure(StatusCode::kInvalidArgument, "a port has no memory: bind it first").at(static_cast<std::int32_t>(p));
+  Tensor operands[ops::kMaxInputs + ops::kMaxOutputs];
+  for (std::uint32_t s = 0; s < step_count_; ++s) {
+    const format::Step& step = step_at(steps_, s);
+    const std::uint32_t* indices = operands_ + step.first_operand();
+    const std::uint32_t count = std::uint32_t{step.inputs()} + step.outputs();
+    for (std::uint32_t i = 0; i < count; ++i) operands[i] = tensor(indices[i]);
+    if (observer_ != nullptr && observer_->before != nullptr) observer_->before(observer_->context, *this, s);
+    const Status status = kernels_[step.kernel()].run({params_ + step.first_param(),
+                                                       {operands, step.inputs()},
+                                                       {operands + step.inputs(), step.outputs()},
+                                                       bases_[format::kActivations] + step.scratch_offset(),
+                                                       threads_ != nullptr ? threads_ : &kOneThread});
+    if (!status.ok()) return status.at(static_cast<std::int32_t>(s));
+    if (observer_ != nullptr && observer_->after != nullptr) observer_->after(observer_->context, *this, s);
+  }
+  std::swap(bases_[format::kSwapRead], bases_[format::kSwapWrite]);
+  return ok_status();
+}
+
+void Session::reset() noexcept {
+  const auto clear = [](std::byte* memory, std::uint64_t bytes) {
+    if (bytes != 0) std::memset(memory, 0, static_cast<std::size_t>(bytes));
+  };
+  clear(bases_[format::kState], model_->state_bytes());
+  clear(bases_[format::kSwapRead], model_->swap_bytes());
+  clear(bases_[format::kSwapWrite], model_->swap_bytes());
+  for (const format::StateInit* init : *model_->state_init())
+    if (init->bytes() != 0)
+      std::memcpy(bases_[init->slot()] + init->offset(), weights_ + init->weights_offset(),
+                  static_cast<std::size_t>(init->bytes()));
+}
+
+PortInfo Session::input_info(std::size_t i) const noexcept {
+  const format::Port& port = format::port_at(*model_, static_cast<std::uint32_t>(i));
+  const format::Value& v = value_at(values_, port.value());
+  const format::Quantization* q = port.quantization();
+  return {format::view(port.name()), format::desc_of(v), v.bytes(),
+          q != nullptr ? Quantization{q->scale(), q->zero_point()} : Quantization{}};
+}
+
+PortInfo Session::output_info(std::size_t i) const noexcept { return input_info(input_count_ + i); }
+
+int Session::find_input(std::string_view name) const noexcept {
+  for (std::uint32_t i = 0; i < input_count_; ++i)
+    if (format::view(model_->inputs()->Get(i)->name()) == name) return static_cast<int>(i);
+  return -1;
+}
+
+int Session::find_output(std::string_view name) const noexcept {
+  for (std::uint32_t i = 0; i < output_count_; ++i)
+    if (format::view(model_->outputs()->Get(i)->name()) == name) return static_cast<int>(i);
+  return -1;
+}
+
+Tensor Session::input(std::size_t i) const noexcept {
+  return tensor(format::port_at(*model_, static_cast<std::uint32_t>(i)).value());
+}
+
+Tensor Session::output(std::size_t i) const noexcept { return input(input_count_ + i); }
+
+Status Session::bind(std::size_t port, void* memory, std::size_t bytes) noexcept {
+  const PortInfo info = input_info(port);
+  if (memory == nullptr) return failure(StatusCode::kInvalidArgument, "a port cannot be bound to a null address");
+  if (bytes < info.bytes)
+    return failure(StatusCode::kInvalidArgument, "the bound memory is smaller than the port",
+                   static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(info.bytes));
+  const auto alignment = static_cast<std::uintptr_t>(element_size(info.desc->type));
+  const auto offset = reinterpret_cast<std::uintptr_t>(memory) % alignment;
+  if (offset != 0)
+    return failure(StatusCode::kMisaligned, "bound memory", static_cast<std::int64_t>(offset),
+                   static_cast<std::int64_t>(alignment));
+  bases_[format::kFirstPort + port] = static_cast<std::byte*>(memory);
+  return ok_status();
+}
+
+Status Session::bind_input(std::size_t i, void* memory, std::size_t bytes) noexcept {
+  if (i >= input_count_)
+    return failure(StatusCode::kNotFound, "no such input", static_cast<std::int64_t>(i), input_count_);
+  return bind(i, memory, bytes);
+}
+
+Status Session::bind_output(std::size_t i, void* memory, std::size_t bytes) noexcept {
+  if (i >= output_count_)
+    return failure(StatusCode::kNotFound, "no such output", static_cast<std::int64_t>(i), output_count_);
+  return bind(input_count_ + i, memory, bytes);
+}
+
+Status Session::set_threads(const ops::Threads* threads) noexcept {
+  if (threads != nullptr && (threads->count < 1 || threads->count > model_->threads()))
+    return failure(StatusCode::kInvalidArgument, "more threads than the package was planned for", threads->count,
+                   model_->threads());
+  threads_ = threads;
+  return ok_status();
+}
+
+std::string_view Session::step_operator(std::size_t step) const noexcept {
+  return format::view(package_->kernels()->Get(step_at(steps_, step).kernel())->op());
+}
+
+std::string_view Session::step_variant(std::size_t step) const noexcept {
+  return format::view(package_->kernels()->Get(step_at(steps_, step).kernel())->variant());
+}
+
+std::string_view Session::step_name(std::size_t step) const noexcept {
+  if (model_->step_names() == nullptr) return {};
+  return format::view(model_->step_names()->Get(static_cast<std::uint32_t>(step)));
+}
+
+Tensor Session::step_operand(std::size_t step, std::size_t i) const noexcept {
+  return tensor(operands_[step_at(steps_, step).first_operand() + i]);
+}
+
+}  // namespace bantam
