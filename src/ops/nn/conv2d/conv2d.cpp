@@ -1,0 +1,51 @@
+#include "ops/nn/conv2d/conv2d.h"
+
+#include "ops/nn/conv2d/geometry.h"
+#include "ops/nn/conv2d/kernels.h"
+
+namespace bantam::ops {
+namespace {
+
+constexpr Conv2dParams kDefaults{};
+
+Status infer_conv2d(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
+  const auto& p = *static_cast<const Conv2dParams*>(params);
+  const TensorDesc& x = *inputs[0].desc;
+  const TensorDesc& w = *inputs[1].desc;
+  if (x.rank != 4) return failure(StatusCode::kInvalidModel, "operand must be [N,H,W,C]", x.rank, 4).at(0);
+  if (w.rank != 4) return failure(StatusCode::kInvalidModel, "weights must be [OC,KH,KW,C/groups]", w.rank, 4).at(1);
+  if (p.groups < 1) return failure(StatusCode::kInvalidModel, "groups must be positive", p.groups, 1);
+  if (static_cast<std::int64_t>(w.dims[3]) * p.groups != x.dims[3])
+    return failure(StatusCode::kInvalidModel, "weights do not fit the operand's channels",
+                   static_cast<std::int64_t>(w.dims[3]) * p.groups, x.dims[3])
+        .at(1);
+  if (w.dims[0] % p.groups != 0)
+    return failure(StatusCode::kInvalidModel, "output channels are not a multiple of groups", w.dims[0], p.groups)
+        .at(1);
+  return infer_convolution(p, inputs, w.dims[1], w.dims[2], w.dims[0], &outputs[0]);
+}
+
+std::int64_t work(const OpCall& call) {
+  const TensorDesc& w = call.in(1);
+  // The product of two element counts below 2^31.
+  return call.out().elements() * w.dims[1] * w.dims[2] * w.dims[3];
+}
+
+constexpr KernelVariant kVariants[] = {
+    {.name = "any__ref", .footprint = conv2d::reference_footprint, .run = conv2d::run_reference},
+};
+
+}  // namespace
+
+constexpr OpDef kConv2d{.name = "conv2d",
+                        .params_bytes = sizeof(Conv2dParams),
+                        .default_params = &kDefaults,
+                        .fields = kConv2dFields,
+                        .min_inputs = 2,
+                        .max_inputs = 5,
+                        .outputs = 1,
+                        .infer = infer_conv2d,
+                        .work = work,
+                        .variants = kVariants};
+
+}  // namespace bantam::ops

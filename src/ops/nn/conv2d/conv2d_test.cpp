@@ -1,0 +1,156 @@
+#include "ops/nn/conv2d/conv2d.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using testing::absent;
+using testing::constant;
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using testing::make_case;
+using testing::OpCase;
+using testing::Outcome;
+using ::testing::Pointwise;
+using testing::Random;
+using testing::random_int;
+using testing::random_tensor;
+using testing::run_reference;
+using testing::tensor_of;
+using testing::TestTensor;
+
+Status infer_status(const Conv2dParams& params, std::vector<std::int64_t> x, std::vector<std::int64_t> w,
+                    ElementType type = ElementType::kF32) {
+  std::vector<TensorDesc> outputs;
+  return testing::infer_case(
+      make_case(kConv2d, params, {TestTensor(testing::dense_desc(type, x)), TestTensor(testing::dense_desc(type, w))}),
+      &outputs);
+}
+
+TEST(Conv2d, SumsTapsInsideThePaddedImage) {
+  // 3x3 image 1..9, 2x2 kernel {1,2;3,4}, padding 1 before only, stride 2.
+  const Outcome y =
+      run_reference(make_case(kConv2d, Conv2dParams{.stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_left = 1},
+                              {tensor_of<float>({1, 3, 3, 1}, {1, 2, 3, 4, 5, 6, 7, 8, 9}),
+                               tensor_of<float>({1, 2, 2, 1}, {1, 2, 3, 4}), tensor_of<float>({1}, {0.5F})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<float>(),
+              ElementsAre(4.5F, 2 * 3 + 3 * 4 + 0.5F, 4 * 2 + 7 * 4 + 0.5F, 5 * 1 + 6 * 2 + 8 * 3 + 9 * 4 + 0.5F));
+}
+
+TEST(Conv2d, DilationSkipsPixels) {
+  const Outcome y = run_reference(
+      make_case(kConv2d, Conv2dParams{.dilation_w = 2},
+                {tensor_of<float>({1, 1, 4, 1}, {1, 10, 100, 1000}), tensor_of<float>({1, 1, 2, 1}, {1, 2})}));
+  EXPECT_THAT(y.outputs[0].values<float>(), ElementsAre(201, 2010));
+}
+
+TEST(Conv2d, GroupsSeeTheirOwnChannels) {
+  // Two groups of two input channels and one output channel each.
+  const Outcome y = run_reference(
+      make_case(kConv2d, Conv2dParams{.groups = 2},
+                {tensor_of<float>({1, 1, 1, 4}, {1, 2, 3, 4}), tensor_of<float>({2, 1, 1, 2}, {1, 10, 100, 1000})}));
+  EXPECT_THAT(y.outputs[0].values<float>(), ElementsAre(21, 4300));
+}
+
+TEST(Conv2d, ActivationComesAfterBias) {
+  const Outcome y = run_reference(make_case(
+      kConv2d, Conv2dParams{.activation = {UnaryFunction::kClip, 0.0F, 6.0F}},
+      {tensor_of<float>({1, 1, 3, 1}, {-4, 1, 9}), tensor_of<float>({1, 1, 1, 1}, {1}), tensor_of<float>({1}, {2})}));
+  EXPECT_THAT(y.outputs[0].values<float>(), ElementsAre(0, 3, 6));
+}
+
+TEST(Conv2d, Int8RequantisesPerChannel) {
+  // Channel 0: acc = (10+1)*2 + (20+1)*-3 + 100 = 59; times 0.5 = 29.5 -> 30; plus 5.
+  // Channel 1: acc = 11*1 + 21*1 - 7 = 25; times 2 = 50; plus 5, limited to 50.
+  const Outcome y = run_reference(
+      make_case(kConv2d, Conv2dParams{.input_zero_point = -1, .output_zero_point = 5, .minimum = -20, .maximum = 50},
+                {tensor_of<std::int8_t>({1, 1, 1, 2}, {10, 20}), tensor_of<std::int8_t>({2, 1, 1, 2}, {2, -3, 1, 1}),
+                 tensor_of<std::int32_t>({2}, {100, -7}), tensor_of<std::int32_t>({2}, {1 << 30, 1 << 30}),
+                 tensor_of<std::int32_t>({2}, {0, 2})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<std::int8_t>(), ElementsAre(35, 50));
+}
+
+TEST(Conv2d, Int8PaddingCountsAsZeroPoint) {
+  // Only the tap inside contributes: (3 - 3) * 1 = 0 plus padding's nothing.
+  const Outcome y =
+      run_reference(make_case(kConv2d, Conv2dParams{.pad_left = 1, .input_zero_point = 3},
+                              {tensor_of<std::int8_t>({1, 1, 1, 1}, {4}), tensor_of<std::int8_t>({1, 1, 2, 1}, {50, 7}),
+                               absent(), tensor_of<std::int32_t>({1}, {1 << 30}), tensor_of<std::int32_t>({1}, {1})}));
+  EXPECT_THAT(y.outputs[0].values<std::int8_t>(), ElementsAre(7));
+}
+
+TEST(Conv2d, HybridQuantisesEachItemByItsLargestMagnitude) {
+  // Item 0: scale 1.27 / 127 = 0.01, q = 127, 50; item 1: scale 0.02, q = -127, 13 (0.25 / 0.02 = 12.5 away from zero).
+  const Outcome y = run_reference(make_case(
+      kConv2d, Conv2dParams{},
+      {tensor_of<float>({2, 1, 1, 2}, {1.27F, 0.5F, -2.54F, 0.25F}), tensor_of<std::int8_t>({1, 1, 1, 2}, {2, 3}),
+       tensor_of<float>({1}, {1.0F}), tensor_of<float>({1}, {0.5F})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<float>(), Pointwise(FloatNear(1e-5F), {404 * 0.005F + 1, (-254 + 39) * 0.01F + 1}));
+}
+
+TEST(Conv2d, HybridOfZerosAndOfInfinitiesIsDefined) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const Outcome y =
+      run_reference(make_case(kConv2d, Conv2dParams{},
+                              {tensor_of<float>({2, 1, 1, 1}, {0, inf}), tensor_of<std::int8_t>({1, 1, 1, 1}, {1}),
+                               absent(), tensor_of<float>({1}, {1})}));
+  EXPECT_EQ(y.outputs[0].values<float>()[0], 0.0F);
+}
+
+TEST(Conv2d, EmptyBatchGivesEmptyResult) {
+  std::vector<TensorDesc> outputs;
+  const OpCase c =
+      make_case(kConv2d, Conv2dParams{},
+                {tensor_of<float>({0, 3, 3, 1}, {}), tensor_of<float>({2, 2, 2, 1}, std::vector<float>(8))});
+  ASSERT_TRUE(testing::infer_case(c, &outputs).ok());
+  EXPECT_EQ(outputs[0].elements(), 0);
+  EXPECT_EQ(outputs[0].dims[3], 2);
+}
+
+TEST(Conv2d, RefusesWhatDoesNotFit) {
+  const auto bad = [](Conv2dParams p) { return !infer_status(p, {1, 4, 4, 2}, {2, 3, 3, 2}).ok(); };
+  EXPECT_FALSE(bad({}));
+  EXPECT_TRUE(bad({.stride_h = 0}));
+  EXPECT_TRUE(bad({.stride_w = -1}));
+  EXPECT_TRUE(bad({.dilation_h = 0}));
+  EXPECT_TRUE(bad({.dilation_w = 0x7fffffff}));
+  EXPECT_TRUE(bad({.pad_top = -1}));
+  EXPECT_TRUE(bad({.pad_right = -5}));
+  EXPECT_TRUE(bad({.pad_top = 0x7fffffff, .pad_bottom = 0x7fffffff}));
+  EXPECT_TRUE(bad({.groups = 0}));
+  EXPECT_TRUE(bad({.groups = 2}));
+  EXPECT_TRUE(bad({.activation = {UnaryFunction::kSin, 0, 0}}));
+  EXPECT_TRUE(bad({.activation = {static_cast<UnaryFunction>(-3), 0, 0}}));
+  EXPECT_FALSE(infer_status({}, {1, 2, 4, 2}, {2, 3, 3, 2}).ok()) << "kernel larger than image";
+  EXPECT_FALSE(infer_status({}, {1, 4, 4, 2}, {2, 0, 3, 2}).ok()) << "kernel without elements";
+  EXPECT_FALSE(infer_status({}, {4, 4, 2}, {2, 3, 3, 2}).ok()) << "rank";
+  EXPECT_FALSE(infer_status({}, {1, 4, 4, 2}, {2, 3, 3, 2}, ElementType::kI8).ok()) << "int8 without scales";
+  EXPECT_FALSE(infer_status({}, {1, 4, 4, 2}, {2, 3, 3, 2}, ElementType::kI32).ok()) << "type";
+}
+
+TEST(Conv2d, RefusesBadInt8Range) {
+  const auto ok = [](Conv2dParams p) {
+    std::vector<TensorDesc> outputs;
+    return testing::infer_case(
+               make_case(kConv2d, p,
+                         {tensor_of<std::int8_t>({1, 1, 1, 1}, {4}), tensor_of<std::int8_t>({1, 1, 1, 1}, {1}),
+                          absent(), tensor_of<std::int32_t>({1}, {1}), tensor_of<std::int32_t>({1}, {1})}),
+               &outputs)
+        .ok();
+  };
+  EXPECT_TRUE(ok({}));
+  EXPECT_FALSE(ok({.input_zero_point = 128}));
+  EXPECT_FALSE(ok({.output_zero_point = -129}));
+  EXPECT_FALSE(ok({.minimum = 5, .maximum = 4}));
+  EXPECT_FALSE(ok({.maximum = 0x7fffffff}));
+}
+
+}  // namespace
+}  // namespace bantam::ops

@@ -1,0 +1,75 @@
+#include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using testing::absent;
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using testing::make_case;
+using testing::Outcome;
+using ::testing::Pointwise;
+using testing::run_reference;
+using testing::tensor_of;
+using testing::TestTensor;
+
+TEST(DepthwiseConv2d, EveryChannelHasItsOwnKernel) {
+  // Two channels, 1x2 kernel, padding 1 on the left.
+  const Outcome y =
+      run_reference(make_case(kDepthwiseConv2d, Conv2dParams{.pad_left = 1},
+                              {tensor_of<float>({1, 1, 2, 2}, {1, 2, 3, 4}),
+                               tensor_of<float>({1, 2, 2}, {1, 10, 100, 1000}), tensor_of<float>({2}, {0.5F, 0})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<float>(), ElementsAre(100.5F, 2000, 301.5F, 4020));
+}
+
+TEST(DepthwiseConv2d, MultiplierRepeatsInputChannels) {
+  const Outcome y = run_reference(
+      make_case(kDepthwiseConv2d, Conv2dParams{},
+                {tensor_of<float>({1, 1, 1, 2}, {1, 2}), tensor_of<float>({1, 1, 4}, {1, 10, 100, 1000})}));
+  EXPECT_THAT(y.outputs[0].values<float>(), ElementsAre(1, 10, 200, 2000));
+}
+
+TEST(DepthwiseConv2d, Int8RequantisesPerChannel) {
+  // Channel 0: (10 - 2) * 5 = 40, halved; channel 1: (-10 - 2) * 3 + 1 = -35, halved is -17.5 -> -17 (ties go up).
+  const Outcome y = run_reference(
+      make_case(kDepthwiseConv2d, Conv2dParams{.input_zero_point = 2, .output_zero_point = 1},
+                {tensor_of<std::int8_t>({1, 1, 1, 2}, {10, -10}), tensor_of<std::int8_t>({1, 1, 2}, {5, 3}),
+                 tensor_of<std::int32_t>({2}, {0, 1}), tensor_of<std::int32_t>({2}, {1 << 30, 1 << 30}),
+                 tensor_of<std::int32_t>({2}, {0, 0})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<std::int8_t>(), ElementsAre(21, -16));
+}
+
+TEST(DepthwiseConv2d, HybridScalesPerChannel) {
+  const Outcome y = run_reference(
+      make_case(kDepthwiseConv2d, Conv2dParams{.activation = {UnaryFunction::kRelu, 0, 0}},
+                {tensor_of<float>({1, 1, 1, 2}, {1.27F, -0.5F}), tensor_of<std::int8_t>({1, 1, 2}, {3, 4}), absent(),
+                 tensor_of<float>({2}, {2.0F, 1.0F})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<float>(), Pointwise(FloatNear(1e-5F), {127 * 3 * 0.01F * 2, 0.0F}));
+}
+
+TEST(DepthwiseConv2d, RefusesWhatDoesNotFit) {
+  const auto status = [](Conv2dParams p, std::vector<std::int64_t> w) {
+    std::vector<TensorDesc> outputs;
+    return testing::infer_case(make_case(kDepthwiseConv2d, p,
+                                         {TestTensor(testing::dense_desc(ElementType::kF32, {1, 4, 4, 3})),
+                                          TestTensor(testing::dense_desc(ElementType::kF32, w))}),
+                               &outputs);
+  };
+  EXPECT_TRUE(status({}, {3, 3, 6}).ok());
+  EXPECT_FALSE(status({}, {3, 3, 4}).ok());
+  EXPECT_FALSE(status({}, {1, 3, 3, 3}).ok());
+  EXPECT_FALSE(status({.groups = 3}, {3, 3, 3}).ok());
+  EXPECT_FALSE(status({.stride_h = 0}, {3, 3, 3}).ok());
+  EXPECT_FALSE(status({}, {5, 3, 3}).ok());
+}
+
+}  // namespace
+}  // namespace bantam::ops

@@ -1,0 +1,11 @@
+// The kernels of depthwise_conv2d behind its variants table in depthwise_conv2d.cpp.
+#pragma once
+
+#include "ops/op.h"
+
+namespace bantam::ops::depthwise {
+
+Footprint reference_footprint(const OpCall& call, int threads);
+Status run_reference(const Invocation& call);
+
+}  // namespace bantam::ops::depthwise

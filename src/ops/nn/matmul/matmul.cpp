@@ -1,0 +1,82 @@
+#include "ops/nn/matmul/matmul.h"
+
+#include "base/shape.h"
+#include "ops/common/params.h"
+#include "ops/nn/matmul/geometry.h"
+#include "ops/nn/matmul/kernels.h"
+
+namespace bantam::ops {
+namespace {
+
+constexpr ParamField kFields[] = {
+    bool_field("transpose_a", offsetof(MatmulParams, transpose_a)),
+    bool_field("transpose_b", offsetof(MatmulParams, transpose_b)),
+    enum_field("activation", offsetof(MatmulParams, activation.function), kUnaryFunctionNames),
+    f32_field("activation_a", offsetof(MatmulParams, activation.a)),
+    f32_field("activation_b", offsetof(MatmulParams, activation.b)),
+    i32_field("input_zero_point", offsetof(MatmulParams, input_zero_point)),
+    i32_field("weights_zero_point", offsetof(MatmulParams, weights_zero_point)),
+    i32_field("output_zero_point", offsetof(MatmulParams, output_zero_point)),
+    i32_field("minimum", offsetof(MatmulParams, minimum)),
+    i32_field("maximum", offsetof(MatmulParams, maximum)),
+};
+
+constexpr MatmulParams kDefaults{};
+
+Status check_quantized_layout(const MatmulParams& p, const TensorDesc& b) {
+  if (p.transpose_a != 0) return failure(StatusCode::kUnsupported, "quantised forms do not transpose operand a");
+  if (p.transpose_b != 1) return failure(StatusCode::kUnsupported, "quantised forms need weights [N,K], transposed");
+  if (b.rank != 2) return failure(StatusCode::kUnsupported, "weights must be [N,K]", b.rank, 2).at(1);
+  return ok_status();
+}
+
+Status infer_matmul(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
+  const auto& p = *static_cast<const MatmulParams*>(params);
+  const TensorDesc& a = *inputs[0].desc;
+  const TensorDesc& b = *inputs[1].desc;
+  if (!is_flag(p.transpose_a) || !is_flag(p.transpose_b))
+    return failure(StatusCode::kInvalidModel, "transpose flags must be 0 or 1");
+  if (a.rank < 2) return failure(StatusCode::kInvalidModel, "operand must be a matrix", a.rank, 2).at(0);
+  if (b.rank < 2) return failure(StatusCode::kInvalidModel, "operand must be a matrix", b.rank, 2).at(1);
+  const MatrixShape left = matrix_shape(a, p.transpose_a != 0);
+  const MatrixShape right = matrix_shape(b, p.transpose_b != 0);
+  if (left.columns != right.rows)
+    return failure(StatusCode::kInvalidModel, "inner dimensions of the matrices differ", right.rows, left.columns)
+        .at(1);
+  LinearForm form{};
+  BANTAM_RETURN_IF_ERROR(infer_linear_form(inputs, right.columns, p.activation, int8_range(p), &form));
+  if (form != LinearForm::kFloat) BANTAM_RETURN_IF_ERROR(check_quantized_layout(p, b));
+
+  TensorDesc y;
+  if (!broadcast(batch_shape(a), batch_shape(b), a.type, &y))
+    return failure(StatusCode::kInvalidModel, "leading dimensions of the matrices do not broadcast").at(1);
+  std::int64_t dims[kMaxRank] = {};
+  std::copy_n(y.dims, y.rank, dims);
+  dims[y.rank] = left.rows;
+  dims[y.rank + 1] = right.columns;
+  return make_desc(a.type, dims, y.rank + 2, &outputs[0]);
+}
+
+std::int64_t work(const OpCall& call) {
+  // The product of an element count and a dimension, both below 2^31.
+  return call.out().elements() * matrix_shape(call.in(0), call.as<MatmulParams>().transpose_a != 0).columns;
+}
+
+constexpr KernelVariant kVariants[] = {
+    {.name = "any__ref", .footprint = matmul::reference_footprint, .run = matmul::run_reference},
+};
+
+}  // namespace
+
+constexpr OpDef kMatmul{.name = "matmul",
+                        .params_bytes = sizeof(MatmulParams),
+                        .default_params = &kDefaults,
+                        .fields = kFields,
+                        .min_inputs = 2,
+                        .max_inputs = 5,
+                        .outputs = 1,
+                        .infer = infer_matmul,
+                        .work = work,
+                        .variants = kVariants};
+
+}  // namespace bantam::ops

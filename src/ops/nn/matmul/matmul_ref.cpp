@@ -1,0 +1,99 @@
+// The plain definition of matmul: every output is a sum over k in ascending order.
+#include <algorithm>
+
+#include "ops/nn/matmul/geometry.h"
+#include "ops/nn/matmul/kernels.h"
+
+namespace bantam::ops::matmul {
+namespace {
+
+/// Multiplies row `a` by matrix `b` into row `y`, some columns at a time so that memory is read along cache lines
+/// whichever way b lies. `add(acc, a, b)` extends an accumulator, `finish(acc, column)` makes it an output.
+template <typename A, typename B, typename Y, typename Accumulator, typename Add, typename Finish>
+void multiply_row(const MatmulGeometry& g, const A* a, const B* b, Y* y, Accumulator zero, Add add, Finish finish) {
+  constexpr std::int32_t kColumns = 32;
+  Accumulator sums[kColumns];
+  for (std::int32_t n0 = 0; n0 < g.n; n0 += kColumns) {
+    const std::int32_t columns = std::min(kColumns, g.n - n0);
+    std::fill_n(sums, columns, zero);
+    for (std::int32_t k = 0; k < g.k; ++k) {
+      const A left = a[k * g.a.column_stride];
+      const B* right = b + k * g.b.row_stride + n0 * g.b.column_stride;
+      for (std::int32_t n = 0; n < columns; ++n) sums[n] = add(sums[n], left, right[n * g.b.column_stride]);
+    }
+    for (std::int32_t n = 0; n < columns; ++n) y[n0 + n] = finish(sums[n], n0 + n);
+  }
+}
+
+/// Calls f(y, a, b) with the first elements of every row of y and a and the matrix b that they belong to.
+template <typename A, typename B, typename Y, typename F>
+void for_each_matrix_row(const Invocation& call, const MatmulGeometry& g, F f) {
+  for_each_element(g.batch, [&](const auto& offsets) {
+    for (std::int32_t m = 0; m < g.m; ++m)
+      f(call.output<Y>() + offsets[0] + m * g.y.row_stride, call.input<A>(0) + offsets[1] + m * g.a.row_stride,
+        call.input<B>(1) + offsets[2]);
+  });
+}
+
+void run_float(const Invocation& call, const MatmulGeometry& g) {
+  const auto* bias = optional_input<float>(call, 2);
+  const Activation& activation = call.as<MatmulParams>().activation;
+  for_each_matrix_row<float, float, float>(call, g, [&](float* y, const float* a, const float* b) {
+    multiply_row(
+        g, a, b, y, 0.0F, [](float sum, float left, float right) { return sum + left * right; },
+        [&](float sum, std::int32_t n) { return apply_activation(bias != nullptr ? sum + bias[n] : sum, activation); });
+  });
+}
+
+void run_int8(const Invocation& call, const MatmulGeometry& g) {
+  const auto& p = call.as<MatmulParams>();
+  const Requantizer requantize = make_requantizer(call, int8_range(p));
+  const std::int32_t a_zero = p.input_zero_point;
+  const std::int32_t b_zero = p.weights_zero_point;
+  for_each_matrix_row<std::int8_t, std::int8_t, std::int8_t>(
+      call, g, [&](std::int8_t* y, const std::int8_t* a, const std::int8_t* b) {
+        multiply_row(
+            g, a, b, y, std::uint32_t{0},
+            [a_zero, b_zero](std::uint32_t sum, std::int8_t left, std::int8_t right) {
+              return sum + static_cast<std::uint32_t>((left - a_zero) * (right - b_zero));
+            },
+            requantize);
+      });
+}
+
+void run_hybrid(const Invocation& call, const MatmulGeometry& g) {
+  const HybridScaler scaler = make_hybrid_scaler(call);
+  const Activation& activation = call.as<MatmulParams>().activation;
+  auto* q = reinterpret_cast<std::int8_t*>(call.scratch);
+  for_each_matrix_row<float, std::int8_t, float>(call, g, [&](float* y, const float* a, const std::int8_t* b) {
+    const float scale = symmetric_scale(largest_magnitude(a, g.k, 0.0F));
+    quantize_symmetric(a, g.k, scale, q);
+    multiply_row(
+        g, q, b, y, std::uint32_t{0},
+        [](std::uint32_t sum, std::int8_t left, std::int8_t right) {
+          return sum + static_cast<std::uint32_t>(left * right);
+        },
+        [&](std::uint32_t sum, std::int32_t n) { return apply_activation(scaler(sum, scale, n), activation); });
+  });
+}
+
+}  // namespace
+
+Footprint reference_footprint(const OpCall& call, int /*threads*/) {
+  Footprint result;
+  // One quantised row of a.
+  if (linear_form(call.in(0), call.in(1)) == LinearForm::kHybrid) result.scratch_bytes = call.in(0).last(0);
+  return result;
+}
+
+Status run_reference(const Invocation& call) {
+  const MatmulGeometry g = matmul_geometry(call.as<MatmulParams>(), call.in(0), call.in(1), call.out());
+  switch (linear_form(call.in(0), call.in(1))) {
+    case LinearForm::kFloat: run_float(call, g); break;
+    case LinearForm::kInt8: run_int8(call, g); break;
+    case LinearForm::kHybrid: run_hybrid(call, g); break;
+  }
+  return ok_status();
+}
+
+}  // namespace bantam::ops::matmul

@@ -1,0 +1,95 @@
+#include "ops/nn/matmul/matmul.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using testing::absent;
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using testing::make_case;
+using testing::Outcome;
+using ::testing::Pointwise;
+using testing::run_reference;
+using testing::tensor_of;
+using testing::TestTensor;
+
+TEST(Matmul, MultipliesRowsByColumns) {
+  const Outcome y =
+      run_reference(make_case(kMatmul, MatmulParams{},
+                              {tensor_of<float>({2, 3}, {1, 2, 3, 4, 5, 6}),
+                               tensor_of<float>({3, 2}, {1, 0, 0, 1, 1, 1}), tensor_of<float>({2}, {10, 20})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<float>(), ElementsAre(14, 25, 20, 31));
+}
+
+TEST(Matmul, TransposesOperands) {
+  const Outcome y = run_reference(
+      make_case(kMatmul, MatmulParams{.transpose_a = 1, .transpose_b = 1},
+                {tensor_of<float>({3, 2}, {1, 4, 2, 5, 3, 6}), tensor_of<float>({2, 3}, {1, 0, 1, 0, 1, 1})}));
+  EXPECT_THAT(y.outputs[0].values<float>(), ElementsAre(4, 5, 10, 11));
+}
+
+TEST(Matmul, BroadcastsLeadingDimensions) {
+  const Outcome y = run_reference(
+      make_case(kMatmul, MatmulParams{},
+                {tensor_of<float>({2, 1, 1, 2}, {1, 2, 3, 4}), tensor_of<float>({2, 2, 1}, {1, 1, 10, 10})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_EQ(testing::describe(y.outputs[0].desc()), "f32[2,2,1,1]");
+  EXPECT_THAT(y.outputs[0].values<float>(), ElementsAre(3, 30, 7, 70));
+}
+
+TEST(Matmul, EmptySumIsTheBias) {
+  const Outcome y = run_reference(
+      make_case(kMatmul, MatmulParams{},
+                {tensor_of<float>({2, 0}, {}), tensor_of<float>({0, 2}, {}), tensor_of<float>({2}, {3, -4})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<float>(), ElementsAre(3, -4, 3, -4));
+}
+
+TEST(Matmul, Int8SubtractsBothZeroPoints) {
+  // acc = (5 - 1) * (7 - 2) + (6 - 1) * (8 - 2) + 3 = 53; halved 26.5 -> 27; minus 4.
+  const Outcome y = run_reference(make_case(
+      kMatmul, MatmulParams{.transpose_b = 1, .input_zero_point = 1, .weights_zero_point = 2, .output_zero_point = -4},
+      {tensor_of<std::int8_t>({1, 2}, {5, 6}), tensor_of<std::int8_t>({1, 2}, {7, 8}),
+       tensor_of<std::int32_t>({1}, {3}), tensor_of<std::int32_t>({1}, {1 << 30}), tensor_of<std::int32_t>({1}, {0})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<std::int8_t>(), ElementsAre(23));
+}
+
+TEST(Matmul, HybridQuantisesEachRow) {
+  const Outcome y = run_reference(
+      make_case(kMatmul, MatmulParams{.transpose_b = 1},
+                {tensor_of<float>({2, 2}, {1.27F, 0.5F, 0.0F, 0.0F}), tensor_of<std::int8_t>({2, 2}, {1, 2, -3, 0}),
+                 tensor_of<float>({2}, {1, 2}), tensor_of<float>({1}, {0.1F})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<float>(), Pointwise(FloatNear(1e-5F), {1.227F, 2 - 0.381F, 1.0F, 2.0F}));
+}
+
+TEST(Matmul, RefusesWhatDoesNotFit) {
+  const auto ok = [](MatmulParams p, std::vector<std::int64_t> a, std::vector<std::int64_t> b,
+                     ElementType type = ElementType::kF32) {
+    std::vector<TensorDesc> outputs;
+    return testing::infer_case(
+               make_case(kMatmul, p,
+                         {TestTensor(testing::dense_desc(type, a)), TestTensor(testing::dense_desc(type, b))}),
+               &outputs)
+        .ok();
+  };
+  EXPECT_TRUE(ok({}, {2, 3}, {3, 4}));
+  EXPECT_FALSE(ok({}, {2, 3}, {4, 3}));
+  EXPECT_TRUE(ok({.transpose_b = 1}, {2, 3}, {4, 3}));
+  EXPECT_FALSE(ok({.transpose_b = 2}, {2, 3}, {4, 3}));
+  EXPECT_FALSE(ok({}, {3}, {3, 4}));
+  EXPECT_FALSE(ok({}, {2, 2, 3}, {3, 3, 4}));
+  EXPECT_FALSE(ok({}, {50000, 1}, {1, 50000}));
+  EXPECT_FALSE(ok({.transpose_b = 1}, {2, 3}, {4, 3}, ElementType::kI8)) << "int8 without scales";
+  EXPECT_FALSE(ok({}, {2, 3}, {3, 4}, ElementType::kF64));
+}
+
+}  // namespace
+}  // namespace bantam::ops

@@ -1,0 +1,119 @@
+#include "ops/nn/pool2d/pool2d.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::make_case;
+using testing::Outcome;
+using testing::run_reference;
+using testing::tensor_of;
+using testing::TestTensor;
+
+constexpr Pool2dParams kTwo{.kernel_h = 1, .kernel_w = 2, .stride_w = 2};
+
+Pool2dParams with(Pool2dParams p, PoolKind kind) {
+  p.kind = kind;
+  return p;
+}
+
+TEST(Pool2d, MaximumAndAverageOfAWindow) {
+  const auto x = tensor_of<float>({1, 1, 4, 2}, {1, -1, 5, -5, 2, 0, 3, -9});
+  EXPECT_THAT(run_reference(make_case(kPool2d, with(kTwo, PoolKind::kMax), {x})).outputs[0].values<float>(),
+              ElementsAre(5, -1, 3, 0));
+  EXPECT_THAT(run_reference(make_case(kPool2d, with(kTwo, PoolKind::kAverage), {x})).outputs[0].values<float>(),
+              ElementsAre(3, -3, 2.5F, -4.5F));
+}
+
+TEST(Pool2d, AverageCountsPaddingOnlyWhenAsked) {
+  Pool2dParams p{.kind = PoolKind::kAverage, .kernel_w = 3, .stride_w = 2, .pad_left = 1, .pad_right = 1};
+  const auto x = tensor_of<float>({1, 1, 3, 1}, {6, 12, 18});
+  EXPECT_THAT(run_reference(make_case(kPool2d, p, {x})).outputs[0].values<float>(), ElementsAre(9, 15));
+  p.count_include_pad = 1;
+  EXPECT_THAT(run_reference(make_case(kPool2d, p, {x})).outputs[0].values<float>(), ElementsAre(6, 10));
+}
+
+TEST(Pool2d, CeilModeAddsAPartialWindowThatIsNeverCounted) {
+  Pool2dParams p{.kind = PoolKind::kAverage, .kernel_w = 2, .stride_w = 2, .ceil_mode = 1, .count_include_pad = 1};
+  const auto x = tensor_of<float>({1, 1, 3, 1}, {2, 4, 7});
+  EXPECT_THAT(run_reference(make_case(kPool2d, p, {x})).outputs[0].values<float>(), ElementsAre(3, 7));
+  p.ceil_mode = 0;
+  EXPECT_THAT(run_reference(make_case(kPool2d, p, {x})).outputs[0].values<float>(), ElementsAre(3));
+}
+
+TEST(Pool2d, CeilModeDropsAWindowThatBeginsBeyondTheImage) {
+  // Positions 0 and 3; a third would begin at 6 - 1 = 5, beyond the four elements.
+  const Pool2dParams p{.kernel_w = 1, .stride_w = 3, .pad_left = 1, .pad_right = 2, .ceil_mode = 1};
+  const Outcome y = run_reference(make_case(kPool2d, p, {tensor_of<float>({1, 1, 3, 1}, {1, 2, 3})}));
+  EXPECT_EQ(y.outputs[0].desc().dims[2], 2);
+}
+
+TEST(Pool2d, DilatedWindow) {
+  const Pool2dParams p{.kernel_w = 2, .dilation_w = 2};
+  EXPECT_THAT(
+      run_reference(make_case(kPool2d, p, {tensor_of<float>({1, 1, 4, 1}, {4, 9, 1, 2})})).outputs[0].values<float>(),
+      ElementsAre(4, 9));
+}
+
+TEST(Pool2d, IntegerAverageRoundsHalfAwayFromZero) {
+  const auto p = with(kTwo, PoolKind::kAverage);
+  EXPECT_THAT(run_reference(make_case(kPool2d, p, {tensor_of<std::int8_t>({1, 1, 4, 1}, {1, 2, -1, -2})}))
+                  .outputs[0]
+                  .values<std::int8_t>(),
+              ElementsAre(2, -2));
+  Pool2dParams u = p;
+  u.minimum = 0;
+  u.maximum = 200;
+  EXPECT_THAT(run_reference(make_case(kPool2d, u, {tensor_of<std::uint8_t>({1, 1, 4, 1}, {250, 255, 3, 4})}))
+                  .outputs[0]
+                  .values<std::uint8_t>(),
+              ElementsAre(200, 4));
+}
+
+TEST(Pool2d, WindowInsidePaddingIsLowestOrZero) {
+  Pool2dParams p{.kernel_w = 1, .pad_left = 1, .activation = {UnaryFunction::kClip, -5, 5}};
+  const auto x = tensor_of<float>({1, 1, 1, 1}, {2});
+  EXPECT_THAT(run_reference(make_case(kPool2d, p, {x})).outputs[0].values<float>(), ElementsAre(-5, 2));
+  p.kind = PoolKind::kAverage;
+  EXPECT_THAT(run_reference(make_case(kPool2d, p, {x})).outputs[0].values<float>(), ElementsAre(0, 2));
+}
+
+TEST(Pool2d, HugeWindowCostsNoMoreThanTheImage) {
+  const Pool2dParams p{.kind = PoolKind::kAverage,
+                       .kernel_h = 0x7fffffff,
+                       .kernel_w = 0x7fffffff,
+                       .pad_top = 0x7ffffff0,
+                       .pad_left = 0x7ffffff0,
+                       .pad_bottom = 15,
+                       .pad_right = 15};
+  const Outcome y = run_reference(make_case(kPool2d, p, {tensor_of<float>({1, 2, 2, 1}, {1, 2, 3, 6})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_EQ(y.outputs[0].values<float>().back(), 3.0F);
+}
+
+TEST(Pool2d, RefusesBadParameters) {
+  const auto ok = [](Pool2dParams p, ElementType type = ElementType::kF32) {
+    std::vector<TensorDesc> outputs;
+    return testing::infer_case(make_case(kPool2d, p, {TestTensor(testing::dense_desc(type, {1, 4, 4, 2}))}), &outputs)
+        .ok();
+  };
+  EXPECT_TRUE(ok({}));
+  EXPECT_FALSE(ok({.kind = static_cast<PoolKind>(2)}));
+  EXPECT_FALSE(ok({.kernel_h = 0}));
+  EXPECT_FALSE(ok({.kernel_w = 5}));
+  EXPECT_FALSE(ok({.stride_h = 0}));
+  EXPECT_FALSE(ok({.dilation_w = -1}));
+  EXPECT_FALSE(ok({.pad_left = -1}));
+  EXPECT_FALSE(ok({.ceil_mode = 2}));
+  EXPECT_FALSE(ok({.minimum = 0, .maximum = 128}, ElementType::kI8));
+  EXPECT_FALSE(ok({}, ElementType::kU8)) << "an i8 range for u8";
+  EXPECT_FALSE(ok({}, ElementType::kI32));
+}
+
+}  // namespace
+}  // namespace bantam::ops
