@@ -1,0 +1,138 @@
+// The host half of Bantam: model files in, one planned package out.
+//
+//   bantam::FleetSpec fleet;
+//   fleet.models.push_back({.name = "kws", .path = "kws.onnx"});
+//   auto compiled = bantam::compile(fleet);
+//   if (!compiled) { std::cerr << compiled.error().message; return 1; }
+//   // compiled->package() goes to a file, to flash, or straight to bantam::Package::open.
+//
+// Errors name file, node and tensor, what was found and what was expected, and what to do. Nothing throws. Functions
+// are re-entrant; a Compiled belongs to one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bantam/error.h"
+#include "bantam/runtime.h"
+#include "bantam/tensor.h"
+
+namespace bantam {
+
+/// A model file and what the user fixes about it.
+struct ModelSpec {
+  std::string name;  ///< empty: the file's stem
+  std::filesystem::path path;
+  std::map<std::string, std::int64_t> dims{};                 ///< symbolic dimension -> value
+  std::map<std::string, std::vector<std::int64_t>> shapes{};  ///< input -> whole shape
+  std::map<std::string, std::vector<double>> values{};        ///< input -> constant elements
+  /// input -> output: the output of one invoke is the input of the next, kept as state.
+  std::vector<std::pair<std::string, std::string>> states{};
+};
+
+/// A placed instance of a model. Several sessions of one model share its weights.
+struct SessionSpec {
+  std::string name;
+  std::string model;
+};
+
+/// "Output of one session is the input of another": one buffer, no copy.
+struct LinkSpec {
+  std::string from_session;
+  std::string output;
+  std::string to_session;
+  std::string input;
+};
+
+struct FleetSpec {
+  std::vector<ModelSpec> models;
+  std::vector<SessionSpec> sessions;  ///< empty: one session per model, of its name
+  std::vector<LinkSpec> links;
+  std::optional<std::uint64_t> budget;  ///< bytes of arena that the plan must not exceed
+};
+
+enum class Backend : std::uint8_t {
+  kFast,       ///< the fastest kernel that supports each call
+  kReference,  ///< plain kernels, for finding faults
+};
+
+struct CompileOptions {
+  Backend backend = Backend::kFast;
+  int threads = 1;           ///< largest thread count an invoke will use
+  std::string stop_after{};  ///< name of the last pass to run; empty: all
+};
+
+/// One buffer of a model's activations, for reports and maps.
+struct PlanBlock {
+  enum class Kind : std::uint8_t { kInput, kOutput, kActivation, kScratch };
+  std::string name;
+  Kind kind = Kind::kActivation;
+  std::string detail;      ///< operators and shapes
+  std::int64_t lower = 0;  ///< first step alive
+  std::int64_t upper = 0;  ///< first step no longer alive
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+};
+
+struct StepReport {
+  std::string name;     ///< the model's node
+  std::string origin;   ///< the model's operator(s)
+  std::string op;       ///< core operator
+  std::string variant;  ///< kernel
+  std::int64_t index = 0;  ///< position in the plan's time
+  std::string output;      ///< "f32[1,8,8,32]"
+  std::int64_t output_bytes = 0;
+  std::int64_t weights_bytes = 0;
+  std::int64_t scratch_bytes = 0;
+  std::int64_t alive_bytes = 0;  ///< everything alive at this step
+  std::int64_t work = 0;         ///< multiply-accumulates
+};
+
+struct ModelReport {
+  std::string name;
+  std::int64_t activation_bytes = 0;
+  std::int64_t lower_bound_bytes = 0;  ///< of the activations, in this order and with this sharing
+  std::int64_t scratch_bytes = 0;      ///< largest of one step, within the activations
+  std::int64_t state_bytes = 0;        ///< both copies of alternating states included
+  std::int64_t weights_bytes = 0;      ///< that this model uses; may be shared with others
+  std::int64_t peak_step = 0;
+  std::string method;
+  std::vector<StepReport> steps;
+  std::vector<PlanBlock> blocks;
+};
+
+/// A compiled fleet: the package image and what the plan decided.
+class Compiled {
+ public:
+  /// 64-byte aligned; ready for Package::open or for a .bantam file.
+  std::span<const std::byte> package() const noexcept;
+  const Requirements& requirements() const noexcept { return requirements_; }
+  /// What the sessions would need each on its own, added up.
+  std::uint64_t separate_bytes() const noexcept { return separate_bytes_; }
+  const std::vector<ModelReport>& models() const noexcept { return models_; }
+  /// Sum over all models of nothing but lower bounds: see ModelReport. The arena's own bound: state, tables, links and
+  /// the largest lower bound of a model.
+  std::uint64_t lower_bound_bytes() const noexcept { return lower_bound_bytes_; }
+
+ private:
+  friend class FleetCompiler;
+  std::shared_ptr<const void> owner_;
+  std::span<const std::byte> package_;
+  Requirements requirements_;
+  std::uint64_t separate_bytes_ = 0;
+  std::uint64_t lower_bound_bytes_ = 0;
+  std::vector<ModelReport> models_;
+};
+
+/// Imports, optimises, plans and packs. With a budget that is too small the Error says the smallest arena that works
+/// and which model and layer need it.
+Result<Compiled> compile(const FleetSpec& fleet, const CompileOptions& options = {});
+
+}  // namespace bantam

@@ -1,0 +1,274 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "bantam/compiler.h"
+#include "compiler/emit.h"
+#include "compiler/planned_model.h"
+#include "compiler/report.h"
+#include "graph/graph.h"
+#include "import/import.h"
+#include "package/writer/package_data.h"
+#include "passes/passes.h"
+
+namespace bantam {
+namespace {
+
+std::string model_name(const ModelSpec& spec) { return spec.name.empty() ? spec.path.stem().string() : spec.name; }
+
+std::int32_t port_index(const std::vector<graph::Port>& ports, const std::string& name) {
+  const auto it = std::find_if(ports.begin(), ports.end(), [&](const graph::Port& p) { return p.name == name; });
+  return it == ports.end() ? -1 : static_cast<std::int32_t>(it - ports.begin());
+}
+
+std::string port_names(const std::vector<graph::Port>& ports) {
+  std::string names;
+  for (const graph::Port& port : ports) names += (names.empty() ? "" : ", ") + port.name;
+  return names.empty() ? "none" : names;
+}
+
+Result<graph::Graph> load_graph(const ModelSpec& spec, const CompileOptions& options) {
+  auto source = import::open_source(spec.path);
+  if (!source) return fail(std::move(source.error()));
+  auto graph = import::import_model(*source, {spec.dims, spec.shapes, spec.values, spec.states});
+  if (!graph) return graph;
+  auto passed = passes::run_passes(*graph, {options.stop_after, false});
+  if (!passed) return fail(std::move(passed.error()).in(spec.path.string()));
+  return graph;
+}
+
+}  // namespace
+
+/// The steps of `compile`, sharing what one compilation knows. A model that several sessions use in the same way is
+/// planned once.
+class FleetCompiler {
+ public:
+  FleetCompiler(const FleetSpec& fleet, const CompileOptions& options) : fleet_(fleet), options_(options) {}
+
+  Result<Compiled> run() {
+    for (const auto step : {&FleetCompiler::check_spec, &FleetCompiler::load_models, &FleetCompiler::resolve_links,
+                            &FleetCompiler::plan_sessions})
+      if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
+    return finish();
+  }
+
+ private:
+  struct SessionPlan {
+    std::string name;
+    std::size_t model = 0;  ///< index into fleet_.models
+    std::vector<bool> external_inputs;
+    std::vector<bool> external_outputs;
+  };
+  struct ResolvedLink {
+    std::size_t producer;
+    std::int32_t output;
+    std::size_t consumer;
+    std::int32_t input;
+  };
+
+  Result<void> check_spec() {
+    if (fleet_.models.empty())
+      return fail(StatusCode::kInvalidArgument, "the fleet names no model", "add at least one [[model]]");
+    if (options_.threads < 1 || options_.threads > 64)
+      return fail(StatusCode::kInvalidArgument, fmt::format("thread count {} is not within 1..64", options_.threads));
+    std::set<std::string> names;
+    for (const ModelSpec& model : fleet_.models)
+      if (!names.insert(model_name(model)).second)
+        return fail(StatusCode::kInvalidArgument, fmt::format("two models are called '{}'", model_name(model)),
+                    "give one of them another name");
+    std::set<std::string> sessions;
+    const auto add = [&](const std::string& name, const std::string& model) -> Result<void> {
+      const auto it = std::find_if(fleet_.models.begin(), fleet_.models.end(),
+                                   [&](const ModelSpec& m) { return model_name(m) == model; });
+      if (it == fleet_.models.end())
+        return fail(StatusCode::kInvalidArgument, fmt::format("session '{}' uses model '{}', which the fleet does not have", name, model),
+                    "use one of the fleet's model names");
+      if (!sessions.insert(name).second)
+        return fail(StatusCode::kInvalidArgument, fmt::format("two sessions are called '{}'", name),
+                    "give one of them another name");
+      sessions_.push_back({name, static_cast<std::size_t>(it - fleet_.models.begin()), {}, {}});
+      return {};
+    };
+    if (fleet_.sessions.empty()) {
+      for (const ModelSpec& model : fleet_.models)
+        if (auto added = add(model_name(model), model_name(model)); !added) return added;
+    }
+    for (const SessionSpec& session : fleet_.sessions)
+      if (auto added = add(session.name, session.model); !added) return added;
+    return {};
+  }
+
+  Result<void> load_models() {
+    for (const ModelSpec& spec : fleet_.models) {
+      auto graph = load_graph(spec, options_);
+      if (!graph) return fail(std::move(graph.error()));
+      graphs_.push_back(std::move(*graph));
+    }
+    for (SessionPlan& session : sessions_) {
+      session.external_inputs.assign(graphs_[session.model].inputs.size(), false);
+      session.external_outputs.assign(graphs_[session.model].outputs.size(), false);
+    }
+    return {};
+  }
+
+  Result<std::size_t> find_session(const std::string& name) const {
+    const auto it =
+        std::find_if(sessions_.begin(), sessions_.end(), [&](const SessionPlan& s) { return s.name == name; });
+    if (it != sessions_.end()) return static_cast<std::size_t>(it - sessions_.begin());
+    return fail(StatusCode::kInvalidArgument, fmt::format("a link names session '{}', which the fleet does not have", name),
+                "use one of the fleet's session names");
+  }
+
+  Result<std::int32_t> find_port(const SessionPlan& session, const std::vector<graph::Port>& ports,
+                                 const std::string& name, const char* kind) const {
+    const std::int32_t index = port_index(ports, name);
+    if (index >= 0) return index;
+    return fail(StatusCode::kInvalidArgument,
+                fmt::format("a link names {} '{}' of session '{}', which has: {}", kind, name, session.name,
+                            port_names(ports)),
+                "use one of the names listed");
+  }
+
+  Result<void> resolve_links() {
+    for (const LinkSpec& link : fleet_.links) {
+      const auto producer = find_session(link.from_session);
+      if (!producer) return fail(producer.error());
+      const auto consumer = find_session(link.to_session);
+      if (!consumer) return fail(consumer.error());
+      SessionPlan& from = sessions_[*producer];
+      SessionPlan& to = sessions_[*consumer];
+      const auto output = find_port(from, graphs_[from.model].outputs, link.output, "output");
+      if (!output) return fail(output.error());
+      const auto input = find_port(to, graphs_[to.model].inputs, link.input, "input");
+      if (!input) return fail(input.error());
+      const std::string label =
+          fmt::format("link {}.{} -> {}.{}", link.from_session, link.output, link.to_session, link.input);
+      if (*producer == *consumer)
+        return fail(StatusCode::kInvalidArgument, label + " joins a session with itself",
+                    "declare the pair as a state of the model instead");
+      const TensorDesc& a = port_desc(graphs_[from.model], graphs_[from.model].outputs, *output);
+      const TensorDesc& b = port_desc(graphs_[to.model], graphs_[to.model].inputs, *input);
+      if (!same_shape_and_type(a, b))
+        return fail(StatusCode::kInvalidArgument,
+                    fmt::format("{}: the output is {}, the input is {}", label, graph::format_desc(a), graph::format_desc(b)),
+                    "link ports of the same type and shape");
+      if (to.external_inputs[static_cast<std::size_t>(*input)])
+        return fail(StatusCode::kInvalidArgument, label + ": the input has a link already", "remove one of the two links");
+      to.external_inputs[static_cast<std::size_t>(*input)] = true;
+      from.external_outputs[static_cast<std::size_t>(*output)] = true;
+      links_.push_back({*producer, *output, *consumer, *input});
+    }
+    return {};
+  }
+
+  static const TensorDesc& port_desc(const graph::Graph& graph, const std::vector<graph::Port>& ports, std::int32_t i) {
+    return graph.value(ports[static_cast<std::size_t>(i)].value).desc;
+  }
+
+  Result<void> plan_sessions() {
+    std::vector<const SessionPlan*> planned;  // one per package model
+    for (const SessionPlan& session : sessions_) {
+      const auto same = std::find_if(planned.begin(), planned.end(), [&](const SessionPlan* other) {
+        return other->model == session.model && other->external_inputs == session.external_inputs &&
+               other->external_outputs == session.external_outputs;
+      });
+      if (same == planned.end()) {
+        if (auto done = plan_session(session); !done) return done;
+        planned.push_back(&session);
+        package_.fleet.emplace_back(session.name, static_cast<std::uint16_t>(planned.size() - 1));
+      } else {
+        package_.fleet.emplace_back(session.name, static_cast<std::uint16_t>(same - planned.begin()));
+      }
+    }
+    place_links();
+    return {};
+  }
+
+  Result<void> plan_session(const SessionPlan& session) {
+    const std::string name = model_name(fleet_.models[session.model]);
+    compiler::PlanOptions options;
+    options.kernels = options_.backend == Backend::kReference ? compiler::KernelChoice::kReference
+                                                              : compiler::KernelChoice::kFast;
+    options.threads = options_.threads;
+    options.external_inputs = session.external_inputs;
+    options.external_outputs = session.external_outputs;
+    auto planned = compiler::plan_model(graphs_[session.model], options);
+    if (!planned) return fail(std::move(planned.error()).in(name));
+    const auto weights = compiler::emit_model(*planned, name, package_);
+    if (!weights) return fail(Error(weights.error()).in(name));
+    result_.models_.push_back(compiler::report_model(*planned, name, *weights));
+    return {};
+  }
+
+  /// One buffer per producing port, however many sessions read it.
+  void place_links() {
+    std::map<std::pair<std::size_t, std::int32_t>, std::uint64_t> offsets;
+    for (const ResolvedLink& link : links_) {
+      const auto [it, fresh] = offsets.try_emplace({link.producer, link.output}, package_.link_bytes);
+      if (fresh) {
+        const graph::Graph& graph = graphs_[sessions_[link.producer].model];
+        const auto bytes = static_cast<std::uint64_t>(port_desc(graph, graph.outputs, link.output).bytes());
+        package_.link_bytes += (bytes + format::kBufferAlignment - 1) / format::kBufferAlignment * format::kBufferAlignment;
+      }
+      package_.links.emplace_back(static_cast<std::uint16_t>(link.producer), static_cast<std::uint16_t>(link.output),
+                                  static_cast<std::uint16_t>(link.consumer), static_cast<std::uint16_t>(link.input),
+                                  it->second);
+    }
+  }
+
+  Result<Compiled> finish() {
+    auto bytes = std::make_shared<format::PackageBytes>(format::write_package(package_));
+    if (bytes->data() == nullptr) return fail(StatusCode::kUnsupported, "the host has no memory left for the package");
+    result_.package_ = bytes->bytes();
+    result_.owner_ = std::move(bytes);
+    Package package;
+    const Status opened = Package::open(result_.package_, &package);
+    // The writer's output must satisfy the reader: anything else is a defect of the compiler, never of the model.
+    if (!opened.ok()) return fail(error_from(opened, "report this model: the compiler made an invalid package").in("package"));
+    result_.requirements_ = package.requirements();
+    std::int64_t largest_bound = 0;
+    for (const ModelReport& model : result_.models_) largest_bound = std::max(largest_bound, model.lower_bound_bytes);
+    result_.lower_bound_bytes_ =
+        result_.requirements_.arena_bytes - result_.requirements_.activation_bytes + static_cast<std::uint64_t>(largest_bound);
+    for (std::size_t i = 0; i < package.session_count(); ++i)
+      result_.separate_bytes_ += package.session_requirements(i).arena_bytes;
+    if (fleet_.budget && result_.requirements_.arena_bytes > *fleet_.budget) return fail(over_budget());
+    return std::move(result_);
+  }
+
+  Error over_budget() const {
+    const auto largest = std::max_element(result_.models_.begin(), result_.models_.end(), [](const auto& a, const auto& b) {
+      return a.activation_bytes < b.activation_bytes;
+    });
+    const Requirements& need = result_.requirements_;
+    std::string where;
+    for (const StepReport& step : largest->steps)
+      if (step.index == largest->peak_step)
+        where = fmt::format(", set by layer '{}' ({}, result {})", step.name, step.origin, step.output);
+    return {StatusCode::kArenaTooSmall,
+            fmt::format("the budget of {} bytes is too small: the smallest arena that works is {} bytes\n"
+                        "activations {} (model '{}'{}), state {}, links {}, tables {}",
+                        *fleet_.budget, need.arena_bytes, need.activation_bytes, largest->name, where, need.state_bytes,
+                        need.link_bytes, need.table_bytes),
+            fmt::format("raise the budget to {} bytes, or use a smaller model in place of '{}'", need.arena_bytes, largest->name)};
+  }
+
+  const FleetSpec& fleet_;
+  const CompileOptions& options_;
+  std::vector<SessionPlan> sessions_;
+  std::vector<graph::Graph> graphs_;  ///< by fleet_.models
+  std::vector<ResolvedLink> links_;
+  format::PackageData package_;
+  Compiled result_;
+};
+
+std::span<const std::byte> Compiled::package() const noexcept { return package_; }
+
+Result<Compiled> compile(const FleetSpec& fleet, const CompileOptions& options) {
+  return FleetCompiler(fleet, options).run();
+}
+
+}  // namespace bantam

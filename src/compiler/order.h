@@ -1,0 +1,17 @@
+// Execution orders to choose from. The compiler plans with each and keeps the one with the smallest arena.
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace bantam::compiler {
+
+/// A permutation of the nodes in which every producer precedes its readers: at each step the ready node that leaves the
+/// fewest bytes alive is taken, the earlier one on ties. Quadratic in the worst case in the width of the graph.
+std::vector<graph::NodeId> order_by_memory(const graph::Graph& graph);
+
+/// Applies a permutation that keeps producers before readers.
+void reorder(graph::Graph& graph, const std::vector<graph::NodeId>& order);
+
+}  // namespace bantam::compiler

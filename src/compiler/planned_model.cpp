@@ -1,0 +1,257 @@
+#include "compiler/planned_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/shape.h"
+#include "compiler/legalize.h"
+#include "compiler/order.h"
+#include "package/format.h"
+#include "plan/bounds.h"
+#include "plan/place.h"
+#include "plan/problem.h"
+#include "plan/verify.h"
+
+namespace bantam::compiler {
+namespace {
+
+bool flag(const std::vector<bool>& flags, std::size_t i) { return i < flags.size() && flags[i]; }
+
+std::int64_t buffer_alignment(std::int64_t bytes) {
+  return static_cast<std::int64_t>(bytes >= static_cast<std::int64_t>(format::kBigBufferBytes)
+                                       ? format::kBigBufferAlignment
+                                       : format::kBufferAlignment);
+}
+
+/// Appends `bytes` to a region that grows to `total`; returns the offset.
+std::int64_t append(std::int64_t& total, std::int64_t bytes) {
+  const std::int64_t offset = align_up(total, buffer_alignment(bytes));
+  total = offset + bytes;
+  return offset;
+}
+
+/// One attempt: a graph in a fixed order with fixed sharing.
+class Attempt {
+ public:
+  Attempt(graph::Graph graph, const PlanOptions& options, StorageOptions storage) : options_(options) {
+    model_.graph = std::move(graph);
+    model_.threads = options.threads;
+    storage_options_ = std::move(storage);
+  }
+
+  Result<PlannedModel> run() {
+    auto variants = select_kernels(model_.graph, options_.kernels);
+    if (!variants) return fail(std::move(variants.error()));
+    variants_ = std::move(*variants);
+    map_ = map_storage(model_.graph, variants_, storage_options_);
+    add_steps();
+    add_ports();
+    place_states();
+    auto placed = place_activations();
+    if (!placed) return fail(std::move(placed.error()));
+    place_values();
+    return std::move(model_);
+  }
+
+ private:
+  void add_steps() {
+    for (std::size_t n = 0; n < model_.graph.nodes.size(); ++n) {
+      if (map_.elided[n]) continue;
+      PlannedStep step;
+      step.node = static_cast<graph::NodeId>(n);
+      step.variant = variants_[n];
+      step.scratch_bytes = scratch_of(model_.graph.nodes[n], *variants_[n]);
+      model_.scratch_bytes = std::max(model_.scratch_bytes, step.scratch_bytes);
+      model_.steps.push_back(step);
+    }
+  }
+
+  std::int64_t scratch_of(const graph::Node& node, const ops::KernelVariant& variant) const {
+    graph::OperandTables tables = graph::operand_tables(model_.graph, node);
+    // The runtime asks again with the strides that the values have in memory.
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.inputs[i] != graph::kNone && !model_.graph.is_constant(node.inputs[i]))
+        tables.inputs[i].desc = &map_.members[static_cast<std::size_t>(node.inputs[i])].desc;
+    for (std::size_t i = 0; i < node.outputs.size(); ++i)
+      if (node.outputs[i] != graph::kNone)
+        tables.outputs[i].desc = &map_.members[static_cast<std::size_t>(node.outputs[i])].desc;
+    return ops::footprint(variant, tables.call(node), options_.threads).scratch_bytes;
+  }
+
+  void add_ports() {
+    const auto add = [&](const std::vector<graph::Port>& ports, const std::vector<bool>& external,
+                         std::vector<PlannedPort>& out) {
+      for (std::size_t i = 0; i < ports.size(); ++i)
+        out.push_back(
+            {ports[i].name, ports[i].value, flag(external, i), 0, model_.graph.value(ports[i].value).desc.bytes()});
+    };
+    add(model_.graph.inputs, options_.external_inputs, model_.inputs);
+    add(model_.graph.outputs, options_.external_outputs, model_.outputs);
+  }
+
+  void place_states() {
+    const std::size_t count = model_.graph.states.size();
+    model_.state_offsets.assign(count, 0);
+    model_.state_swapped.assign(count, false);
+    for (const Storage& s : map_.storages) {
+      if (s.members.empty()) continue;
+      const auto i = static_cast<std::size_t>(s.index);
+      if (s.kind == StorageKind::kState) model_.state_offsets[i] = append(model_.state_bytes, s.bytes);
+      if (s.kind == StorageKind::kSwapRead) {
+        const std::int64_t bytes = model_.graph.value(model_.graph.states[i].in).desc.bytes();
+        model_.state_offsets[i] = append(model_.swap_bytes, bytes);
+        model_.state_swapped[i] = true;
+      }
+    }
+  }
+
+  bool in_activations(const Storage& s) const {
+    if (s.members.empty()) return false;
+    const auto i = static_cast<std::size_t>(s.index);
+    switch (s.kind) {
+      case StorageKind::kActivation: return true;
+      case StorageKind::kInput: return !model_.inputs[i].external;
+      case StorageKind::kOutput: return !model_.outputs[i].external;
+      default: return false;
+    }
+  }
+
+  std::string storage_name(const Storage& s) const {
+    // The widest member says most about what the buffer is for.
+    graph::ValueId best = s.members.front();
+    for (const graph::ValueId id : s.members)
+      if (model_.graph.value(id).desc.bytes() > model_.graph.value(best).desc.bytes()) best = id;
+    const graph::Value& v = model_.graph.value(best);
+    if (!v.name.empty()) return v.name;
+    return v.producer != graph::kNone ? model_.graph.node(v.producer).name : fmt::format("value {}", best);
+  }
+
+  std::string storage_detail(const Storage& s) const {
+    std::string text;
+    for (const graph::ValueId id : s.members) {
+      const graph::Value& v = model_.graph.value(id);
+      if (!text.empty()) text += "; ";
+      text += graph::format_desc(v.desc);
+      if (v.producer != graph::kNone) text += fmt::format(" by {}", model_.graph.node(v.producer).op->name);
+    }
+    return text;
+  }
+
+  Result<void> place_activations() {
+    plan::Problem problem;
+    const auto add = [&](PlanBlock block, std::int64_t alignment) {
+      problem.buffers.push_back({block.name, block.lower, block.upper, block.bytes, alignment, {}});
+      model_.blocks.push_back(std::move(block));
+    };
+    std::vector<std::int32_t> storage_of_block;
+    for (std::size_t i = 0; i < map_.storages.size(); ++i) {
+      const Storage& s = map_.storages[i];
+      if (!in_activations(s)) continue;
+      const auto kind = s.kind == StorageKind::kInput    ? PlanBlock::Kind::kInput
+                        : s.kind == StorageKind::kOutput ? PlanBlock::Kind::kOutput
+                                                         : PlanBlock::Kind::kActivation;
+      add({storage_name(s), kind, storage_detail(s), s.lower, s.upper, 0, s.bytes}, buffer_alignment(s.bytes));
+      storage_of_block.push_back(static_cast<std::int32_t>(i));
+    }
+    const std::size_t first_scratch = model_.blocks.size();
+    for (const PlannedStep& step : model_.steps) {
+      if (step.scratch_bytes == 0) continue;
+      const graph::Node& node = model_.graph.node(step.node);
+      add({node.name, PlanBlock::Kind::kScratch, fmt::format("scratch of {}", node.op->name), step.node, step.node + 1,
+           0, step.scratch_bytes},
+          static_cast<std::int64_t>(ops::kAlignment));
+    }
+    if (auto valid = plan::validate(problem); !valid) return fail(std::move(valid.error()).in(model_.graph.name));
+    const plan::LowerBound bound = plan::lower_bound(problem);
+    const plan::Solution solution = plan::place_best(problem, bound.bytes);
+    if (auto sound = plan::verify(problem, solution); !sound) return fail(std::move(sound.error()).in(model_.graph.name));
+
+    model_.activation_bytes = solution.peak;
+    model_.lower_bound_bytes = bound.bytes;
+    model_.peak_step = bound.peaks.empty() ? 0 : bound.peaks.front().lower;
+    model_.method = solution.method;
+    for (std::size_t b = 0; b < model_.blocks.size(); ++b) model_.blocks[b].offset = solution.offsets[b];
+    storage_offsets_.assign(map_.storages.size(), 0);
+    for (std::size_t b = 0; b < storage_of_block.size(); ++b)
+      storage_offsets_[static_cast<std::size_t>(storage_of_block[b])] = solution.offsets[b];
+    std::size_t scratch = first_scratch;
+    for (PlannedStep& step : model_.steps)
+      if (step.scratch_bytes != 0) step.scratch_offset = solution.offsets[scratch++];
+    return {};
+  }
+
+  void place_values() {
+    model_.places.resize(model_.graph.values.size());
+    const auto input_count = static_cast<std::uint32_t>(model_.inputs.size());
+    for (std::size_t v = 0; v < model_.places.size(); ++v) {
+      const Member& m = map_.members[v];
+      ValuePlace& place = model_.places[v];
+      place.desc = m.desc;
+      place.offset = m.offset;
+      if (m.storage < 0) continue;
+      const Storage& s = map_.storages[static_cast<std::size_t>(m.storage)];
+      const auto i = static_cast<std::uint32_t>(s.index);
+      switch (s.kind) {
+        case StorageKind::kActivation:
+          place.slot = format::kActivations;
+          place.offset += storage_offsets_[static_cast<std::size_t>(m.storage)];
+          break;
+        case StorageKind::kInput: place.slot = format::kFirstPort + i; break;
+        case StorageKind::kOutput: place.slot = format::kFirstPort + input_count + i; break;
+        case StorageKind::kState:
+          place.slot = format::kState;
+          place.offset += model_.state_offsets[i];
+          break;
+        case StorageKind::kSwapRead:
+        case StorageKind::kSwapWrite:
+          place.slot = s.kind == StorageKind::kSwapRead ? format::kSwapRead : format::kSwapWrite;
+          place.offset += model_.state_offsets[i];
+          break;
+      }
+    }
+    for (std::size_t i = 0; i < map_.storages.size(); ++i) {
+      const Storage& s = map_.storages[i];
+      if (s.members.empty()) continue;
+      if (s.kind == StorageKind::kInput) model_.inputs[static_cast<std::size_t>(s.index)].default_offset = storage_offsets_[i];
+      if (s.kind == StorageKind::kOutput)
+        model_.outputs[static_cast<std::size_t>(s.index)].default_offset = storage_offsets_[i];
+    }
+  }
+
+  const PlanOptions& options_;
+  StorageOptions storage_options_;
+  std::vector<const ops::KernelVariant*> variants_;
+  StorageMap map_;
+  std::vector<std::int64_t> storage_offsets_;  ///< by storage, within the activations
+  PlannedModel model_;
+};
+
+}  // namespace
+
+Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& options) {
+  if (auto legal = legalize(graph); !legal) return fail(std::move(legal.error()));
+  graph::compact(graph);
+  std::optional<PlannedModel> best;
+  for (const bool by_memory : {false, true}) {
+    graph::Graph ordered = graph;
+    if (by_memory) reorder(ordered, order_by_memory(graph));
+    for (const bool concat_views : {true, false}) {
+      StorageOptions storage;
+      storage.concat_views = concat_views;
+      storage.preserved_inputs = options.external_inputs;
+      storage.threads = options.threads;
+      auto attempt = Attempt(ordered, options, std::move(storage)).run();
+      if (!attempt) return attempt;
+      if (best && attempt->activation_bytes >= best->activation_bytes) continue;
+      attempt->method += by_memory ? ", order by memory" : ", model order";
+      if (!concat_views) attempt->method += ", concat copies";
+      best = std::move(*attempt);
+    }
+  }
+  return std::move(*best);
+}
+
+}  // namespace bantam::compiler

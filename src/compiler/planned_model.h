@@ -1,0 +1,68 @@
+// A model with everything decided: order, kernels, and a place for every byte. The writer turns it into a package; the
+// reports read it. Host only; values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bantam/compiler.h"
+#include "compiler/select.h"
+#include "compiler/storage.h"
+#include "graph/graph.h"
+
+namespace bantam::compiler {
+
+struct PlanOptions {
+  KernelChoice kernels = KernelChoice::kFast;
+  int threads = 1;
+  /// Ports whose memory somebody else provides (a fleet link): not part of the activations, inputs left intact.
+  std::vector<bool> external_inputs;   ///< by port; missing entries are false
+  std::vector<bool> external_outputs;
+};
+
+/// Where a value lies: a slot of the package format and an offset within it. Constants are placed by the writer.
+struct ValuePlace {
+  std::uint32_t slot = 0;
+  std::int64_t offset = 0;
+  TensorDesc desc;  ///< with the strides it has there
+};
+
+struct PlannedStep {
+  graph::NodeId node = graph::kNone;
+  const ops::KernelVariant* variant = nullptr;
+  std::int64_t scratch_offset = 0;
+  std::int64_t scratch_bytes = 0;
+};
+
+struct PlannedPort {
+  std::string name;
+  graph::ValueId value = graph::kNone;
+  bool external = false;
+  std::int64_t default_offset = 0;  ///< within the activations, unless external
+  std::int64_t bytes = 0;
+};
+
+struct PlannedModel {
+  graph::Graph graph;  ///< nodes in execution order
+  std::vector<PlannedStep> steps;
+  std::vector<ValuePlace> places;  ///< by value
+  std::vector<PlannedPort> inputs;
+  std::vector<PlannedPort> outputs;
+  std::vector<std::int64_t> state_offsets;  ///< by state, within the state or swap memory
+  std::vector<bool> state_swapped;          ///< by state
+  std::int64_t state_bytes = 0;
+  std::int64_t swap_bytes = 0;
+  std::int64_t activation_bytes = 0;
+  std::int64_t lower_bound_bytes = 0;  ///< no placement of these buffers in this order can be smaller
+  std::int64_t peak_step = 0;          ///< a step at which lower_bound_bytes are alive
+  std::int64_t scratch_bytes = 0;      ///< the largest scratch of a step; part of activation_bytes
+  int threads = 1;
+  std::string method;                  ///< which planner, order and sharing won
+  std::vector<PlanBlock> blocks;
+};
+
+/// Plans a verified graph. Tries several orders and sharings and keeps the smallest.
+Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& options);
+
+}  // namespace bantam::compiler

@@ -1,0 +1,61 @@
+#include "compiler/report.h"
+
+namespace bantam::compiler {
+namespace {
+
+std::int64_t alive_at(const std::vector<PlanBlock>& blocks, std::int64_t step) {
+  std::int64_t bytes = 0;
+  for (const PlanBlock& block : blocks)
+    if (block.lower <= step && step < block.upper) bytes += block.bytes;
+  return bytes;
+}
+
+std::int64_t packed_weight_bytes(const graph::Graph& graph, const graph::Node& node, const ops::KernelVariant& variant,
+                                 const ops::OpCall& call) {
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!graph.is_constant(node.inputs[i])) continue;
+    const std::int64_t packed = ops::packed_bytes(variant, call, static_cast<int>(i));
+    bytes += packed > 0 ? packed : graph.value(node.inputs[i]).desc.bytes();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+ModelReport report_model(const PlannedModel& model, const std::string& name, std::int64_t weights_bytes) {
+  ModelReport report;
+  report.name = name;
+  report.activation_bytes = model.activation_bytes;
+  report.lower_bound_bytes = model.lower_bound_bytes;
+  report.scratch_bytes = model.scratch_bytes;
+  report.state_bytes = model.state_bytes + 2 * model.swap_bytes;
+  report.weights_bytes = weights_bytes;
+  report.peak_step = model.peak_step;
+  report.method = model.method;
+  report.blocks = model.blocks;
+  for (const PlannedStep& step : model.steps) {
+    const graph::Node& node = model.graph.node(step.node);
+    const graph::OperandTables tables = graph::operand_tables(model.graph, node);
+    const ops::OpCall call = tables.call(node);
+    StepReport s;
+    s.name = node.name;
+    s.origin = node.origin;
+    s.op = node.op->name;
+    s.variant = step.variant->name;
+    s.index = step.node;
+    if (!node.outputs.empty() && node.outputs.front() != graph::kNone) {
+      const TensorDesc& desc = model.graph.value(node.outputs.front()).desc;
+      s.output = graph::format_desc(desc);
+      s.output_bytes = desc.bytes();
+    }
+    s.weights_bytes = packed_weight_bytes(model.graph, node, *step.variant, call);
+    s.scratch_bytes = step.scratch_bytes;
+    s.alive_bytes = alive_at(model.blocks, step.node);
+    s.work = node.op->work != nullptr ? node.op->work(call) : 0;
+    report.steps.push_back(std::move(s));
+  }
+  return report;
+}
+
+}  // namespace bantam::compiler

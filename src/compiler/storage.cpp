@@ -1,0 +1,373 @@
+#include "compiler/storage.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/shape.h"
+
+namespace bantam::compiler {
+namespace {
+
+using graph::Graph;
+using graph::kNone;
+using graph::Node;
+using graph::NodeId;
+using graph::ValueId;
+
+constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max() / 4;
+
+/// A value's contents are needed from `def` (the step that writes it, -1 before the run) to `last` (the last step that
+/// reads it), both included.
+struct Span {
+  std::int64_t def = 0;
+  std::int64_t last = 0;
+};
+
+struct ByteRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  bool overlaps(const ByteRange& other) const { return begin < other.end && other.begin < end; }
+};
+
+bool is_anchored(const Storage& storage) { return storage.kind != StorageKind::kActivation; }
+
+/// The one exception to "readers before writers": `input` may be overwritten at `step` by `output`.
+struct Overwrite {
+  ValueId input = kNone;
+  ValueId output = kNone;
+};
+
+class StorageMapper {
+ public:
+  StorageMapper(const Graph& graph, const std::vector<const ops::KernelVariant*>& variants,
+                const StorageOptions& options)
+      : graph_(graph), variants_(variants), options_(options), uses_(graph) {
+    map_.elided.assign(graph.nodes.size(), false);
+    contents_.resize(graph.values.size());
+    std::iota(contents_.begin(), contents_.end(), 0);
+  }
+
+  StorageMap run() {
+    measure_spans();
+    make_storages();
+    update_states_in_place();
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) make_output_view(static_cast<NodeId>(n));
+    if (options_.concat_views)
+      for (std::size_t n = 0; n < graph_.nodes.size(); ++n) make_input_views(static_cast<NodeId>(n));
+    if (options_.in_place)
+      for (std::size_t n = 0; n < graph_.nodes.size(); ++n) write_in_place(static_cast<NodeId>(n));
+    finish();
+    return std::move(map_);
+  }
+
+ private:
+  const Node& node(NodeId n) const { return graph_.node(n); }
+  Member& member(ValueId id) { return map_.members[static_cast<std::size_t>(id)]; }
+  const Member& member(ValueId id) const { return map_.members[static_cast<std::size_t>(id)]; }
+  Storage& storage(ValueId id) { return map_.storages[static_cast<std::size_t>(member(id).storage)]; }
+  Span& span(ValueId id) { return spans_[static_cast<std::size_t>(id)]; }
+  const Span& span(ValueId id) const { return spans_[static_cast<std::size_t>(id)]; }
+  bool placed(ValueId id) const { return id != kNone && member(id).storage >= 0; }
+
+  ByteRange range(ValueId id) const {
+    const Member& m = member(id);
+    return {m.offset, m.offset + storage_span(m.desc) * element_size(m.desc.type)};
+  }
+
+  ValueId contents(ValueId id) const {
+    while (contents_[static_cast<std::size_t>(id)] != id) id = contents_[static_cast<std::size_t>(id)];
+    return id;
+  }
+  void same_contents(ValueId a, ValueId b) { contents_[static_cast<std::size_t>(contents(a))] = contents(b); }
+
+  void measure_spans() {
+    spans_.assign(graph_.values.size(), Span{-1, -1});
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (const ValueId id : graph_.nodes[n].inputs)
+        if (id != kNone) span(id).last = static_cast<std::int64_t>(n);
+      for (const ValueId id : graph_.nodes[n].outputs) {
+        if (id == kNone) continue;
+        span(id).def = static_cast<std::int64_t>(n);
+        span(id).last = std::max(span(id).last, span(id).def);
+      }
+    }
+    for (const graph::Port& port : graph_.outputs) span(port.value).last = kForever;
+    for (const graph::State& state : graph_.states) span(state.out).last = kForever;
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i)
+      if (i < options_.preserved_inputs.size() && options_.preserved_inputs[i])
+        span(graph_.inputs[i].value).last = kForever;
+  }
+
+  void add_storage(ValueId id, StorageKind kind, std::int32_t index) {
+    Storage s;
+    s.kind = kind;
+    s.index = index;
+    s.members = {id};
+    member(id).storage = static_cast<std::int32_t>(map_.storages.size());
+    map_.storages.push_back(std::move(s));
+  }
+
+  void make_storages() {
+    map_.members.resize(graph_.values.size());
+    for (std::size_t i = 0; i < graph_.values.size(); ++i) map_.members[i].desc = graph_.values[i].desc;
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i)
+      add_storage(graph_.inputs[i].value, StorageKind::kInput, static_cast<std::int32_t>(i));
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i)
+      add_storage(graph_.outputs[i].value, StorageKind::kOutput, static_cast<std::int32_t>(i));
+    for (std::size_t i = 0; i < graph_.states.size(); ++i)
+      add_storage(graph_.states[i].in, StorageKind::kState, static_cast<std::int32_t>(i));
+    for (const Node& n : graph_.nodes)
+      for (const ValueId id : n.outputs)
+        if (id != kNone && member(id).storage < 0) add_storage(id, StorageKind::kActivation, -1);
+  }
+
+  /// May `later` be written where `earlier` lies, in time? Equal steps need the kernel's permission.
+  bool dies_before(ValueId earlier, ValueId later, const Overwrite& overwrite) const {
+    if (span(earlier).last < span(later).def) return true;
+    return span(earlier).last == span(later).def && overwrite.input == earlier && overwrite.output == later;
+  }
+
+  /// May a and b, at these byte ranges of one storage, live together?
+  bool compatible(ValueId a, const ByteRange& at_a, ValueId b, const ByteRange& at_b,
+                  const Overwrite& overwrite) const {
+    if (!at_a.overlaps(at_b) || contents(a) == contents(b)) return true;
+    return dies_before(a, b, overwrite) || dies_before(b, a, overwrite);
+  }
+
+  /// Moves all members of `from` into `into`, shifted by `shift` bytes, when that is sound. Anchored storages do not
+  /// grow.
+  bool merge(std::int32_t from, std::int32_t into, std::int64_t shift, const Overwrite& overwrite) {
+    if (from == into) return false;
+    Storage& source = map_.storages[static_cast<std::size_t>(from)];
+    Storage& target = map_.storages[static_cast<std::size_t>(into)];
+    if (is_anchored(source)) return false;
+    for (const ValueId a : source.members) {
+      // The copy of a state that this invoke reads is never written: only views of it may join.
+      if (target.kind == StorageKind::kSwapRead && contents(a) != contents(target.members.front())) return false;
+      ByteRange moved = range(a);
+      moved.begin += shift;
+      moved.end += shift;
+      if (moved.begin < 0) return false;
+      if (is_anchored(target) && moved.end > anchored_bytes(target)) return false;
+      for (const ValueId b : target.members)
+        if (!compatible(a, moved, b, range(b), overwrite)) return false;
+    }
+    for (const ValueId a : source.members) {
+      member(a).storage = into;
+      member(a).offset += shift;
+      target.members.push_back(a);
+    }
+    source.members.clear();
+    return true;
+  }
+
+  std::int64_t anchored_bytes(const Storage& s) const { return graph_.value(s.members.front()).desc.bytes(); }
+
+  /// Places value `part` at byte `offset` within value `whole`, merging their storages in whichever direction is legal.
+  bool merge_values(ValueId part, ValueId whole, std::int64_t offset, const Overwrite& overwrite) {
+    const std::int64_t shift = member(whole).offset + offset - member(part).offset;
+    if (merge(member(part).storage, member(whole).storage, shift, overwrite)) return true;
+    return merge(member(whole).storage, member(part).storage, -shift, overwrite);
+  }
+
+  void update_states_in_place() {
+    for (std::size_t i = 0; i < graph_.states.size(); ++i) {
+      const graph::State& state = graph_.states[i];
+      if (state.out == state.in) {
+        span(state.in).last = kForever;
+        continue;
+      }
+      const NodeId producer = graph_.value(state.out).producer;
+      const Overwrite overwrite = permitted_overwrite(producer, state.out, state.in);
+      if (merge(member(state.out).storage, member(state.in).storage, 0, overwrite)) continue;
+      storage(state.in).kind = StorageKind::kSwapRead;
+      storage(state.out).kind = StorageKind::kSwapWrite;
+      storage(state.out).index = static_cast<std::int32_t>(i);
+    }
+  }
+
+  ops::Footprint footprint(NodeId n) const {
+    const graph::OperandTables tables = graph::operand_tables(graph_, node(n));
+    return ops::footprint(*variants_[static_cast<std::size_t>(n)], tables.call(node(n)), options_.threads);
+  }
+
+  /// The permission to write `output` over `input` at step n, or nothing.
+  Overwrite permitted_overwrite(NodeId n, ValueId output, ValueId input) const {
+    const ops::Footprint f = footprint(n);
+    for (std::size_t o = 0; o < node(n).outputs.size(); ++o) {
+      if (node(n).outputs[o] != output) continue;
+      for (std::size_t i = 0; i < node(n).inputs.size(); ++i) {
+        // The same value twice among the operands is fine only if both may be overwritten.
+        if (node(n).inputs[i] == input && ((f.overwrites[o] >> i) & 1U) == 0) return {};
+      }
+      return {input, output};
+    }
+    return {};
+  }
+
+  /// Do all kernels that touch `id` accept it with strides `desc`? `except` is a node that will not run.
+  bool accepted_strides(ValueId id, const TensorDesc& desc, NodeId except) {
+    const TensorDesc before = member(id).desc;
+    member(id).desc = desc;
+    bool accepted = true;
+    for (const graph::Uses::Use& use : uses_.of(id))
+      accepted = accepted && (use.node == except || map_.elided[static_cast<std::size_t>(use.node)] ||
+                              supports_current(use.node));
+    const NodeId producer = graph_.value(id).producer;
+    if (producer != kNone && producer != except && !map_.elided[static_cast<std::size_t>(producer)])
+      accepted = accepted && supports_current(producer);
+    member(id).desc = before;
+    return accepted;
+  }
+
+  /// Does node n's variant support its operands with the strides they have now?
+  bool supports_current(NodeId n) {
+    graph::OperandTables tables = graph::operand_tables(graph_, node(n));
+    for (std::size_t i = 0; i < tables.inputs.size(); ++i)
+      if (placed(node(n).inputs[i])) tables.inputs[i].desc = &member(node(n).inputs[i]).desc;
+    for (std::size_t i = 0; i < tables.outputs.size(); ++i)
+      if (placed(node(n).outputs[i])) tables.outputs[i].desc = &member(node(n).outputs[i]).desc;
+    return ops::supports(*variants_[static_cast<std::size_t>(n)], tables.call(node(n)));
+  }
+
+  /// A value that others outside the graph see, or whose strides something already relies on, must stay dense.
+  bool must_be_dense(ValueId id) {
+    if (uses_.is_external(id)) return true;
+    for (const graph::Uses::Use& use : uses_.of(id))
+      if (map_.elided[static_cast<std::size_t>(use.node)]) return true;
+    return false;
+  }
+
+  void make_output_view(NodeId n) {
+    const Node& x = node(n);
+    if (x.op->output_view == nullptr || x.inputs.empty() || !placed(x.inputs[0])) return;
+    const ValueId input = x.inputs[0];
+    const ValueId output = x.outputs[0];
+    graph::OperandTables tables = graph::operand_tables(graph_, x);
+    tables.inputs[0].desc = &member(input).desc;
+    TensorDesc view = graph_.value(output).desc;
+    std::int64_t offset = 0;
+    if (!x.op->output_view(tables.call(x), &view, &offset)) return;
+    if (!view.is_dense() && (must_be_dense(output) || !accepted_strides(output, view, n))) return;
+    const ValueId before = contents_[static_cast<std::size_t>(contents(output))];
+    same_contents(output, input);
+    const TensorDesc dense = member(output).desc;
+    member(output).desc = view;
+    if (merge_values(output, input, offset * element_size(view.type), {})) {
+      map_.elided[static_cast<std::size_t>(n)] = true;
+      return;
+    }
+    member(output).desc = dense;
+    contents_[static_cast<std::size_t>(before)] = before;
+  }
+
+  /// True when nothing in the value's storage lies outside the value.
+  bool fills_storage(ValueId id) {
+    const ByteRange own = range(id);
+    const auto& members = storage(id).members;
+    return std::all_of(members.begin(), members.end(), [&](ValueId other) {
+      return range(other).begin >= own.begin && range(other).end <= own.end;
+    });
+  }
+
+  void make_input_views(NodeId n) {
+    const Node& x = node(n);
+    if (x.op->input_view == nullptr) return;
+    const ValueId output = x.outputs[0];
+    const graph::OperandTables tables = graph::operand_tables(graph_, x);
+    std::vector<TensorDesc> views;
+    std::vector<std::int64_t> offsets;
+    for (std::size_t i = 0; i < x.inputs.size(); ++i) {
+      const ValueId input = x.inputs[i];
+      TensorDesc view;
+      std::int64_t offset = 0;
+      if (!placed(input) || std::count(x.inputs.begin(), x.inputs.end(), input) != 1) return;
+      view = graph_.value(input).desc;
+      if (!member(output).desc.is_dense() || !x.op->input_view(tables.call(x), static_cast<int>(i), &view, &offset))
+        return;
+      if (!member(input).desc.is_dense() || is_anchored(storage(input)) || !fills_storage(input)) return;
+      const bool alone = storage(input).members.size() == 1;
+      if (!view.is_dense() && (!alone || must_be_dense(input) || !accepted_strides(input, view, n))) return;
+      views.push_back(view);
+      offsets.push_back(offset);
+    }
+    try_input_views(n, views, offsets);
+  }
+
+  /// All or nothing: a concat with one operand elsewhere would still have to run.
+  void try_input_views(NodeId n, const std::vector<TensorDesc>& views, const std::vector<std::int64_t>& offsets) {
+    const Node& x = node(n);
+    const ValueId output = x.outputs[0];
+    const StorageMap before = map_;
+    const std::vector<ValueId> contents_before = contents_;
+    for (std::size_t i = 0; i < x.inputs.size(); ++i) {
+      const ValueId input = x.inputs[i];
+      same_contents(input, output);
+      member(input).desc = views[i];
+      const std::int64_t shift =
+          member(output).offset + offsets[i] * element_size(views[i].type) - member(input).offset;
+      if (!merge(member(input).storage, member(output).storage, shift, {})) {
+        map_ = before;
+        contents_ = contents_before;
+        return;
+      }
+    }
+    map_.elided[static_cast<std::size_t>(n)] = true;
+  }
+
+  void write_in_place(NodeId n) {
+    if (map_.elided[static_cast<std::size_t>(n)]) return;
+    const Node& x = node(n);
+    const ops::Footprint f = footprint(n);
+    for (std::size_t o = 0; o < x.outputs.size(); ++o) {
+      for (std::size_t i = 0; i < x.inputs.size() && f.overwrites[o] != 0; ++i) {
+        if (((f.overwrites[o] >> i) & 1U) == 0 || !placed(x.inputs[i]) || x.outputs[o] == kNone) continue;
+        const Overwrite overwrite = permitted_overwrite(n, x.outputs[o], x.inputs[i]);
+        if (overwrite.input == kNone) continue;
+        // Element for element: both must walk memory alike.
+        const TensorDesc& in = member(x.inputs[i]).desc;
+        const TensorDesc& out = member(x.outputs[o]).desc;
+        if (!in.is_dense() || !out.is_dense()) continue;
+        if (merge_values(x.outputs[o], x.inputs[i], 0, overwrite)) break;
+      }
+    }
+  }
+
+  void finish() {
+    const auto end = static_cast<std::int64_t>(std::max<std::size_t>(graph_.nodes.size(), 1));
+    for (Storage& s : map_.storages) {
+      if (s.members.empty()) continue;
+      s.lower = end;
+      for (const ValueId id : s.members) {
+        s.bytes = std::max(s.bytes, range(id).end);
+        s.lower = std::min(s.lower, std::max<std::int64_t>(span(id).def, 0));
+        s.upper = std::max(s.upper, std::min(span(id).last + 1, end));
+      }
+      s.upper = std::max(s.upper, s.lower + 1);
+      if (s.kind == StorageKind::kInput) s.lower = 0;
+      if (s.kind == StorageKind::kState || s.kind == StorageKind::kSwapRead || s.kind == StorageKind::kSwapWrite) {
+        s.lower = 0;
+        s.upper = end;
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const std::vector<const ops::KernelVariant*>& variants_;
+  const StorageOptions& options_;
+  graph::Uses uses_;
+  std::vector<Span> spans_;
+  std::vector<ValueId> contents_;  ///< union-find without ranks: values whose contents are parts of one another
+  StorageMap map_;
+};
+
+}  // namespace
+
+StorageMap map_storage(const Graph& graph, const std::vector<const ops::KernelVariant*>& variants,
+                       const StorageOptions& options) {
+  return StorageMapper(graph, variants, options).run();
+}
+
+}  // namespace bantam::compiler

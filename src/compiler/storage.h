@@ -1,0 +1,66 @@
+// Decides which values share storage: views, results written in place, states updated where they lie.
+//
+// A *storage* is one buffer of the plan; each value that needs memory is a *member* of one storage, at a byte offset and
+// with strides. Two members may share bytes when they never hold different contents at the same time: one is a view of
+// the other (same contents), or the earlier one is dead when the later one is written, where "dead at the very step that
+// writes" counts only if the kernel's footprint permits overwriting that operand. Every merge is checked pair by pair
+// against that rule, so the order in which merges are tried affects only how much is saved.
+//
+// An *anchored* storage has a place that the plan cannot choose freely: a model input or output (the caller may bind
+// memory of its own to it) or a state. Two anchored storages never merge, except a state's next value with its present
+// one, which is the update in place.
+// Times: step s of the execution order is the half-open interval [s, s + 1).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace bantam::compiler {
+
+enum class StorageKind : std::uint8_t {
+  kActivation,
+  kInput,      ///< index = input port
+  kOutput,     ///< index = output port
+  kState,      ///< index = state; read and written in place
+  kSwapRead,   ///< index = state; what this invoke reads ...
+  kSwapWrite,  ///< ... and the other copy, which it writes
+};
+
+struct Storage {
+  StorageKind kind = StorageKind::kActivation;
+  std::int32_t index = -1;
+  std::int64_t bytes = 0;
+  std::int64_t lower = 0;  ///< alive in [lower, upper); the whole run for states
+  std::int64_t upper = 0;
+  std::vector<graph::ValueId> members;  ///< the first is the one the storage was made for
+};
+
+/// Where a value lies within its storage.
+struct Member {
+  std::int32_t storage = -1;  ///< -1: a constant, or a value nobody needs
+  std::int64_t offset = 0;    ///< bytes
+  TensorDesc desc;            ///< with the strides it has there
+};
+
+struct StorageOptions {
+  bool concat_views = true;             ///< let operands of a concat be written straight into its result
+  bool in_place = true;
+  std::vector<bool> preserved_inputs;   ///< by input port: the invoke must leave its contents intact
+  int threads = 1;
+};
+
+struct StorageMap {
+  std::vector<Storage> storages;
+  std::vector<Member> members;  ///< by value
+  std::vector<bool> elided;     ///< by node: its result is a view, no kernel runs
+};
+
+/// `variants` is by node; a view is made only where the chosen variants of all readers and writers support its strides.
+StorageMap map_storage(const graph::Graph& graph, const std::vector<const ops::KernelVariant*>& variants,
+                       const StorageOptions& options);
+
+}  // namespace bantam::compiler
