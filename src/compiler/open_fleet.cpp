@@ -1,0 +1,77 @@
+#include "bantam/open_fleet.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "io/file.h"
+#include "package/writer/package_data.h"
+#include "schedule/threads/thread_pool.h"
+
+namespace bantam {
+
+struct OpenFleet::Parts {
+  std::optional<Compiled> compiled;
+  std::optional<io::MappedFile> file;
+  Package package;
+  std::optional<ThreadPool> threads;
+  format::PackageBytes arena;  // the same alignment serves arena and package
+  Fleet* fleet = nullptr;
+};
+
+OpenFleet::OpenFleet(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+OpenFleet::OpenFleet(OpenFleet&&) noexcept = default;
+OpenFleet& OpenFleet::operator=(OpenFleet&&) noexcept = default;
+OpenFleet::~OpenFleet() = default;
+
+Result<OpenFleet> OpenFleet::compile(const FleetSpec& spec, const CompileOptions& options) {
+  auto compiled = bantam::compile(spec, options);
+  if (!compiled) return fail(std::move(compiled.error()));
+  auto parts = std::make_unique<Parts>();
+  parts->compiled = std::move(*compiled);
+  // The compiler has verified its package; opening it again gives the view.
+  if (const Status s = Package::open(parts->compiled->package(), &parts->package); !s.ok()) return fail(error_from(s));
+  return place(std::move(parts), options.threads);
+}
+
+Result<OpenFleet> OpenFleet::load(const std::filesystem::path& package, int threads) {
+  auto file = io::MappedFile::open(package);
+  if (!file) return fail(std::move(file.error()));
+  auto parts = std::make_unique<Parts>();
+  parts->file = std::move(*file);
+  if (const Status s = Package::open(parts->file->bytes(), &parts->package); !s.ok())
+    return fail(error_from(s, "make the package again with `bantam pack`").in(package.string()));
+  return place(std::move(parts), threads);
+}
+
+Result<OpenFleet> OpenFleet::place(std::unique_ptr<Parts> parts, int threads) {
+  auto pool = ThreadPool::create(threads);
+  if (!pool) return fail(std::move(pool.error()));
+  parts->threads = std::move(*pool);
+  const Requirements need = parts->package.requirements();
+  parts->arena = format::PackageBytes(static_cast<std::size_t>(need.arena_bytes));
+  if (parts->arena.data() == nullptr)
+    return fail(StatusCode::kArenaTooSmall, fmt::format("the host has no {} bytes left for the arena", need.arena_bytes),
+                "free memory or use a smaller fleet");
+  const Status placed = Fleet::place(parts->package, {parts->arena.data(), static_cast<std::size_t>(need.arena_bytes)},
+                                     &parts->fleet);
+  if (!placed.ok()) return fail(error_from(placed));
+  for (std::size_t i = 0; i < parts->fleet->size(); ++i) {
+    const Status set = parts->fleet->session(i)->set_threads(parts->threads->threads());
+    if (!set.ok()) return fail(error_from(set, "pack the fleet again with --threads"));
+  }
+  return OpenFleet(std::move(parts));
+}
+
+std::size_t OpenFleet::size() const noexcept { return parts_->fleet->size(); }
+Session& OpenFleet::session(std::size_t i) noexcept { return *parts_->fleet->session(i); }
+Session* OpenFleet::find(std::string_view name) noexcept { return parts_->fleet->find(name); }
+const Package& OpenFleet::package() const noexcept { return parts_->package; }
+Requirements OpenFleet::requirements() const noexcept { return parts_->package.requirements(); }
+std::span<std::byte> OpenFleet::arena() noexcept {
+  return {parts_->arena.data(), static_cast<std::size_t>(requirements().arena_bytes)};
+}
+const Compiled* OpenFleet::compiled() const noexcept { return parts_->compiled ? &*parts_->compiled : nullptr; }
+
+}  // namespace bantam
