@@ -25,7 +25,21 @@ struct StridedRows {
   std::int64_t elements = 1;                  ///< of the whole shape
 
   /// True when operand i has stride 1 along the row (a row of one element has any stride).
-  bool contiguous(int i) const noexcept { return row_length == 1 || row_strides[static_cast<std::size_t>(i)] == 1; }
+  bool contiguous(int i) const noexcept { return row_length <= 1 || row_strides[static_cast<std::size_t>(i)] == 1; }
+
+  /// True when all operands have stride 1 along the row.
+  bool all_contiguous() const noexcept {
+    for (int i = 0; i < N; ++i)
+      if (!contiguous(i)) return false;
+    return true;
+  }
+
+  /// True when operand 0 has stride 1 along the row and each other one stride 0 or 1.
+  bool contiguous_or_broadcast() const noexcept {
+    for (int i = 1; i < N; ++i)
+      if (!contiguous(i) && row_strides[static_cast<std::size_t>(i)] != 0) return false;
+    return contiguous(0);
+  }
 };
 
 /// Stride of `operand` along dimension `dim` of a shape of rank `rank` to which it is broadcast (aligned at the end).

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/shape.h"
+#include "hwy/targets.h"
 
 namespace bantam::ops::testing {
 namespace {
@@ -268,7 +269,24 @@ class CaseComparison {
       check(variant, run_variant(form, variant, options), serial, Accuracy{}, "threaded");
     }
     options.threading = Threading::kSerial;
+    check_instruction_sets(form, variant, options, expected);
     check_in_place(form, descs, variant, view.call(), serial);
+  }
+
+  /// The instruction sets below the machine's best one, which ran already.
+  void check_instruction_sets(const OpCase& form, const KernelVariant& variant, const RunOptions& options,
+                              const Outcome& expected) {
+    if (!variant.name.ends_with("__simd")) return;
+    const std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
+    const std::int64_t best = *std::ranges::min_element(targets);  // Highway numbers better targets lower
+    for (const std::int64_t target : targets) {
+      if (target == best) continue;
+      hwy::SetSupportedTargetsForTest(target);
+      hwy::GetChosenTarget().Update(target);
+      check(variant, run_variant(form, variant, options), expected, variant.accuracy, hwy::TargetName(target));
+    }
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   }
 
   void check_in_place(const OpCase& form, const std::vector<TensorDesc>& descs, const KernelVariant& variant,

@@ -97,7 +97,7 @@ struct CompareOptions {
   int cases = 100;
   std::uint64_t seed = 1;
   /// Names of variants that must have been compared at least once (so that a test cannot pass by supporting nothing).
-  std::vector<std::string_view> must_cover;
+  std::vector<std::string_view> must_cover{};
 };
 
 /// Runs random cases through every variant that supports them, dense and strided, in place where the footprint allows

@@ -179,7 +179,10 @@ TestTensor random_tensor(ElementType type, const std::vector<std::int64_t>& dims
 
 std::vector<std::int64_t> random_dims(Random& random, int rank, std::int64_t low, std::int64_t high) {
   std::vector<std::int64_t> dims(static_cast<std::size_t>(rank));
-  for (std::int64_t& d : dims) d = random_int(random, low, high);
+  for (std::int64_t& d : dims) {
+    const bool one = low <= 1 && high >= 1 && random_int(random, 0, 4) == 0;
+    d = one ? 1 : random_int(random, low, high);
+  }
   return dims;
 }
 

@@ -98,7 +98,7 @@ void fill_random(TestTensor& tensor, Random& random, double low, double high);
 /// Fills the elements with random bytes: NaNs, infinities, booleans other than 0 and 1.
 void fill_garbage(TestTensor& tensor, Random& random);
 
-/// `rank` dimensions, each in [low, high].
+/// `rank` dimensions, each in [low, high]; 1 more often than others, because it is where strides differ.
 std::vector<std::int64_t> random_dims(Random& random, int rank, std::int64_t low, std::int64_t high);
 
 /// "f32[2,3]" or "f32[2,3] strides [8,1]".

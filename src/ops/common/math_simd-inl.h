@@ -1,0 +1,194 @@
+// Transcendental functions on vectors of float, for Highway kernels: included by *_simd.cpp files and other -inl.h
+// headers, compiled once per instruction set. Polynomials are minimax fits (Lawson iteration on the reduced range).
+//
+// Accuracy, in units in the last place of the exact result over the full range of float: exp_f32, expm1_f32 2; log_f32
+// 2; sigmoid_f32, tanh_f32 4; erf_f32 4; erfc_f32 4 for x <= 1, growing to 1e-6 relative where erfc is below 1e-4.
+// NaN gives NaN; infinities give the limits.
+#if defined(BANTAM_OPS_COMMON_MATH_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BANTAM_OPS_COMMON_MATH_SIMD_INL_H_
+#undef BANTAM_OPS_COMMON_MATH_SIMD_INL_H_
+#else
+#define BANTAM_OPS_COMMON_MATH_SIMD_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// x < low ? low : x, which lets NaN through.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V at_least(D, V x, V low) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
+  return hn::Max(low, x);  // MAXPS gives its second operand when either is NaN or both are zero
+#else
+  return hn::IfThenElse(hn::Lt(x, low), low, x);
+#endif
+}
+
+/// x > high ? high : x, which lets NaN through.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V at_most(D, V x, V high) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
+  return hn::Min(high, x);
+#else
+  return hn::IfThenElse(hn::Gt(x, high), high, x);
+#endif
+}
+
+/// c[0] + c[1] x + ... by Horner's rule.
+template <class D, std::size_t N, class V = hn::Vec<D>>
+HWY_INLINE V polynomial(D d, V x, const float (&c)[N]) {
+  V sum = hn::Set(d, c[N - 1]);
+  for (std::size_t i = N - 1; i-- > 0;) sum = hn::MulAdd(sum, x, hn::Set(d, c[i]));
+  return sum;
+}
+
+/// 2^n for integers -126 <= n <= 127.
+template <class D, class VI = hn::Vec<hn::RebindToSigned<D>>>
+HWY_INLINE hn::Vec<D> power_of_two(D d, VI n) {
+  const hn::RebindToSigned<D> di;
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
+}
+
+/// x = n ln 2 + r with |r| <= ln 2 / 2: n, and e^r - 1. A NaN gives NaN and some n. Requires |x| < 2^30.
+template <class D, class V = hn::Vec<D>, class VI = hn::Vec<hn::RebindToSigned<D>>>
+HWY_INLINE V reduce_exp(D d, V x, VI* n) {
+  *n = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504088896341F)));
+  const V whole = hn::ConvertTo(d, *n);
+  // ln 2 in two parts; the first has so few bits that n * part is exact.
+  V r = hn::NegMulAdd(whole, hn::Set(d, 0.693359375F), x);
+  r = hn::NegMulAdd(whole, hn::Set(d, -2.12194440e-4F), r);
+  static constexpr float kC[] = {0x1.fffffcp-2F, 0x1.55549p-3F, 0x1.5558f4p-5F, 0x1.123a6cp-7F, 0x1.6a234ep-10F};
+  return hn::MulAdd(hn::Mul(r, r), polynomial(d, r, kC), r);
+}
+
+/// e^x for any x; results below 2^-126 are rounded once more, beyond the range they are 0 and infinity.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V exp_f32(D d, V x) {
+  const V bounded = at_least(d, at_most(d, x, hn::Set(d, 89.0F)), hn::Set(d, -104.0F));
+  hn::Vec<hn::RebindToSigned<D>> n;
+  const V y = hn::Add(reduce_exp(d, bounded, &n), hn::Set(d, 1.0F));
+  // Two steps keep both factors normal: n is in [-150, 128].
+  const auto half = hn::ShiftRight<1>(n);
+  return hn::Mul(hn::Mul(y, power_of_two(d, half)), power_of_two(d, hn::Sub(n, half)));
+}
+
+/// e^x for x <= 88, without infinities or subnormals: smaller than -87 counts as -87.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V exp_bounded_f32(D d, V x) {
+  hn::Vec<hn::RebindToSigned<D>> n;
+  const V y = hn::Add(reduce_exp(d, at_least(d, x, hn::Set(d, -87.0F)), &n), hn::Set(d, 1.0F));
+  return hn::Mul(y, power_of_two(d, n));
+}
+
+/// e^x - 1 for x <= 88; exact to the last places near 0, too.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V expm1_f32(D d, V x) {
+  hn::Vec<hn::RebindToSigned<D>> n;
+  const V y = reduce_exp(d, at_least(d, x, hn::Set(d, -87.0F)), &n);
+  const V scale = power_of_two(d, n);
+  return hn::MulAdd(y, scale, hn::Sub(scale, hn::Set(d, 1.0F)));
+}
+
+/// log(1 + f) + n ln 2 for sqrt(1/2) <= 1 + f < sqrt(2).
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V finish_log(D d, V f, V n) {
+  static constexpr float kC[] = {0x1.555548p-2F,  -0x1.000006p-2F, 0x1.99a4bcp-3F,  -0x1.555c5ap-3F, 0x1.2336e0p-3F,
+                                 -0x1.fc1f6ep-4F, 0x1.e6f630p-4F,  -0x1.de4fa4p-4F, 0x1.1462c0p-4F};
+  const V f2 = hn::Mul(f, f);
+  V tail = hn::Mul(hn::Mul(polynomial(d, f, kC), f2), f);
+  tail = hn::MulAdd(n, hn::Set(d, -2.12194440e-4F), tail);
+  tail = hn::NegMulAdd(hn::Set(d, 0.5F), f2, tail);
+  return hn::MulAdd(n, hn::Set(d, 0.693359375F), hn::Add(f, tail));
+}
+
+/// Natural logarithm: -infinity at 0, NaN below.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V log_f32(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const auto tiny = hn::Lt(x, hn::Set(d, 1.17549435e-38F));
+  const V scaled = hn::IfThenElse(tiny, hn::Mul(x, hn::Set(d, 0x1p24F)), x);
+  // 1 + f = x / 2^n in [sqrt(1/2), sqrt(2)): subtracting the bits of sqrt(1/2) leaves n in the exponent field.
+  const auto bits = hn::BitCast(di, scaled);
+  const auto offset = hn::Sub(bits, hn::Set(di, 0x3f3504f3));
+  const auto exponent = hn::ShiftRight<23>(offset);
+  const V mantissa = hn::BitCast(d, hn::Add(hn::And(offset, hn::Set(di, 0x007fffff)), hn::Set(di, 0x3f3504f3)));
+  const V n = hn::Sub(hn::ConvertTo(d, exponent), hn::IfThenElseZero(tiny, hn::Set(d, 24.0F)));
+  V y = finish_log(d, hn::Sub(mantissa, hn::Set(d, 1.0F)), n);
+  const V infinity = hn::BitCast(d, hn::Set(di, 0x7f800000));
+  // Infinity and NaN pass through; zero gives -infinity, negative numbers NaN.
+  y = hn::IfThenElse(hn::Lt(x, infinity), y, x);
+  y = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(infinity), y);
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::BitCast(d, hn::Set(di, 0x7fc00000)), y);
+}
+
+/// log(1 + x) for 0 <= x <= 1 and NaN.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V log1p_unit_f32(D d, V x) {
+  const V one = hn::Set(d, 1.0F);
+  const auto large = hn::Gt(x, hn::Set(d, 0.41421356F));
+  // (1 + x) / 2 - 1 = (x - 1) / 2, exactly.
+  const V f = hn::IfThenElse(large, hn::Mul(hn::Sub(x, one), hn::Set(d, 0.5F)), x);
+  return finish_log(d, f, hn::IfThenElseZero(large, one));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V sigmoid_f32(D d, V x) {
+  const V one = hn::Set(d, 1.0F);
+  return hn::Div(one, hn::Add(one, exp_bounded_f32(d, at_most(d, hn::Neg(x), hn::Set(d, 88.0F)))));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V tanh_f32(D d, V x) {
+  // tanh|x| = m / (m + 2) with m = e^(2|x|) - 1; from 10 on it is 1 in float.
+  const V half = at_most(d, hn::Abs(x), hn::Set(d, 10.0F));
+  const V m = expm1_f32(d, hn::Add(half, half));
+  return hn::CopySign(hn::Div(m, hn::Add(m, hn::Set(d, 2.0F))), x);
+}
+
+/// log(1 + e^x).
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V softplus_f32(D d, V x) {
+  return hn::Add(at_least(d, x, hn::Zero(d)), log1p_unit_f32(d, exp_bounded_f32(d, hn::Neg(hn::Abs(x)))));
+}
+
+/// erf(x) for |x| <= 1.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V erf_unit_f32(D d, V x) {
+  static constexpr float kC[] = {0x1.20dd74p+0F, -0x1.81273ep-2F,  0x1.ce2cf8p-4F, -0x1.b7f90cp-6F,
+                                 0x1.5405b2p-8F, -0x1.a3f6fcp-11F, 0x1.496a28p-14F};
+  return hn::Mul(x, polynomial(d, hn::Mul(x, x), kC));
+}
+
+/// erfc(x) for x >= 1; from 6.5 on it counts as erfc(6.5) = 4e-20.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V erfc_tail_f32(D d, V x) {
+  static constexpr float kC[] = {0x1.4be9d6p-12F, -0x1.215914p+0F, -0x1.43685ep-1F,  -0x1.c43276p-4F, 0x1.b61158p-6F,
+                                 -0x1.440904p-8F, 0x1.5b577ap-11F, -0x1.f76da6p-15F, 0x1.b61f44p-19F, -0x1.57ff1ap-24F};
+  return exp_bounded_f32(d, polynomial(d, at_most(d, x, hn::Set(d, 6.5F)), kC));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V erf_f32(D d, V x) {
+  const V magnitude = hn::Abs(x);
+  const V tail = hn::Sub(hn::Set(d, 1.0F), erfc_tail_f32(d, magnitude));
+  return hn::CopySign(hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 1.0F)), tail, erf_unit_f32(d, magnitude)), x);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V erfc_f32(D d, V x) {
+  const V magnitude = hn::Abs(x);
+  const V tail = erfc_tail_f32(d, magnitude);
+  const V outer = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Sub(hn::Set(d, 2.0F), tail), tail);
+  return hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 1.0F)), outer, hn::Sub(hn::Set(d, 1.0F), erf_unit_f32(d, x)));
+}
+
+}  // namespace bantam::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
