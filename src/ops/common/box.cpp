@@ -1,0 +1,167 @@
+#include "ops/common/box.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/common/dispatch.h"
+
+namespace bantam::ops {
+namespace {
+
+using Level = Box::Level;
+
+/// Element access that neither aliasing nor alignment rules can break; compiles to plain moves.
+template <typename T>
+T load(const std::byte* p) noexcept {
+  T value;
+  std::memcpy(&value, p, sizeof value);
+  return value;
+}
+
+template <typename T>
+void store(std::byte* p, T value) noexcept {
+  std::memcpy(p, &value, sizeof value);
+}
+
+/// Drops levels of size 1 and merges neighbours that form one longer run. False when the box is empty.
+bool simplify(Box* box) noexcept {
+  Box out;
+  for (int i = 0; i < box->rank; ++i) {
+    const Level& level = box->levels[i];
+    if (level.size <= 0) return false;
+    if (level.size == 1) continue;
+    Level* outer = out.rank > 0 ? &out.levels[out.rank - 1] : nullptr;
+    if (outer != nullptr && outer->source == level.source * level.size &&
+        outer->destination == level.destination * level.size) {
+      *outer = {outer->size * level.size, level.source, level.destination};
+    } else {
+      out.add(level.size, level.source, level.destination);
+    }
+  }
+  *box = out;
+  return true;
+}
+
+/// Removes level `i` and returns it.
+Level take_level(Box* box, int i) noexcept {
+  const Level taken = box->levels[i];
+  for (int k = i; k + 1 < box->rank; ++k) box->levels[k] = box->levels[k + 1];
+  --box->rank;
+  return taken;
+}
+
+/// Calls f(source offset, destination offset), in bytes, for every iteration of the levels.
+template <typename F>
+void for_each_iteration(const Box& box, std::int64_t bytes, F&& f) noexcept {
+  std::int64_t index[Box::kMaxLevels] = {};
+  std::int64_t source = 0;
+  std::int64_t destination = 0;
+  for (;;) {
+    f(source, destination);
+    int i = box.rank - 1;
+    for (; i >= 0; --i) {
+      const Level& level = box.levels[i];
+      source += level.source * bytes;
+      destination += level.destination * bytes;
+      if (++index[i] < level.size) break;
+      source -= level.source * level.size * bytes;
+      destination -= level.destination * level.size * bytes;
+      index[i] = 0;
+    }
+    if (i < 0) return;
+  }
+}
+
+/// Two-dimensional transposition: source runs along `along`, destination along `across`. Works through square tiles
+/// of a cache line's width, so that every line fetched or written is used up while it is in the first-level cache.
+template <typename T>
+void copy_transposed(const Level& along, const Level& across, const std::byte* source,
+                     std::byte* destination) noexcept {
+  constexpr std::int64_t kTile = std::max<std::int64_t>(64 / static_cast<std::int64_t>(sizeof(T)) / 2, 8);
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t row_in = across.source * kBytes;
+  const std::int64_t row_out = along.destination * kBytes;
+  for (std::int64_t a0 = 0; a0 < across.size; a0 += kTile) {
+    const std::int64_t a1 = std::min(a0 + kTile, across.size);
+    for (std::int64_t b0 = 0; b0 < along.size; b0 += kTile) {
+      const std::int64_t b1 = std::min(b0 + kTile, along.size);
+      for (std::int64_t b = b0; b < b1; ++b) {
+        const std::byte* from = source + a0 * row_in + b * kBytes;
+        std::byte* to = destination + b * row_out + a0 * kBytes;
+        for (std::int64_t a = a0; a < a1; ++a, from += row_in, to += kBytes) store(to, load<T>(from));
+      }
+    }
+  }
+}
+
+template <typename T>
+void copy_strided(const Level& row, const std::byte* from, std::byte* to) noexcept {
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t in = row.source * kBytes;
+  const std::int64_t out = row.destination * kBytes;
+  for (std::int64_t i = 0; i < row.size; ++i, from += in, to += out) store(to, load<T>(from));
+}
+
+template <typename T>
+void fill_run(std::int64_t n, T value, std::byte* to) noexcept {
+  for (std::int64_t i = 0; i < n; ++i) store(to + i * static_cast<std::int64_t>(sizeof(T)), value);
+}
+
+/// The level other than the innermost along which the source is contiguous, or -1.
+int find_contiguous_source(const Box& box) noexcept {
+  for (int i = box.rank - 2; i >= 0; --i)
+    if (box.levels[i].source == 1) return i;
+  return -1;
+}
+
+template <typename T>
+void copy_elements(Box box, const std::byte* source, std::byte* destination) noexcept {
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+  if (box.rank == 0) {
+    store(destination, load<T>(source));
+    return;
+  }
+  const int contiguous = find_contiguous_source(box);
+  const Level row = take_level(&box, box.rank - 1);
+  if (row.source == 1 && row.destination == 1) {
+    const auto run = static_cast<std::size_t>(row.size * kBytes);
+    for_each_iteration(box, kBytes,
+                       [&](std::int64_t from, std::int64_t to) { std::memcpy(destination + to, source + from, run); });
+  } else if (row.source == 0 && row.destination == 1) {
+    for_each_iteration(box, kBytes, [&](std::int64_t from, std::int64_t to) {
+      fill_run(row.size, load<T>(source + from), destination + to);
+    });
+  } else if (contiguous >= 0 && row.destination == 1) {
+    const Level along = take_level(&box, contiguous);
+    for_each_iteration(box, kBytes, [&](std::int64_t from, std::int64_t to) {
+      copy_transposed<T>(along, row, source + from, destination + to);
+    });
+  } else {
+    for_each_iteration(box, kBytes, [&](std::int64_t from, std::int64_t to) {
+      copy_strided<T>(row, source + from, destination + to);
+    });
+  }
+}
+
+}  // namespace
+
+Box make_box(const TensorDesc& shape, const TensorDesc& source, const TensorDesc& destination) noexcept {
+  Box box;
+  for (int i = 0; i < shape.rank; ++i) box.add(shape.dims[i], source.strides[i], destination.strides[i]);
+  return box;
+}
+
+void copy_box(Box box, std::int64_t element_bytes, const void* source, void* destination) noexcept {
+  if (!simplify(&box)) return;
+  dispatch_size(element_bytes, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    copy_elements<T>(box, static_cast<const std::byte*>(source), static_cast<std::byte*>(destination));
+  });
+}
+
+void fill_box(Box box, std::int64_t element_bytes, const void* value, void* destination) noexcept {
+  for (int i = 0; i < box.rank; ++i) box.levels[i].source = 0;
+  copy_box(box, element_bytes, value, destination);
+}
+
+}  // namespace bantam::ops

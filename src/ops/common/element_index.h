@@ -1,0 +1,63 @@
+// Index tensors of gather_elements / scatter_elements (one index per element) and of gather_nd / scatter_nd (tuples of
+// indices). Freestanding, no allocation.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/common/operands.h"
+
+namespace bantam::ops {
+
+/// Indices of the operand's rank, no dimension but `axis` larger than the operand's.
+inline Status check_element_indices(const TensorDesc& x, const TensorDesc& indices, std::int32_t axis) noexcept {
+  BANTAM_RETURN_IF_ERROR(check_index_type(indices, 1));
+  BANTAM_RETURN_IF_ERROR(check_rank(indices, x.rank, 1));
+  BANTAM_RETURN_IF_ERROR(check_axis(axis, x.rank));
+  for (int i = 0; i < x.rank; ++i)
+    if (i != axis && indices.dims[i] > x.dims[i])
+      return failure(StatusCode::kInvalidModel, "indices have a larger dimension than the operand", indices.dims[i],
+                     x.dims[i])
+          .at(1);
+  return ok_status();
+}
+
+/// Calls f(i, element) for every index i of the dense tensor `indices`, in order: `element` is the offset in the dense
+/// operand of the element at the index's own position, but for `axis`, where it lies at the index's value.
+template <typename F>
+Status for_each_element_index(const TensorDesc& x, const Tensor& indices, std::int32_t axis, F&& f) {
+  const TensorDesc& shape = *indices.desc;
+  const std::int64_t count = shape.elements();
+  std::int32_t position[kMaxRank] = {};
+  std::int64_t base = 0;  // offset of the position, with 0 along `axis`
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t given = index_at(indices, i);
+    const std::int64_t index = wrap_index(given, x.dims[axis]);
+    if (index < 0) return index_fault(given, x.dims[axis]);
+    f(i, base + index * x.strides[axis]);
+    for (int d = shape.rank - 1; d >= 0; --d) {
+      const std::int64_t stride = d == axis ? 0 : x.strides[d];
+      base += stride;
+      if (++position[d] < shape.dims[d]) break;
+      base -= stride * shape.dims[d];
+      position[d] = 0;
+    }
+  }
+  return ok_status();
+}
+
+/// Element offset within the dense operand of the slice that tuple `i` of the indices [..., tuple] names, counting
+/// from dimension `first` on. The fault when an index is outside its dimension.
+inline Status tuple_offset(const TensorDesc& x, int first, const Tensor& indices, std::int64_t i,
+                           std::int64_t* offset) noexcept {
+  const int tuple = indices.desc->last(0);
+  *offset = 0;
+  for (int k = 0; k < tuple; ++k) {
+    const std::int64_t given = index_at(indices, i * tuple + k);
+    const std::int64_t index = wrap_index(given, x.dims[first + k]);
+    if (index < 0) return index_fault(given, x.dims[first + k]);
+    *offset += index * x.strides[first + k];
+  }
+  return ok_status();
+}
+
+}  // namespace bantam::ops

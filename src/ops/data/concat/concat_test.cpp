@@ -1,0 +1,77 @@
+#include "ops/data/concat/concat.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using namespace testing;  // NOLINT: the harness is the vocabulary of operator tests
+
+TEST(Concat, JoinsAlongAnyAxis) {
+  const TestTensor a = tensor_of<std::int16_t>({2, 2}, {1, 2, 3, 4});
+  const TestTensor b = tensor_of<std::int16_t>({2, 1}, {5, 6});
+  const TestTensor c = tensor_of<std::int16_t>({1, 2}, {7, 8});
+  EXPECT_EQ(run_reference(make_case(kConcat, ConcatParams{.axis = 1}, {a, b})).outputs[0].values<std::int16_t>(),
+            (std::vector<std::int16_t>{1, 2, 5, 3, 4, 6}));
+  EXPECT_EQ(run_reference(make_case(kConcat, ConcatParams{.axis = 0}, {a, c})).outputs[0].values<std::int16_t>(),
+            (std::vector<std::int16_t>{1, 2, 3, 4, 7, 8}));
+}
+
+TEST(Concat, EmptyOperandsAddNothing) {
+  const TestTensor a = tensor_of<float>({0, 2}, {});
+  const TestTensor b = tensor_of<float>({1, 2}, {1, 2});
+  const Outcome y = run_reference(make_case(kConcat, ConcatParams{}, {a, b, a}));
+  EXPECT_EQ(y.outputs[0].values<float>(), (std::vector<float>{1, 2}));
+}
+
+TEST(Concat, OperandsProducedInPlaceGiveTheSameResult) {
+  Random random(9);
+  for (int round = 0; round < 100; ++round) {
+    const auto axis = static_cast<std::int32_t>(random_int(random, 0, 2));
+    auto dims = random_dims(random, 3, 0, 4);
+    std::vector<Operand> operands;
+    for (int i = 0; i < 3; ++i) {
+      dims[static_cast<std::size_t>(axis)] = random_int(random, 0, 3);
+      const TestTensor x = random_tensor(ElementType::kI32, dims, random, -999, 999);
+      operands.emplace_back(x.with_strides(random_strides(x.desc(), random)));
+    }
+    const OpCase op_case = make_case(kConcat, ConcatParams{.axis = axis}, operands);
+    const Outcome y = run_reference(op_case);
+    ASSERT_TRUE(y.status.ok());
+    const ConcatParams params{.axis = axis};
+    std::vector<Tensor> inputs;
+    for (const Operand& operand : operands) inputs.push_back(operand.tensor.shape_only());
+    const Tensor output = y.outputs[0].shape_only();
+    for (int i = 0; i < 3; ++i) {
+      TensorDesc view;
+      std::int64_t offset = 0;
+      ASSERT_TRUE(kConcat.input_view({&params, inputs, {&output, 1}}, i, &view, &offset));
+      std::vector<std::int32_t> seen;
+      const auto* base = static_cast<const std::int32_t*>(y.outputs[0].data()) + offset;
+      for (int a = 0; a < view.dims[0]; ++a)
+        for (int b = 0; b < view.dims[1]; ++b)
+          for (int c = 0; c < view.dims[2]; ++c)
+            seen.push_back(base[a * view.strides[0] + b * view.strides[1] + c * view.strides[2]]);
+      EXPECT_EQ(seen, operands[static_cast<std::size_t>(i)].tensor.values<std::int32_t>());
+    }
+  }
+}
+
+TEST(Concat, RefusesOperandsThatDoNotMatch) {
+  std::vector<TensorDesc> outputs;
+  const TestTensor a = tensor_of<float>({2, 2}, {1, 2, 3, 4});
+  const auto refused = [&](ConcatParams params, std::vector<Operand> operands) {
+    return !infer_case(make_case(kConcat, params, std::move(operands)), &outputs).ok();
+  };
+  EXPECT_TRUE(refused({.axis = 2}, {a}));
+  EXPECT_TRUE(refused({.axis = -1}, {a}));
+  EXPECT_TRUE(refused({.axis = 0}, {a, tensor_of<float>({1, 3}, {1, 2, 3})}));
+  EXPECT_TRUE(refused({.axis = 0}, {a, tensor_of<float>({2}, {1, 2})}));
+  EXPECT_TRUE(refused({.axis = 0}, {a, tensor_of<std::int32_t>({2, 2}, {1, 2, 3, 4})}));
+  EXPECT_TRUE(refused({.axis = 0}, {tensor_of<float>({}, {1})}));
+}
+
+}  // namespace
+}  // namespace bantam::ops

@@ -1,0 +1,66 @@
+#include "ops/data/copy/copy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ops/common/box.h"
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using namespace testing;  // NOLINT: the harness is the vocabulary of operator tests
+
+constexpr ElementType kTypesOfEachSize[] = {ElementType::kI8, ElementType::kF16, ElementType::kF32, ElementType::kI64};
+
+TEST(Copy, AcceptsStridedOperandsAndResultsOfAllSizes) {
+  Random random(1);
+  for (const ElementType type : kTypesOfEachSize) {
+    for (int round = 0; round < 20; ++round) {
+      const auto dims = random_dims(random, static_cast<int>(random_int(random, 0, 5)), 0, 5);
+      TestTensor x = random_tensor(type, dims, random, -100, 100);
+      const TestTensor strided = x.with_strides(random_strides(x.desc(), random));
+      RunOptions options;
+      options.outputs = {random_strides(x.desc(), random)};
+      const OpCase op_case = make_case(kCopy, {strided});
+      const Outcome y = run_variant(op_case, reference_variant(kCopy), options);
+      ASSERT_TRUE(y.status.ok());
+      EXPECT_EQ(y.outputs[0].packed(), x.packed()) << describe(strided.desc());
+    }
+  }
+}
+
+TEST(Copy, RefusesNibbles) {
+  std::vector<TensorDesc> outputs;
+  EXPECT_EQ(infer_case(make_case(kCopy, {TestTensor(dense_desc(ElementType::kI4, {4}))}), &outputs).code,
+            StatusCode::kUnsupported);
+}
+
+TEST(Box, EmptyBoxTouchesNothing) {
+  Box box;
+  box.add(3, 1, 1);
+  box.add(0, 1, 1);
+  copy_box(box, 4, nullptr, nullptr);
+}
+
+TEST(Box, NegativeSourceStrideReverses) {
+  const std::int32_t from[] = {1, 2, 3};
+  std::int32_t to[3] = {};
+  Box box;
+  box.add(3, -1, 1);
+  copy_box(box, 4, from + 2, to);
+  EXPECT_THAT(to, ::testing::ElementsAre(3, 2, 1));
+}
+
+TEST(Box, FillHonoursDestinationStrides) {
+  std::int16_t to[6] = {9, 9, 9, 9, 9, 9};
+  const std::int16_t value = 4;
+  Box box;
+  box.add(2, 0, 3);
+  box.add(2, 0, 1);
+  fill_box(box, 2, &value, to);
+  EXPECT_THAT(to, ::testing::ElementsAre(4, 4, 9, 4, 4, 9));
+}
+
+}  // namespace
+}  // namespace bantam::ops

@@ -1,0 +1,58 @@
+#include "ops/data/pad/pad.h"
+
+#include <algorithm>
+
+#include "ops/common/operands.h"
+#include "ops/common/params.h"
+#include "ops/data/pad/pad_kernels.h"
+
+namespace bantam::ops {
+namespace {
+
+constexpr std::string_view kModeNames[] = {"constant", "reflect", "edge", "wrap", "symmetric"};
+static_assert(std::size(kModeNames) == static_cast<std::size_t>(PadMode::kCount));
+
+Status infer_pad(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
+  const auto& p = *static_cast<const PadParams*>(params);
+  const TensorDesc& x = desc_of(inputs, 0);
+  BANTAM_RETURN_IF_ERROR(check_whole_bytes(x, 0));
+  if (!is_enumerator(p.mode))
+    return failure(StatusCode::kInvalidModel, "unknown padding mode", static_cast<std::int64_t>(p.mode), 0);
+  BANTAM_RETURN_IF_ERROR(check_list(p.before, x.rank, "paddings before do not have the operand's rank"));
+  BANTAM_RETURN_IF_ERROR(check_list(p.after, x.rank, "paddings after do not have the operand's rank"));
+  if (is_given(inputs, 1)) {
+    BANTAM_RETURN_IF_ERROR(check_type(desc_of(inputs, 1), x.type, 1));
+    if (desc_of(inputs, 1).elements() != 1)
+      return failure(StatusCode::kInvalidModel, "padding value is not a single element", desc_of(inputs, 1).elements(),
+                     1)
+          .at(1);
+  }
+  std::int64_t dims[kMaxRank] = {};
+  for (int i = 0; i < x.rank; ++i) {
+    dims[i] = static_cast<std::int64_t>(x.dims[i]) + p.before[i] + p.after[i];
+    if (p.mode != PadMode::kConstant && x.dims[i] == 0 && dims[i] > 0)
+      return failure(StatusCode::kInvalidModel, "an empty axis has nothing to pad with", dims[i], 0).at(i);
+  }
+  return make_desc(x.type, dims, x.rank, &outputs[0]);
+}
+
+constexpr PadParams kDefaults{};
+constexpr ParamField kFields[] = {
+    enum_field("mode", offsetof(PadParams, mode), kModeNames),
+    list_field("before", offsetof(PadParams, before)),
+    list_field("after", offsetof(PadParams, after)),
+};
+constexpr KernelVariant kVariants[] = {{.name = "any__ref", .run = run_pad}};
+
+}  // namespace
+
+constexpr OpDef kPad{.name = "pad",
+                     .params_bytes = sizeof(PadParams),
+                     .default_params = &kDefaults,
+                     .fields = kFields,
+                     .min_inputs = 1,
+                     .max_inputs = 2,
+                     .infer = infer_pad,
+                     .variants = kVariants};
+
+}  // namespace bantam::ops

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "ops/common/box.h"
+#include "ops/common/operands.h"
+#include "ops/data/pad/pad_kernels.h"
+
+namespace bantam::ops {
+namespace {
+
+/// value modulo size, in [0, size).
+std::int64_t modulo(std::int64_t value, std::int64_t size) {
+  const std::int64_t r = value % size;
+  return r < 0 ? r + size : r;
+}
+
+/// The operand coordinate that a coordinate outside [0, size) repeats. size > 0.
+std::int64_t mirrored(PadMode mode, std::int64_t i, std::int64_t size) {
+  switch (mode) {
+    case PadMode::kReflect: {
+      if (size == 1) return 0;
+      const std::int64_t r = modulo(i, 2 * (size - 1));
+      return std::min(r, 2 * (size - 1) - r);
+    }
+    case PadMode::kSymmetric: {
+      const std::int64_t r = modulo(i, 2 * size);
+      return std::min(r, 2 * size - 1 - r);
+    }
+    case PadMode::kWrap: return modulo(i, size);
+    default: return std::clamp<std::int64_t>(i, 0, size - 1);
+  }
+}
+
+/// One axis of the result: [0, begin) lies before the operand, [begin, end) inside, [end, size) after it.
+struct Section {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t source = 0;  ///< operand coordinate of `begin`
+};
+
+Section inner_section(const PadParams& p, const TensorDesc& x, const TensorDesc& out, int axis) {
+  Section section;
+  const std::int64_t size = out.dims[axis];
+  section.begin = std::clamp<std::int64_t>(p.before[axis], 0, size);
+  section.end = std::clamp<std::int64_t>(static_cast<std::int64_t>(p.before[axis]) + x.dims[axis], section.begin, size);
+  section.source = section.begin - p.before[axis];
+  return section;
+}
+
+/// The part of the result that repeats the operand itself.
+void copy_inside(const Invocation& call, const Section* sections) {
+  const TensorDesc& x = call.in(0);
+  const TensorDesc& out = call.out();
+  const std::int64_t bytes = element_size(out.type);
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+  Box box;
+  for (int i = 0; i < out.rank; ++i) {
+    const Section& s = sections[i];
+    if (s.begin == s.end) return;
+    box.add(s.end - s.begin, x.strides[i], out.strides[i]);
+    from += s.source * x.strides[i];
+    to += s.begin * out.strides[i];
+  }
+  copy_box(box, bytes, advance(call.input<void>(0), from, bytes), advance(call.output<void>(), to, bytes));
+}
+
+/// Sets everything outside the inner sections: per axis one slab before and one after, which spans the inner sections
+/// of the axes before it and all of the axes behind it.
+void fill_outside(const Invocation& call, const Section* sections, const void* value) {
+  const TensorDesc& out = call.out();
+  const std::int64_t bytes = element_size(out.type);
+  for (int axis = 0; axis < out.rank; ++axis) {
+    const Section& s = sections[axis];
+    const std::int64_t ranges[2][2] = {{0, s.begin}, {s.end, out.dims[axis]}};
+    for (const auto& [begin, end] : ranges) {
+      std::int64_t first = begin * out.strides[axis];
+      Box box;
+      for (int i = 0; i < axis; ++i) {
+        first += sections[i].begin * out.strides[i];
+        box.add(sections[i].end - sections[i].begin, 0, out.strides[i]);
+      }
+      box.add(end - begin, 0, out.strides[axis]);
+      for (int i = axis + 1; i < out.rank; ++i) box.add(out.dims[i], 0, out.strides[i]);
+      fill_box(box, bytes, value, advance(call.output<void>(), first, bytes));
+    }
+  }
+}
+
+/// Pads with repetitions of the operand: walks the result's axes down to the last padded one.
+class Repeater {
+ public:
+  Repeater(const Invocation& call, const Section* sections)
+      : params_(call.as<PadParams>()),
+        x_(call.in(0)),
+        out_(call.out()),
+        sections_(sections),
+        bytes_(element_size(x_.type)),
+        from_(call.input<std::byte>(0)),
+        to_(call.output<std::byte>()) {
+    for (int i = 0; i < x_.rank; ++i)
+      if (params_.before[i] != 0 || params_.after[i] != 0) last_padded_ = i;
+  }
+
+  void run() const { repeat(0, 0, 0); }
+
+ private:
+  /// The axes from `axis` on, at these element offsets. Recursion is at most kMaxRank deep.
+  void repeat(int axis, std::int64_t from, std::int64_t to) const {
+    if (axis > last_padded_) {
+      copy_rest(axis, 1, from, to);
+      return;
+    }
+    const Section& s = sections_[axis];
+    const auto repeat_range = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t source = mirrored(params_.mode, i - params_.before[axis], x_.dims[axis]);
+        repeat(axis + 1, from + source * x_.strides[axis], to + i * out_.strides[axis]);
+      }
+    };
+    repeat_range(0, s.begin);
+    if (axis == last_padded_) {
+      copy_rest(axis, s.end - s.begin, from + s.source * x_.strides[axis], to + s.begin * out_.strides[axis]);
+    } else {
+      repeat_range(s.begin, s.end);
+    }
+    repeat_range(s.end, out_.dims[axis]);
+  }
+
+  /// `size` positions of `axis` and all of the axes behind it, none of which is padded. `axis` may be the rank.
+  void copy_rest(int axis, std::int64_t size, std::int64_t from, std::int64_t to) const {
+    Box box;
+    for (int i = axis; i < x_.rank; ++i)
+      box.add(i == axis && axis == last_padded_ ? size : x_.dims[i], x_.strides[i], out_.strides[i]);
+    copy_box(box, bytes_, advance(from_, from, bytes_), advance(to_, to, bytes_));
+  }
+
+  const PadParams& params_;
+  const TensorDesc& x_;
+  const TensorDesc& out_;
+  const Section* sections_;
+  std::int64_t bytes_;
+  const std::byte* from_;
+  std::byte* to_;
+  int last_padded_ = -1;
+};
+
+}  // namespace
+
+Status run_pad(const Invocation& call) {
+  const auto& p = call.as<PadParams>();
+  const TensorDesc& x = call.in(0);
+  const TensorDesc& out = call.out();
+  Section sections[kMaxRank];
+  for (int i = 0; i < x.rank; ++i) sections[i] = inner_section(p, x, out, i);
+  if (out.elements() == 0) return ok_status();
+  if (p.mode != PadMode::kConstant) {
+    Repeater(call, sections).run();
+    return ok_status();
+  }
+  constexpr std::uint64_t kZero = 0;
+  copy_inside(call, sections);
+  fill_outside(call, sections, call.has(1) ? call.inputs[1].data : &kZero);
+  return ok_status();
+}
+
+}  // namespace bantam::ops

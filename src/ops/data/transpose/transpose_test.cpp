@@ -1,0 +1,114 @@
+#include "ops/data/transpose/transpose.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using namespace testing;  // NOLINT: the harness is the vocabulary of operator tests
+
+TransposeParams permutation(const std::vector<int>& perm) {
+  TransposeParams params;
+  for (const int axis : perm) params.perm.v[params.perm.size++] = axis;
+  return params;
+}
+
+bool view_of(const TensorDesc& x, const std::vector<int>& perm, TensorDesc* view) {
+  const TransposeParams params = permutation(perm);
+  TensorDesc out;
+  const Tensor input{nullptr, &x};
+  EXPECT_TRUE(infer(kTranspose, &params, {&input, 1}, {&out, 1}).ok());
+  const Tensor output{nullptr, &out};
+  std::int64_t offset = -1;
+  return kTranspose.output_view({&params, {&input, 1}, {&output, 1}}, view, &offset);
+}
+
+TEST(Transpose, ReordersAxes) {
+  const Outcome y = run_reference(
+      make_case(kTranspose, permutation({2, 0, 1}), {tensor_of<std::int32_t>({2, 1, 3}, {1, 2, 3, 4, 5, 6})}));
+  EXPECT_EQ(y.outputs[0].desc().dims[0], 3);
+  EXPECT_EQ(y.outputs[0].desc().dims[1], 2);
+  EXPECT_EQ(y.outputs[0].values<std::int32_t>(), (std::vector<std::int32_t>{1, 4, 2, 5, 3, 6}));
+}
+
+/// Element by element, straight from the definition.
+std::vector<double> expected_elements(const TestTensor& x, const std::vector<int>& perm) {
+  const TensorDesc& d = x.desc();
+  const std::vector<double> from = x.to_doubles();
+  std::vector<double> result(from.size());
+  TensorDesc dense = d;
+  dense.set_dense_strides();
+  std::vector<std::int32_t> index(perm.size(), 0);
+  for (double& element : result) {
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < perm.size(); ++i) offset += index[i] * dense.strides[perm[i]];
+    element = from[static_cast<std::size_t>(offset)];
+    for (std::size_t i = perm.size(); i-- > 0;) {
+      if (++index[i] < d.dims[perm[i]]) break;
+      index[i] = 0;
+    }
+  }
+  return result;
+}
+
+TEST(Transpose, AgreesWithTheDefinitionForAllSizesAndStrides) {
+  Random random(7);
+  for (const ElementType type : {ElementType::kI8, ElementType::kI16, ElementType::kF32, ElementType::kI64}) {
+    for (int round = 0; round < 60; ++round) {
+      const int rank = static_cast<int>(random_int(random, 0, 5));
+      std::vector<int> perm(static_cast<std::size_t>(rank));
+      std::iota(perm.begin(), perm.end(), 0);
+      std::shuffle(perm.begin(), perm.end(), random);
+      const TestTensor dense =
+          random_tensor(type, random_dims(random, rank, round % 10 == 0 ? 0 : 1, 6), random, -99, 99);
+      const TestTensor x = dense.with_strides(random_strides(dense.desc(), random));
+      const OpCase op_case = make_case(kTranspose, permutation(perm), {x});
+      std::vector<TensorDesc> outputs;
+      ASSERT_TRUE(infer_case(op_case, &outputs).ok());
+      RunOptions options;
+      options.outputs = {random_strides(outputs[0], random)};
+      const Outcome y = run_variant(op_case, reference_variant(kTranspose), options);
+      EXPECT_EQ(y.outputs[0].to_doubles(), expected_elements(dense, perm)) << describe(x.desc());
+    }
+  }
+}
+
+TEST(Transpose, TilesOfLargeMatricesFitTogether) {
+  Random random(8);
+  for (const ElementType type : {ElementType::kI8, ElementType::kF32}) {
+    for (const auto& dims : {std::vector<std::int64_t>{2, 67, 35}, std::vector<std::int64_t>{1, 3, 129},
+                             std::vector<std::int64_t>{1, 64, 64}}) {
+      const TestTensor x = random_tensor(type, dims, random, -99, 99);
+      const Outcome y = run_reference(make_case(kTranspose, permutation({0, 2, 1}), {x}));
+      EXPECT_EQ(y.outputs[0].to_doubles(), expected_elements(x, {0, 2, 1}));
+    }
+  }
+}
+
+TEST(Transpose, MovingOnlyUnitAxesIsAView) {
+  TensorDesc view;
+  ASSERT_TRUE(view_of(dense_desc(ElementType::kF32, {1, 4, 1, 5}), {1, 0, 3, 2}, &view));
+  EXPECT_TRUE(view.is_dense());
+  EXPECT_FALSE(view_of(dense_desc(ElementType::kF32, {2, 4}), {1, 0}, &view));
+  TensorDesc column = dense_desc(ElementType::kF32, {4, 1});
+  column.strides[0] = 8;
+  EXPECT_FALSE(view_of(column, {1, 0}, &view)) << "the innermost dimension would not be contiguous";
+}
+
+TEST(Transpose, RefusesHostilePermutations) {
+  std::vector<TensorDesc> outputs;
+  const TestTensor x = random_tensor(ElementType::kF32, {2, 3}, *std::make_unique<Random>(1));
+  for (const auto& perm : {std::vector<int>{0}, {0, 0}, {0, 2}, {-1, 0}, {0, 1, 2}})
+    EXPECT_FALSE(infer_case(make_case(kTranspose, permutation(perm), {x}), &outputs).ok());
+  TransposeParams params;
+  params.perm.size = 1 << 30;
+  EXPECT_FALSE(infer_case(make_case(kTranspose, params, {x}), &outputs).ok());
+}
+
+}  // namespace
+}  // namespace bantam::ops
