@@ -5,6 +5,7 @@
 #include <jpeglib.h>
 #include <png.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "gmock/gmock.h"
@@ -174,7 +175,8 @@ TEST(Image, PixelLimitHolds) {
 TEST(Image, ForgedSizeIsRefusedBeforeAllocation) {
   // A JPEG that claims 65500 x 65500 pixels: 12 GB if it were believed.
   auto bytes = encode_jpeg(gradient(16, 16, 3), false);
-  const auto sof = std::ranges::search(bytes, bytes_of(std::string_view("\xff\xc0", 2))).begin() - bytes.begin();
+  const auto marker = bytes_of(std::string_view("\xff\xc0", 2));
+  const auto sof = std::search(bytes.begin(), bytes.end(), marker.begin(), marker.end()) - bytes.begin();
   for (const int at : {5, 7}) {
     bytes[static_cast<std::size_t>(sof + at)] = std::byte{0xff};
     bytes[static_cast<std::size_t>(sof + at + 1)] = std::byte{0xdc};

@@ -1,5 +1,6 @@
 #include "io/npz.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "gmock/gmock.h"
@@ -26,7 +27,8 @@ void put(std::vector<std::byte>* bytes, std::size_t at, std::uint32_t value, int
 
 std::size_t find(std::span<const std::byte> bytes, std::string_view text) {
   const auto wanted = bytes_of(text);
-  return static_cast<std::size_t>(std::ranges::search(bytes, wanted).begin() - bytes.begin());
+  return static_cast<std::size_t>(std::search(bytes.begin(), bytes.end(), wanted.begin(), wanted.end()) -
+                                  bytes.begin());
 }
 
 TEST(Npz, ArraysSurviveInOrder) {
