@@ -42,8 +42,8 @@ Error node_error(const Status& status, const std::string& node, const std::strin
     shapes += t.desc->present() ? format_desc(*t.desc) : "-";
   }
   Error error = error_from(status);
-  error.message = fmt::format("node '{}' ({}, lowered to {}) with operands ({}): {}", node, origin, op.name, shapes,
-                              error.message);
+  error.message =
+      fmt::format("node '{}' ({}, lowered to {}) with operands ({}): {}", node, origin, op.name, shapes, error.message);
   return error;
 }
 

@@ -50,8 +50,7 @@ class Builder {
   Result<std::vector<ValueId>> emit(const ops::OpDef& op, Params params, std::vector<ValueId> inputs,
                                     std::string output_name = {});
   /// emit() for operators with one result.
-  Result<ValueId> emit1(const ops::OpDef& op, Params params, std::vector<ValueId> inputs,
-                        std::string output_name = {});
+  Result<ValueId> emit1(const ops::OpDef& op, Params params, std::vector<ValueId> inputs, std::string output_name = {});
   template <typename P>
   Result<ValueId> emit1(const ops::OpDef& op, const P& params, std::vector<ValueId> inputs,
                         std::string output_name = {}) {

@@ -80,8 +80,8 @@ class Params {
 struct Node {
   const ops::OpDef* op = nullptr;  ///< null marks a removed node
   Params params;
-  std::string name;    ///< the model's node name, or derived from its output
-  std::string origin;  ///< the source operator(s), e.g. "Conv" or "Conv+Relu"; for messages and reports
+  std::string name;              ///< the model's node name, or derived from its output
+  std::string origin;            ///< the source operator(s), e.g. "Conv" or "Conv+Relu"; for messages and reports
   std::vector<ValueId> inputs;   ///< kNone for absent optional operands
   std::vector<ValueId> outputs;  ///< kNone for results nobody wants; the op still has op->outputs of them
 
@@ -165,8 +165,8 @@ void compact(Graph& graph);
 Result<void> sort_topologically(Graph& graph);
 
 /// Operand tables for the operator interface: tensors whose data is set for constants. Valid while `graph` lives
-/// unchanged. Absent operands point at a shared desc of type kNone. Constants of at most kAlignedConstantBytes (all that
-/// an `infer` ever reads) are aligned for their element type; larger ones lie where the model file has them.
+/// unchanged. Absent operands point at a shared desc of type kNone. Constants of at most kAlignedConstantBytes (all
+/// that an `infer` ever reads) are aligned for their element type; larger ones lie where the model file has them.
 inline constexpr std::size_t kAlignedConstantBytes = 4096;
 struct OperandTables {
   std::vector<Tensor> inputs;
