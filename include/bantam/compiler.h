@@ -82,10 +82,10 @@ struct PlanBlock {
 };
 
 struct StepReport {
-  std::string name;     ///< the model's node
-  std::string origin;   ///< the model's operator(s)
-  std::string op;       ///< core operator
-  std::string variant;  ///< kernel
+  std::string name;        ///< the model's node
+  std::string origin;      ///< the model's operator(s)
+  std::string op;          ///< core operator
+  std::string variant;     ///< kernel
   std::int64_t index = 0;  ///< position in the plan's time
   std::string output;      ///< "f32[1,8,8,32]"
   std::int64_t output_bytes = 0;

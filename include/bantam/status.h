@@ -58,7 +58,7 @@ std::size_t format_status(const Status& status, char* buffer, std::size_t capaci
 }  // namespace bantam
 
 /// Leaves the enclosing function with the failure of `expression`, a Status.
-#define BANTAM_RETURN_IF_ERROR(expression)                                  \
-  do {                                                                      \
+#define BANTAM_RETURN_IF_ERROR(expression)                                                                 \
+  do {                                                                                                     \
     if (const ::bantam::Status bantam_status_ = (expression); !bantam_status_.ok()) return bantam_status_; \
   } while (false)

@@ -5,7 +5,7 @@
 namespace bantam {
 namespace {
 
-constexpr std::string_view kNames[] = {"none", "f32", "f16", "bf16", "f64", "i8",  "u8",  "i16",
+constexpr std::string_view kNames[] = {"none", "f32", "f16", "bf16", "f64", "i8",   "u8", "i16",
                                        "u16",  "i32", "u32", "i64",  "u64", "bool", "i4"};
 static_assert(sizeof(kNames) / sizeof(kNames[0]) == static_cast<std::size_t>(ElementType::kCount));
 

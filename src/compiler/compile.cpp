@@ -84,7 +84,8 @@ class FleetCompiler {
       const auto it = std::find_if(fleet_.models.begin(), fleet_.models.end(),
                                    [&](const ModelSpec& m) { return model_name(m) == model; });
       if (it == fleet_.models.end())
-        return fail(StatusCode::kInvalidArgument, fmt::format("session '{}' uses model '{}', which the fleet does not have", name, model),
+        return fail(StatusCode::kInvalidArgument,
+                    fmt::format("session '{}' uses model '{}', which the fleet does not have", name, model),
                     "use one of the fleet's model names");
       if (!sessions.insert(name).second)
         return fail(StatusCode::kInvalidArgument, fmt::format("two sessions are called '{}'", name),
@@ -118,7 +119,8 @@ class FleetCompiler {
     const auto it =
         std::find_if(sessions_.begin(), sessions_.end(), [&](const SessionPlan& s) { return s.name == name; });
     if (it != sessions_.end()) return static_cast<std::size_t>(it - sessions_.begin());
-    return fail(StatusCode::kInvalidArgument, fmt::format("a link names session '{}', which the fleet does not have", name),
+    return fail(StatusCode::kInvalidArgument,
+                fmt::format("a link names session '{}', which the fleet does not have", name),
                 "use one of the fleet's session names");
   }
 
@@ -126,10 +128,10 @@ class FleetCompiler {
                                  const std::string& name, const char* kind) const {
     const std::int32_t index = port_index(ports, name);
     if (index >= 0) return index;
-    return fail(StatusCode::kInvalidArgument,
-                fmt::format("a link names {} '{}' of session '{}', which has: {}", kind, name, session.name,
-                            port_names(ports)),
-                "use one of the names listed");
+    return fail(
+        StatusCode::kInvalidArgument,
+        fmt::format("a link names {} '{}' of session '{}', which has: {}", kind, name, session.name, port_names(ports)),
+        "use one of the names listed");
   }
 
   Result<void> resolve_links() {
@@ -152,11 +154,13 @@ class FleetCompiler {
       const TensorDesc& a = port_desc(graphs_[from.model], graphs_[from.model].outputs, *output);
       const TensorDesc& b = port_desc(graphs_[to.model], graphs_[to.model].inputs, *input);
       if (!same_shape_and_type(a, b))
-        return fail(StatusCode::kInvalidArgument,
-                    fmt::format("{}: the output is {}, the input is {}", label, graph::format_desc(a), graph::format_desc(b)),
-                    "link ports of the same type and shape");
+        return fail(
+            StatusCode::kInvalidArgument,
+            fmt::format("{}: the output is {}, the input is {}", label, graph::format_desc(a), graph::format_desc(b)),
+            "link ports of the same type and shape");
       if (to.external_inputs[static_cast<std::size_t>(*input)])
-        return fail(StatusCode::kInvalidArgument, label + ": the input has a link already", "remove one of the two links");
+        return fail(StatusCode::kInvalidArgument, label + ": the input has a link already",
+                    "remove one of the two links");
       to.external_inputs[static_cast<std::size_t>(*input)] = true;
       from.external_outputs[static_cast<std::size_t>(*output)] = true;
       links_.push_back({*producer, *output, *consumer, *input});
@@ -190,8 +194,8 @@ class FleetCompiler {
   Result<void> plan_session(const SessionPlan& session) {
     const std::string name = model_name(fleet_.models[session.model]);
     compiler::PlanOptions options;
-    options.kernels = options_.backend == Backend::kReference ? compiler::KernelChoice::kReference
-                                                              : compiler::KernelChoice::kFast;
+    options.kernels =
+        options_.backend == Backend::kReference ? compiler::KernelChoice::kReference : compiler::KernelChoice::kFast;
     options.threads = options_.threads;
     options.external_inputs = session.external_inputs;
     options.external_outputs = session.external_outputs;
@@ -211,7 +215,8 @@ class FleetCompiler {
       if (fresh) {
         const graph::Graph& graph = graphs_[sessions_[link.producer].model];
         const auto bytes = static_cast<std::uint64_t>(port_desc(graph, graph.outputs, link.output).bytes());
-        package_.link_bytes += (bytes + format::kBufferAlignment - 1) / format::kBufferAlignment * format::kBufferAlignment;
+        package_.link_bytes +=
+            (bytes + format::kBufferAlignment - 1) / format::kBufferAlignment * format::kBufferAlignment;
       }
       package_.links.emplace_back(static_cast<std::uint16_t>(link.producer), static_cast<std::uint16_t>(link.output),
                                   static_cast<std::uint16_t>(link.consumer), static_cast<std::uint16_t>(link.input),
@@ -227,12 +232,13 @@ class FleetCompiler {
     Package package;
     const Status opened = Package::open(result_.package_, &package);
     // The writer's output must satisfy the reader: anything else is a defect of the compiler, never of the model.
-    if (!opened.ok()) return fail(error_from(opened, "report this model: the compiler made an invalid package").in("package"));
+    if (!opened.ok())
+      return fail(error_from(opened, "report this model: the compiler made an invalid package").in("package"));
     result_.requirements_ = package.requirements();
     std::int64_t largest_bound = 0;
     for (const ModelReport& model : result_.models_) largest_bound = std::max(largest_bound, model.lower_bound_bytes);
-    result_.lower_bound_bytes_ =
-        result_.requirements_.arena_bytes - result_.requirements_.activation_bytes + static_cast<std::uint64_t>(largest_bound);
+    result_.lower_bound_bytes_ = result_.requirements_.arena_bytes - result_.requirements_.activation_bytes +
+                                 static_cast<std::uint64_t>(largest_bound);
     for (std::size_t i = 0; i < package.session_count(); ++i)
       result_.separate_bytes_ += package.session_requirements(i).arena_bytes;
     if (fleet_.budget && result_.requirements_.arena_bytes > *fleet_.budget) return fail(over_budget());
@@ -240,9 +246,9 @@ class FleetCompiler {
   }
 
   Error over_budget() const {
-    const auto largest = std::max_element(result_.models_.begin(), result_.models_.end(), [](const auto& a, const auto& b) {
-      return a.activation_bytes < b.activation_bytes;
-    });
+    const auto largest =
+        std::max_element(result_.models_.begin(), result_.models_.end(),
+                         [](const auto& a, const auto& b) { return a.activation_bytes < b.activation_bytes; });
     const Requirements& need = result_.requirements_;
     std::string where;
     for (const StepReport& step : largest->steps)
@@ -253,7 +259,8 @@ class FleetCompiler {
                         "activations {} (model '{}'{}), state {}, links {}, tables {}",
                         *fleet_.budget, need.arena_bytes, need.activation_bytes, largest->name, where, need.state_bytes,
                         need.link_bytes, need.table_bytes),
-            fmt::format("raise the budget to {} bytes, or use a smaller model in place of '{}'", need.arena_bytes, largest->name)};
+            fmt::format("raise the budget to {} bytes, or use a smaller model in place of '{}'", need.arena_bytes,
+                        largest->name)};
   }
 
   const FleetSpec& fleet_;

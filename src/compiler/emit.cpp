@@ -56,8 +56,8 @@ class Emitter {
   void add_initial_states() {
     for (std::size_t i = 0; i < model_.graph.states.size(); ++i) {
       const auto& initial = model_.graph.states[i].initial;
-      if (!initial || std::all_of(initial->bytes.begin(), initial->bytes.end(),
-                                  [](std::byte b) { return b == std::byte{0}; }))
+      if (!initial ||
+          std::all_of(initial->bytes.begin(), initial->bytes.end(), [](std::byte b) { return b == std::byte{0}; }))
         continue;
       data_.state_init.emplace_back(static_cast<std::uint64_t>(model_.state_offsets[i]), store(initial->bytes),
                                     initial->bytes.size(),
@@ -100,7 +100,8 @@ class Emitter {
   std::uint32_t constant_index(ValueId id, std::span<const std::byte> bytes) {
     const std::uint64_t offset = store(bytes);
     const auto [it, fresh] = indices_.try_emplace({id, offset + 1}, 0);
-    if (fresh) it->second = append_value(make_value(model_.graph.value(id).desc, format::kWeights, offset, bytes.size()));
+    if (fresh)
+      it->second = append_value(make_value(model_.graph.value(id).desc, format::kWeights, offset, bytes.size()));
     return it->second;
   }
 
@@ -144,7 +145,8 @@ class Emitter {
       const auto bytes = model_.graph.value(id).constant->bytes;
       format::PackageBytes copy(bytes.size());
       if (copy.data() == nullptr)
-        return fail(StatusCode::kUnsupported, fmt::format("the host has no {} bytes left to pack weights", bytes.size()));
+        return fail(StatusCode::kUnsupported,
+                    fmt::format("the host has no {} bytes left to pack weights", bytes.size()));
       if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
       result.tables.inputs[i].data = copy.data();
       result.copies.push_back(std::move(copy));

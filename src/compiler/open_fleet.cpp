@@ -52,10 +52,11 @@ Result<OpenFleet> OpenFleet::place(std::unique_ptr<Parts> parts, int threads) {
   const Requirements need = parts->package.requirements();
   parts->arena = format::PackageBytes(static_cast<std::size_t>(need.arena_bytes));
   if (parts->arena.data() == nullptr)
-    return fail(StatusCode::kArenaTooSmall, fmt::format("the host has no {} bytes left for the arena", need.arena_bytes),
+    return fail(StatusCode::kArenaTooSmall,
+                fmt::format("the host has no {} bytes left for the arena", need.arena_bytes),
                 "free memory or use a smaller fleet");
-  const Status placed = Fleet::place(parts->package, {parts->arena.data(), static_cast<std::size_t>(need.arena_bytes)},
-                                     &parts->fleet);
+  const Status placed =
+      Fleet::place(parts->package, {parts->arena.data(), static_cast<std::size_t>(need.arena_bytes)}, &parts->fleet);
   if (!placed.ok()) return fail(error_from(placed));
   for (std::size_t i = 0; i < parts->fleet->size(); ++i) {
     const Status set = parts->fleet->session(i)->set_threads(parts->threads->threads());

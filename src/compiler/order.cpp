@@ -50,9 +50,7 @@ class MemoryOrder {
   }
 
  private:
-  std::int64_t bytes(ValueId id) const {
-    return graph_.value(id).constant ? 0 : graph_.value(id).desc.bytes();
-  }
+  std::int64_t bytes(ValueId id) const { return graph_.value(id).constant ? 0 : graph_.value(id).desc.bytes(); }
 
   /// Bytes alive after the node minus bytes alive before it.
   std::int64_t growth(NodeId n) const {

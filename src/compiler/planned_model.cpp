@@ -167,7 +167,8 @@ class Attempt {
     if (auto valid = plan::validate(problem); !valid) return fail(std::move(valid.error()).in(model_.graph.name));
     const plan::LowerBound bound = plan::lower_bound(problem);
     const plan::Solution solution = plan::place_best(problem, bound.bytes);
-    if (auto sound = plan::verify(problem, solution); !sound) return fail(std::move(sound.error()).in(model_.graph.name));
+    if (auto sound = plan::verify(problem, solution); !sound)
+      return fail(std::move(sound.error()).in(model_.graph.name));
 
     model_.activation_bytes = solution.peak;
     model_.lower_bound_bytes = bound.bytes;
@@ -215,7 +216,8 @@ class Attempt {
     for (std::size_t i = 0; i < map_.storages.size(); ++i) {
       const Storage& s = map_.storages[i];
       if (s.members.empty()) continue;
-      if (s.kind == StorageKind::kInput) model_.inputs[static_cast<std::size_t>(s.index)].default_offset = storage_offsets_[i];
+      if (s.kind == StorageKind::kInput)
+        model_.inputs[static_cast<std::size_t>(s.index)].default_offset = storage_offsets_[i];
       if (s.kind == StorageKind::kOutput)
         model_.outputs[static_cast<std::size_t>(s.index)].default_offset = storage_offsets_[i];
     }

@@ -17,7 +17,7 @@ struct PlanOptions {
   KernelChoice kernels = KernelChoice::kFast;
   int threads = 1;
   /// Ports whose memory somebody else provides (a fleet link): not part of the activations, inputs left intact.
-  std::vector<bool> external_inputs;   ///< by port; missing entries are false
+  std::vector<bool> external_inputs;  ///< by port; missing entries are false
   std::vector<bool> external_outputs;
 };
 
@@ -58,7 +58,7 @@ struct PlannedModel {
   std::int64_t peak_step = 0;          ///< a step at which lower_bound_bytes are alive
   std::int64_t scratch_bytes = 0;      ///< the largest scratch of a step; part of activation_bytes
   int threads = 1;
-  std::string method;                  ///< which planner, order and sharing won
+  std::string method;  ///< which planner, order and sharing won
   std::vector<PlanBlock> blocks;
 };
 

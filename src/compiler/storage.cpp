@@ -213,8 +213,8 @@ class StorageMapper {
     member(id).desc = desc;
     bool accepted = true;
     for (const graph::Uses::Use& use : uses_.of(id))
-      accepted = accepted && (use.node == except || map_.elided[static_cast<std::size_t>(use.node)] ||
-                              supports_current(use.node));
+      accepted = accepted &&
+                 (use.node == except || map_.elided[static_cast<std::size_t>(use.node)] || supports_current(use.node));
     const NodeId producer = graph_.value(id).producer;
     if (producer != kNone && producer != except && !map_.elided[static_cast<std::size_t>(producer)])
       accepted = accepted && supports_current(producer);
@@ -267,9 +267,8 @@ class StorageMapper {
   bool fills_storage(ValueId id) {
     const ByteRange own = range(id);
     const auto& members = storage(id).members;
-    return std::all_of(members.begin(), members.end(), [&](ValueId other) {
-      return range(other).begin >= own.begin && range(other).end <= own.end;
-    });
+    return std::all_of(members.begin(), members.end(),
+                       [&](ValueId other) { return range(other).begin >= own.begin && range(other).end <= own.end; });
   }
 
   void make_input_views(NodeId n) {

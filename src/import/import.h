@@ -24,10 +24,10 @@ namespace bantam::import {
 
 /// Bytes of a model and where they came from.
 struct Source {
-  std::string name;                     ///< for messages: usually the path
-  std::span<const std::byte> bytes;     ///< kept alive by `owner`
-  std::shared_ptr<const void> owner;    ///< constants of the graph share it
-  std::filesystem::path directory;      ///< where external data files are looked for; empty: refuse external data
+  std::string name;                   ///< for messages: usually the path
+  std::span<const std::byte> bytes;   ///< kept alive by `owner`
+  std::shared_ptr<const void> owner;  ///< constants of the graph share it
+  std::filesystem::path directory;    ///< where external data files are looked for; empty: refuse external data
 };
 
 /// What the user fixes before the shapes of a model are known.
@@ -47,8 +47,8 @@ struct DeclaredPort {
   std::optional<Quantization> quantization;
 };
 struct Declaration {
-  std::string format;  ///< "ONNX" or "TFLite"
-  std::string version; ///< e.g. "opset 13, IR 7" or "schema 3"
+  std::string format;   ///< "ONNX" or "TFLite"
+  std::string version;  ///< e.g. "opset 13, IR 7" or "schema 3"
   std::string producer;
   std::vector<DeclaredPort> inputs;
   std::vector<DeclaredPort> outputs;

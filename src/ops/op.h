@@ -36,7 +36,7 @@ struct ElementType32 {
   constexpr ElementType32(ElementType type) : value(static_cast<std::int32_t>(type)) {}  // NOLINT: a plain conversion
   constexpr operator ElementType() const noexcept {                                      // NOLINT
     return value >= 0 && value < static_cast<std::int32_t>(ElementType::kCount) ? static_cast<ElementType>(value)
-                                                                               : ElementType::kNone;
+                                                                                : ElementType::kNone;
   }
 };
 
@@ -56,8 +56,8 @@ struct ParamField {
 
   std::string_view name;
   Kind kind = Kind::kI32;
-  std::uint32_t offset = 0;                        ///< offsetof the member, which is an i32 for kBool and kEnum
-  std::uint32_t count = 1;                         ///< C array length; 1 except for fixed arrays such as pads[4]
+  std::uint32_t offset = 0;                         ///< offsetof the member, which is an i32 for kBool and kEnum
+  std::uint32_t count = 1;                          ///< C array length; 1 except for fixed arrays such as pads[4]
   std::span<const std::string_view> enumerators{};  ///< kEnum: the name of each value, from 0
 };
 
@@ -110,7 +110,7 @@ struct Invocation {
   const void* params = nullptr;
   std::span<const Tensor> inputs;
   std::span<const Tensor> outputs;
-  std::byte* scratch = nullptr;  ///< `Footprint::scratch_bytes` bytes
+  std::byte* scratch = nullptr;      ///< `Footprint::scratch_bytes` bytes
   const Threads* threads = nullptr;  ///< never null
 
   template <typename P>

@@ -16,11 +16,11 @@ struct Header {
   std::uint32_t version;
   std::uint32_t reserved;  ///< zero
   std::uint64_t file_bytes;
-  std::uint64_t meta_bytes;     ///< FlatBuffer right after the header
+  std::uint64_t meta_bytes;      ///< FlatBuffer right after the header
   std::uint64_t weights_offset;  ///< multiple of kWeightAlignment; the weights reach to the end of the file
-  std::uint64_t meta_hash;      ///< hash64 of the FlatBuffer
-  std::uint64_t weights_hash;   ///< hash64 from weights_offset to the end
-  std::uint64_t header_hash;    ///< hash64 of the 56 bytes before this field
+  std::uint64_t meta_hash;       ///< hash64 of the FlatBuffer
+  std::uint64_t weights_hash;    ///< hash64 from weights_offset to the end
+  std::uint64_t header_hash;     ///< hash64 of the 56 bytes before this field
 };
 static_assert(sizeof(Header) == 64);
 

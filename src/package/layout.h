@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "base/shape.h"
 #include "bantam/runtime.h"
+#include "base/shape.h"
 #include "package/tables.h"
 
 namespace bantam {

@@ -1,7 +1,7 @@
 #include <cstring>
 
-#include "base/hash.h"
 #include "bantam/runtime.h"
+#include "base/hash.h"
 #include "package/layout.h"
 #include "package/tables.h"
 #include "package/verify.h"
@@ -20,7 +20,8 @@ Status verify_header(std::span<const std::byte> bytes, const format::Header& hea
     return failure(StatusCode::kUnsupported, "package format version", header.version, format::kVersion);
   if (header.header_hash != hash64(&header, sizeof header - sizeof header.header_hash))
     return bad("the header is damaged");
-  if (header.file_bytes != bytes.size()) return bad("the package is truncated or padded", bytes.size(), header.file_bytes);
+  if (header.file_bytes != bytes.size())
+    return bad("the package is truncated or padded", bytes.size(), header.file_bytes);
   if (header.weights_offset % format::kWeightAlignment != 0 || header.weights_offset > bytes.size() ||
       header.meta_bytes > header.weights_offset - sizeof header)
     return bad("the header's sizes contradict each other");
@@ -82,7 +83,8 @@ Status Package::open(std::span<const std::byte> bytes, const Options& options, P
   std::memcpy(&header, bytes.data(), sizeof header);
   BANTAM_RETURN_IF_ERROR(verify_header(bytes, header));
   const std::byte* meta = bytes.data() + sizeof header;
-  if (hash64(meta, static_cast<std::size_t>(header.meta_bytes)) != header.meta_hash) return bad("the tables are damaged");
+  if (hash64(meta, static_cast<std::size_t>(header.meta_bytes)) != header.meta_hash)
+    return bad("the tables are damaged");
   BANTAM_RETURN_IF_ERROR(verify_structure(meta, header.meta_bytes));
   const std::byte* weights = bytes.data() + header.weights_offset;
   const std::uint64_t weights_bytes = bytes.size() - header.weights_offset;

@@ -238,11 +238,13 @@ Status verify_tables(const Package& package, std::uint64_t weights_bytes, const 
     // Kernels outside, steps inside: each name is looked up once.
     for (std::uint32_t k = 0; k < package.kernels()->size(); ++k) {
       ResolvedKernel kernel;
-      BANTAM_RETURN_IF_ERROR(resolve_kernel(*package.kernels()->Get(k), table, &kernel).at(static_cast<std::int32_t>(k)));
+      BANTAM_RETURN_IF_ERROR(
+          resolve_kernel(*package.kernels()->Get(k), table, &kernel).at(static_cast<std::int32_t>(k)));
       for (std::uint32_t s = 0; s < model.steps()->size(); ++s) {
         const Step& step = *model.steps()->Get(s);
         if (step.kernel() != k) continue;
-        BANTAM_RETURN_IF_ERROR(verifier.verify_step(step, *kernel.op, *kernel.variant).at(static_cast<std::int32_t>(s)));
+        BANTAM_RETURN_IF_ERROR(
+            verifier.verify_step(step, *kernel.op, *kernel.variant).at(static_cast<std::int32_t>(s)));
       }
     }
   }

@@ -1,8 +1,8 @@
 // The list of graph passes and the driver that runs them.
 //
-// A pass rewrites a verified graph into an equivalent verified graph: same ports, same states, same results (bit for bit
-// unless the pass says otherwise). Each pass is one file, works for any graph, and is tested text to text. The list is
-// run in order, once; a pass that needs a fixed point loops by itself.
+// A pass rewrites a verified graph into an equivalent verified graph: same ports, same states, same results (bit for
+// bit unless the pass says otherwise). Each pass is one file, works for any graph, and is tested text to text. The list
+// is run in order, once; a pass that needs a fixed point loops by itself.
 #pragma once
 
 #include <span>

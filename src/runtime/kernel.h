@@ -9,6 +9,6 @@ namespace bantam {
 struct Session::Kernel {
   Status (*run)(const ops::Invocation& invocation);
 };
-static_assert(sizeof(Status (*)(const ops::Invocation&)) == sizeof(void*), "the kernel table holds pointers");
+static_assert(sizeof(Status(*)(const ops::Invocation&)) == sizeof(void*), "the kernel table holds pointers");
 
 }  // namespace bantam

@@ -31,7 +31,8 @@ Tensor Session::tensor(std::uint32_t value) const noexcept {
 Status Session::invoke() noexcept {
   for (std::uint32_t p = 0; p < input_count_ + output_count_; ++p)
     if (bases_[format::kFirstPort + p] == nullptr)
-      return failure(StatusCode::kInvalidArgument, "a port has no memory: bind it first").at(static_cast<std::int32_t>(p));
+      return failure(StatusCode::kInvalidArgument, "a port has no memory: bind it first")
+          .at(static_cast<std::int32_t>(p));
   Tensor operands[ops::kMaxInputs + ops::kMaxOutputs];
   for (std::uint32_t s = 0; s < step_count_; ++s) {
     const format::Step& step = step_at(steps_, s);

@@ -46,11 +46,12 @@ void write_tables(FlatBufferBuilder& builder, const PackageData& data) {
   for (const ModelData& model : data.models) models.push_back(write_model(builder, model));
   std::vector<Offset<FleetEntry>> fleet;
   for (const auto& [name, model] : data.fleet) fleet.push_back(CreateFleetEntryDirect(builder, name.c_str(), model));
-  FinishPackageBuffer(builder,
-                      CreatePackageDirect(builder, &kernels, &models, &fleet, &data.links, data.link_bytes));
+  FinishPackageBuffer(builder, CreatePackageDirect(builder, &kernels, &models, &fleet, &data.links, data.link_bytes));
 }
 
-std::size_t align_weights(std::size_t size) { return (size + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment; }
+std::size_t align_weights(std::size_t size) {
+  return (size + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
+}
 
 }  // namespace
 
