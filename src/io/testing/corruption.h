@@ -32,7 +32,8 @@ void for_random_damage(std::span<const std::byte> file, int rounds, Check check)
     SCOPED_TRACE(::testing::Message() << "round " << round << ", rerun with --gtest_random_seed=" << seed);
     std::vector<std::byte> bytes(file.begin(), file.end());
     const auto flips = 1 + random() % 4;
-    for (std::size_t i = 0; i < flips; ++i) bytes[random() % bytes.size()] ^= static_cast<std::byte>(1 + random() % 255);
+    for (std::size_t i = 0; i < flips; ++i)
+      bytes[random() % bytes.size()] ^= static_cast<std::byte>(1 + random() % 255);
     check(bytes);
   }
 }
