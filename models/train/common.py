@@ -20,6 +20,7 @@ import onnx
 import torch
 
 MODELS = Path(__file__).resolve().parent.parent
+INPUTS = MODELS / "inputs"
 OPSET = 13
 
 
@@ -53,14 +54,10 @@ def set_seed(seed):
 
 
 def train(model, steps, next_batch, loss_of, learning_rate=3e-3, weight_decay=1e-4):
-    """AdamW with a short warm-up and a cosine decay. Returns the minutes it took."""
-    start = time.time()
+    """AdamW with a short warm-up and a cosine decay. Returns the minutes of processor time it took."""
+    start = time.process_time()
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=weight_decay)
-    warm_up = max(1, min(100, steps // 10))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer,
-        lambda s: (s + 1) / warm_up if s < warm_up else 0.5 + 0.5 * math.cos(math.pi * (s - warm_up) / max(1, steps - warm_up)),
-    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_factor(step, steps))
     model.train()
     running = None
     for step in range(steps):
@@ -72,19 +69,26 @@ def train(model, steps, next_batch, loss_of, learning_rate=3e-3, weight_decay=1e
         schedule.step()
         running = loss.item() if running is None else 0.98 * running + 0.02 * loss.item()
         if step % 100 == 99 or step + 1 == steps:
-            print(f"step {step + 1}/{steps} loss {running:.4f} {time.time() - start:.0f} s", flush=True)
+            print(f"step {step + 1}/{steps} loss {running:.4f} {time.process_time() - start:.0f} s", flush=True)
     model.eval()
-    return (time.time() - start) / 60
+    return (time.process_time() - start) / 60
 
 
-def publish(spec, module, cases, scores, minutes, labels_of=None):
+def rate_factor(step, steps):
+    warm_up = max(1, min(100, steps // 10))
+    if step < warm_up:
+        return (step + 1) / warm_up
+    return 0.5 + 0.5 * math.cos(math.pi * (step - warm_up) / max(1, steps - warm_up))
+
+
+def publish(spec, module, cases, scores, minutes):
     """Writes everything that is kept of a trained model. `cases` maps a case name to a list of steps, each a dict of
     input arrays without the states; a model with states runs the steps of a case in order from zero states."""
     module.eval()
     path = export(spec, module)
     write_reference(spec, module, cases)
     if spec.labels:
-        target = MODELS / "labels" / f"{labels_of or spec.name}.txt"
+        target = MODELS / "labels" / f"{spec.name}.txt"
         target.parent.mkdir(exist_ok=True)
         target.write_text("\n".join(spec.labels) + "\n")
     record_scores(spec.name, scores, minutes, path.stat().st_size)
@@ -163,7 +167,8 @@ def record_scores(name, scores, minutes, size):
     """Replaces the model's entry in scores.json; numbers are rounded so that the file stays readable."""
     path = MODELS / "scores.json"
     table = json.loads(path.read_text()) if path.exists() else {}
-    table[name] = {"bytes": size, "training_minutes": round(minutes, 1), **{k: round(float(v), 4) for k, v in scores.items()}}
+    rounded = {key: round(float(value), 4) for key, value in scores.items()}
+    table[name] = {"bytes": size, "training_cpu_minutes": round(minutes, 1), **rounded}
     path.write_text(json.dumps(table, indent=2, sort_keys=True) + "\n")
     print(name, json.dumps(table[name]), flush=True)
 

@@ -6,6 +6,8 @@ Pictures are RGB (or grey) PIL images while they are drawn, then float32 arrays 
 import numpy as np
 from PIL import Image, ImageFilter
 
+from common import INPUTS
+
 SCALE = 4  # drawing is done at SCALE times the final size and averaged down
 
 
@@ -37,7 +39,7 @@ def camera(rng, picture, strength=1.0):
         picture = picture.filter(ImageFilter.GaussianBlur(rng.uniform(0.2, 0.9) * strength))
     values = np.asarray(picture, np.float32) / 255
     shape = (1, 1, values.shape[2]) if values.ndim == 3 else (1, 1)
-    values = values * (1 + strength * rng.uniform(-0.12, 0.12, shape)) ** 1.0
+    values = values * (1 + strength * rng.uniform(-0.12, 0.12, shape))
     values = (values - 0.5) * rng.uniform(1 - 0.4 * strength, 1 + 0.15 * strength) + 0.5
     values = values + strength * rng.uniform(-0.18, 0.18) + strength * rng.uniform(0, 0.05) * rng.standard_normal(values.shape)
     return (values.clip(0, 1) * 255).round().astype(np.uint8)
@@ -49,9 +51,13 @@ def to_tensor(values):
     return np.ascontiguousarray(planes, np.float32) / 255
 
 
+def read_picture(name):
+    """A bundled PNG file as a batch of one: float32 [1, channels, height, width] in 0..1."""
+    return to_tensor(np.asarray(Image.open(INPUTS / name)))[None]
+
+
 def tilted_square(rng, size, tilt):
-    """Corner points of a square of `size` seen at a slight angle, for Image.QUAD-like transforms: upper left, lower
-    left, lower right, upper right."""
+    """Corner points of a square of `size` seen at a slight angle: upper left, lower left, lower right, upper right."""
     corners = np.array([[0, 0], [0, size], [size, size], [size, 0]], np.float32)
     return corners + rng.uniform(-tilt * size, tilt * size, (4, 2))
 

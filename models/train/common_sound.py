@@ -8,10 +8,13 @@ import hashlib
 import os
 import subprocess
 import tempfile
+import wave
 from pathlib import Path
 
 import numpy as np
 import torch
+
+from common import INPUTS
 
 RATE = 16000
 ESPEAK_RATE = 22050
@@ -88,8 +91,8 @@ def speak(text, voice, speed, pitch, warp=1.0):
     path = cache_folder() / (hashlib.sha256(repr((arguments, warp)).encode()).hexdigest()[:24] + ".npy")
     if path.exists():
         return np.load(path)
-    wave = subprocess.run(arguments, check=True, capture_output=True).stdout
-    samples = np.frombuffer(wave[44 : 44 + (len(wave) - 44) // 2 * 2], "<i2").astype(np.float32) / 32768
+    sound = subprocess.run(arguments, check=True, capture_output=True).stdout
+    samples = np.frombuffer(sound[44 : 44 + (len(sound) - 44) // 2 * 2], "<i2").astype(np.float32) / 32768
     samples = level(trim(resample(samples, ESPEAK_RATE * warp, RATE)))
     np.save(path, samples)
     return samples
@@ -239,6 +242,13 @@ def band_matrix(frequencies, edges):
             row[np.argmin(np.abs(frequencies - centre))] = 1
         rows.append(row / row.sum())
     return torch.tensor(np.array(rows), dtype=torch.float32)
+
+
+def read_wav(name):
+    """A bundled WAV file as float32 samples, full scale 1."""
+    with wave.open(str(INPUTS / name), "rb") as file:
+        assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (1, 2, RATE)
+        return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / 32768
 
 
 def to_pcm_grid(samples):

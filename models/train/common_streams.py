@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from common_sound import RATE, noise, reverberate, to_pcm_grid
+from common_sound import RATE, noise, reverberate
 
 FRAME = 256  # samples, 16 ms
 GAP = (0.15, 1.2)  # seconds of silence between phrases
@@ -45,7 +45,6 @@ def stream(rng, phrases, length, lowest_snr, highest_snr, speechless=0.0):
     return (noisy * gain).clip(-1, 1).astype(np.float32), (clean * gain).astype(np.float32)
 
 
-def frames_of(samples, count, first=0):
-    """`count` consecutive frames as the steps of a reference sequence."""
-    part = to_pcm_grid(samples[first * FRAME : (first + count) * FRAME])
-    return [{"frame": frame[None]} for frame in part.reshape(count, FRAME)]
+def frames_of(samples, count):
+    """The first `count` frames as the steps of a reference sequence."""
+    return [{"frame": frame[None]} for frame in samples[: count * FRAME].reshape(count, FRAME)]

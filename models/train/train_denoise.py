@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import common
-from common_sound import RATE, band_matrix, mel_spaced, phrases
+from common_sound import RATE, band_matrix, mel_spaced, phrases, read_wav, to_pcm_grid
 from common_streams import FRAME, frames_of, stream
 
 WINDOW, HOP = 256, 128
@@ -132,12 +132,13 @@ def check_streaming(model, noisy):
     assert difference < 1e-5, f"streaming differs from the whole clip by {difference}"
 
 
-def reference_cases(seed):
-    rng = np.random.default_rng(seed)
-    voices = phrases("held-out", 8, seed)
-    noisy, _ = stream(rng, voices, 2 * RATE, 5, 5)
-    loud = np.sin(np.arange(RATE) ** 2 / 9000.0).astype(np.float32)
-    return {"speech": frames_of(noisy, 16, 40), "sweep": frames_of(loud, 6), "silence": frames_of(0 * loud, 3)}
+def reference_cases():
+    sweep = to_pcm_grid(0.3 * np.sin(np.arange(RATE) ** 2 / 9000.0))
+    return {
+        "mixture": frames_of(read_wav("mixture.wav"), 20),
+        "sweep": frames_of(sweep, 6),
+        "silence": frames_of(0 * sweep, 3),
+    }
 
 
 def main():
@@ -154,7 +155,7 @@ def main():
         ["enhanced", "history_out", "overlap_out", "hidden_out", "cell_out"],
         states={f"{name}_in": f"{name}_out" for name in ("history", "overlap", "hidden", "cell")},
     )
-    common.publish(spec, model, reference_cases(34), evaluate(model, test_noisy, test_clean), minutes)
+    common.publish(spec, model, reference_cases(), evaluate(model, test_noisy, test_clean), minutes)
 
 
 if __name__ == "__main__":

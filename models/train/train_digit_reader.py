@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 import common
+from common_pictures import read_picture
 from common_digits import DIGITS, HEIGHT, LABELS, WIDTH, dataset
 
 
@@ -71,7 +72,7 @@ def main():
     minutes = common.train(model, steps, batches(63, 32, strips, digits), loss_of, learning_rate=2e-3)
     places = [f"digit{place}" for place in range(DIGITS)]
     spec = common.ModelSpec("digit-reader", {"strip": (1, 1, HEIGHT, WIDTH)}, places, labels=LABELS, keep_batch_norm=False)
-    cases = {f"strip{i}": [{"strip": test_strips[i : i + 1]}] for i in range(3)}
+    cases = {name: [{"strip": read_picture(f"{name}.png")}] for name in ("digits-4071", "digits-2938")}
     cases["rand0"] = [{"strip": common.coarse_noise(64, (1, 1, HEIGHT, WIDTH))}]
     common.publish(spec, model, cases, evaluate(model, test_strips, test_digits), minutes)
 

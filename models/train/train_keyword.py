@@ -11,7 +11,7 @@ from torch import nn
 import common
 from common_keywords import (CLIP, LABELS, SILENCE, UNKNOWN, group_by_label, noise_pool, one_second, random_example,
                              spoken_words)
-from common_sound import band_matrix, mel_spaced, to_pcm_grid, windowed_dft
+from common_sound import band_matrix, mel_spaced, read_wav, to_pcm_grid, windowed_dft
 
 BINS, BANDS, WINDOW, HOP = 72, 32, 320, 320
 EPSILON = 1e-7
@@ -108,12 +108,10 @@ def accuracy(model, clips, pool, seed, snr_db=None):
     return hits.sum() / counts.sum(), hits / counts
 
 
-def reference_cases(clips, pool):
-    rng = np.random.default_rng(9)
-    picks = {label: next(s for s, other in clips if other == label) for label in (0, 8, UNKNOWN)}
-    cases = {LABELS[label]: [{"wave": one_second(rng, s, pool[label], 20, 1.0)}] for label, s in picks.items()}
-    cases["noise"] = [{"wave": 0.05 * np.sin(np.arange(CLIP) ** 2 / 40000.0)}]
-    return {name: [{"wave": to_pcm_grid(step["wave"])[None]} for step in steps] for name, steps in cases.items()}
+def reference_cases():
+    cases = {name: read_wav(f"{name}.wav") for name in ("keyword-yes", "keyword-stop", "noise")}
+    cases["sweep"] = to_pcm_grid(0.05 * np.sin(np.arange(CLIP) ** 2 / 40000.0))
+    return {name: [{"wave": wave[None, :CLIP]}] for name, wave in cases.items()}
 
 
 def main():
@@ -130,7 +128,7 @@ def main():
     print("per class", dict(zip(LABELS, np.round(per_class, 3))))
     spec = common.ModelSpec("keyword", {"wave": (1, CLIP)}, ["log_probabilities"], labels=LABELS)
     scores = {"accuracy": overall, "accuracy_30_db_snr": clean, "worst_class_accuracy": per_class.min()}
-    common.publish(spec, model, reference_cases(test_clips, test_pool), scores, minutes)
+    common.publish(spec, model, reference_cases(), scores, minutes)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import common
+from common_pictures import read_picture
 from common_scenes import COUNT_LABELS, LIGHT_LABELS, SIZE, dataset
 
 FEATURES, GRID = 32, 8
@@ -123,7 +124,8 @@ def main():
     scores = evaluate(backbone, head, *test)
     first = common.ModelSpec("scene-backbone", {"picture": (1, 3, SIZE, SIZE)}, ["features"], keep_batch_norm=False)
     second = common.ModelSpec("scene-head", {"features": (1, FEATURES, GRID, GRID)}, ["night", "houses"], labels=COUNT_LABELS)
-    shown = {f"scene{i}": test[0][i : i + 1] for i in range(3)}
+    shown = {name: read_picture(f"{name}.png") for name in ("scene-day", "scene-night")}
+    shown["rand0"] = common.coarse_noise(74, (1, 3, SIZE, SIZE))
     common.publish(first, backbone, {name: [{"picture": picture}] for name, picture in shown.items()}, scores, minutes)
     maps = {name: common.run_module(first, backbone, {"picture": picture})["features"] for name, picture in shown.items()}
     common.publish(second, head, {name: [{"features": features}] for name, features in maps.items()}, scores, minutes)

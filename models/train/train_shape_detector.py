@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import common
-from common_pictures import to_tensor
+from common_pictures import read_picture, to_tensor
 from common_shapes import LABELS, SIZE, dataset
 
 STRIDE = 4
@@ -147,7 +147,8 @@ def main():
     model = ShapeDetector()
     minutes = common.train(model, steps, batches(53, 16, pictures, scenes), loss_of)
     spec = common.ModelSpec("shape-detector", {"scene": (1, 3, SIZE, SIZE)}, ["heat", "offset", "size"], labels=LABELS)
-    cases = {f"scene{i}": [{"scene": to_tensor(test_pictures[i])[None]}] for i in range(3)}
+    cases = {name: [{"scene": read_picture(f"{name}.png")}] for name in ("shapes-1", "shapes-2")}
+    cases["rand0"] = [{"scene": common.coarse_noise(54, (1, 3, SIZE, SIZE))}]
     common.publish(spec, model, cases, evaluate(model, test_pictures, test_scenes), minutes)
 
 

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 import common
+from common_pictures import read_picture
 from common_signs import LABELS, SIZE, dataset
 
 
@@ -73,7 +74,7 @@ def main():
         dynamic_axes={"picture": {0: "batch"}, "probabilities": {0: "batch"}},
         labels=LABELS,
     )
-    cases = {LABELS[label]: [{"picture": test_pictures[label : label + 1]}] for label in (0, 4)}
+    cases = {name: [{"picture": read_picture(f"{name}.png")}] for name in ("sign-stop", "sign-speed-50")}
     cases["batch3"] = [{"picture": test_pictures[5:8]}]
     cases["rand0"] = [{"picture": common.coarse_noise(44, (1, 3, SIZE, SIZE))}]
     common.publish(spec, model, cases, evaluate(model, test_pictures, test_labels), minutes)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import common
-from common_sound import RATE, band_matrix, coloured, mel_spaced, phrases, tones, windowed_dft
+from common_sound import RATE, band_matrix, mel_spaced, phrases, read_wav, to_pcm_grid, windowed_dft
 from common_streams import FRAME, frames_of, speech_frames, stream
 
 BINS, BANDS, HIDDEN = 64, 24, 40
@@ -88,14 +88,12 @@ def evaluate(model, waves, flags):
     return {"auc": area_under_curve(scores, truth), "frame_accuracy_at_0.5": np.mean((scores > 0.5) == (truth > 0.5))}
 
 
-def reference_cases(seed):
-    rng = np.random.default_rng(seed)
-    voices = phrases("held-out", 8, seed)
-    noisy, _ = stream(rng, voices, 2 * RATE, 10, 10)
+def reference_cases():
+    sweep = to_pcm_grid(0.3 * np.sin(np.arange(RATE) ** 2 / 9000.0))
     return {
-        "speech": frames_of(noisy, 24, 40),
-        "noise": frames_of((0.05 * coloured(rng, RATE)).astype(np.float32), 6),
-        "tones": frames_of((0.1 * tones(rng, RATE)).astype(np.float32), 6, 5),
+        "mixture": frames_of(read_wav("mixture.wav"), 32),
+        "noise": frames_of(read_wav("noise.wav"), 6),
+        "sweep": frames_of(sweep, 6),
     }
 
 
@@ -114,7 +112,7 @@ def main():
         states={"state_in": "state_out"},
         labels=["speech"],
     )
-    common.publish(spec, model, reference_cases(24), evaluate(model, test_waves, test_flags), minutes)
+    common.publish(spec, model, reference_cases(), evaluate(model, test_waves, test_flags), minutes)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,114 @@
+"""Makes the bundled inputs in models/inputs: WAV files (16 kHz, mono, 16 bits) and PNG pictures, and expected.json, which
+says what each of them shows. All come from the held-out side: voices, words, fonts and sizes no model was trained on.
+"""
+
+import json
+import wave
+
+import numpy as np
+from PIL import Image
+
+import common_digits
+import common_scenes
+import common_shapes
+import common_signs
+from common import INPUTS
+from common_keywords import one_second
+from common_sound import RATE, fan, noise, speak, tones, wind
+
+VOICES = {
+    "yes": ("en-us+Annie", 150, 55),
+    "stop": ("en-gb+Mike", 140, 45),
+    "left": ("en-us+f4", 145, 50),
+    "go": ("en-gb+m7", 130, 40),
+}
+PHRASES = {
+    "a strong wind blew across the empty beach": ("en-gb+quincy", 150, 50),
+    "could you pass me the salt and the pepper": ("en-us+Annie", 155, 55),
+}
+SIGNS = ["stop", "yield", "speed-50", "turn-left"]
+DIGITS = ["4071", "2938"]
+SHAPE_SEEDS = {"shapes-1": 803, "shapes-2": 805}
+SCENES = {"scene-day": (0, 2), "scene-night": (1, 4)}
+
+
+def write_wav(name, samples):
+    values = np.round(np.clip(samples, -1, 32767 / 32768) * 32768).astype("<i2")
+    with wave.open(str(INPUTS / f"{name}.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE)
+        file.writeframes(values.tobytes())
+
+
+def said(text, table):
+    voice, speed, pitch = table[text]
+    return speak(text, voice, speed, pitch)
+
+
+def background(rng, kind, seconds, rms):
+    samples = kind(rng, int(seconds * RATE))
+    return (rms * samples / np.sqrt(np.mean(samples**2))).astype(np.float32)
+
+
+def keyword_clips(rng):
+    for word in ("yes", "stop", "left"):
+        write_wav(f"keyword-{word}", one_second(rng, said(word, VOICES), noise(rng, RATE), 25, 0.8))
+        yield f"keyword-{word}.wav", {"keyword": word}
+
+
+def at(stream, seconds, samples):
+    start = int(seconds * RATE)
+    part = samples[: len(stream) - start]
+    stream[start : start + len(part)] += part
+
+
+def streams(rng):
+    """A phrase in wind, a fan alone, and four seconds with a word, a melody, a phrase and a word over a soft fan."""
+    first, second = PHRASES
+    windy = background(rng, wind, 3, 0.06)
+    at(windy, 0.3, said(first, PHRASES))
+    write_wav("phrase-in-noise", windy)
+    yield "phrase-in-noise.wav", {"voice-activity": "speech from 0.3 s"}
+    write_wav("noise", background(rng, fan, 1.5, 0.05))
+    yield "noise.wav", {"voice-activity": "no speech"}
+    mixture = background(rng, fan, 4, 0.02)
+    at(mixture, 0.2, said("yes", VOICES))
+    at(mixture, 0.9, background(rng, tones, 0.6, 0.05))
+    at(mixture, 1.6, said(second, PHRASES)[: int(1.7 * RATE)])
+    at(mixture, 3.4, said("go", VOICES))
+    write_wav("mixture", mixture)
+    yield "mixture.wav", {"voice-activity": "speech at 0.2 s, 1.6 s and 3.4 s, a melody at 0.9 s"}
+
+
+def write_picture(name, values):
+    Image.fromarray(values).save(INPUTS / f"{name}.png", optimize=True)
+
+
+def pictures(rng):
+    for label in SIGNS:
+        write_picture(f"sign-{label}", common_signs.render(rng, common_signs.LABELS.index(label), "held-out"))
+        yield f"sign-{label}.png", {"sign": label}
+    for digits in DIGITS:
+        write_picture(f"digits-{digits}", common_digits.render(rng, [int(d) for d in digits], "held-out"))
+        yield f"digits-{digits}.png", {"digit-reader": digits}
+    for name, seed in SHAPE_SEEDS.items():
+        picture, shapes = common_shapes.render(np.random.default_rng(seed), "held-out")
+        write_picture(name, picture)
+        boxes = [{"kind": common_shapes.LABELS[label], "box": [round(float(v), 1) for v in box]} for label, box in shapes]
+        yield f"{name}.png", {"shape-detector": boxes}
+    for name, (night, houses) in SCENES.items():
+        write_picture(name, common_scenes.render(rng, night, houses, "held-out"))
+        yield f"{name}.png", {"scene-head": {"light": common_scenes.LIGHT_LABELS[night], "houses": houses}}
+
+
+def main():
+    INPUTS.mkdir(exist_ok=True)
+    expected = dict(keyword_clips(np.random.default_rng(81)))
+    expected.update(streams(np.random.default_rng(82)))
+    expected.update(pictures(np.random.default_rng(83)))
+    (INPUTS / "expected.json").write_text(json.dumps(expected, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
