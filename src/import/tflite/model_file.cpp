@@ -35,9 +35,11 @@ Result<ModelFile> ModelFile::open(const Source& source) {
   }
   const auto* data = reinterpret_cast<const std::uint8_t*>(file.bytes_.data());
   // Offset and identifier.
-  if (file.bytes_.size() < 8) return damaged(source, fmt::format("{} bytes are too few for a model", file.bytes_.size()));
+  if (file.bytes_.size() < 8)
+    return damaged(source, fmt::format("{} bytes are too few for a model", file.bytes_.size()));
   if (!schema::ModelBufferHasIdentifier(data))
-    return fail(StatusCode::kInvalidModel, fmt::format("{}: not a TensorFlow Lite model (no TFL3 identifier)", source.name),
+    return fail(StatusCode::kInvalidModel,
+                fmt::format("{}: not a TensorFlow Lite model (no TFL3 identifier)", source.name),
                 "give a .tflite file");
   // Tables lie in the first 2 GiB; later bytes are reached only through Buffer.offset.
   const std::size_t table_bytes = std::min<std::size_t>(file.bytes_.size(), FLATBUFFERS_MAX_BUFFER_SIZE - 1);
@@ -59,17 +61,28 @@ Result<std::span<const std::byte>> ModelFile::buffer(std::uint32_t index) const 
   const schema::Buffer& b = *model_->buffers()->Get(index);
   if (b.offset() > 1) {
     if (b.offset() > bytes_.size() || b.size() > bytes_.size() - b.offset())
-      return fail(StatusCode::kInvalidModel, fmt::format("buffer {} (offset {}, size {}) ends beyond the file's {} bytes",
-                                                         index, b.offset(), b.size(), bytes_.size()));
+      return fail(StatusCode::kInvalidModel,
+                  fmt::format("buffer {} (offset {}, size {}) ends beyond the file's {} bytes", index, b.offset(),
+                              b.size(), bytes_.size()));
     return bytes_.subspan(static_cast<std::size_t>(b.offset()), static_cast<std::size_t>(b.size()));
   }
   if (b.data() == nullptr) return std::span<const std::byte>{};
   return std::as_bytes(std::span(b.data()->data(), b.data()->size()));
 }
 
+std::vector<std::pair<std::string, std::string>> ModelFile::metadata() const {
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (std::uint32_t i = 0; i < count(model_->metadata()); ++i) {
+    const schema::Metadata& entry = *model_->metadata()->Get(i);
+    const auto content = buffer(entry.buffer());
+    entries.emplace_back(text(entry.name()), fmt::format("{} bytes", content ? content->size() : 0));
+  }
+  return entries;
+}
+
 std::string text(const flatbuffers::String* s) { return s == nullptr ? std::string{} : s->str(); }
 
-std::string quoted(std::string_view name) {
+std::string shown_name(std::string_view name) {
   std::string shown(name.substr(0, kShownNameLength));
   std::replace_if(
       shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
@@ -112,7 +125,7 @@ schema::BuiltinOperator builtin_operator(const schema::OperatorCode& code) noexc
 std::string operator_name(const schema::OperatorCode& code) {
   const schema::BuiltinOperator builtin = builtin_operator(code);
   if (builtin == schema::BuiltinOperator::CUSTOM) {
-    const std::string name = quoted(text(code.custom_code()));
+    const std::string name = shown_name(text(code.custom_code()));
     return "CUSTOM:" + name.substr(1, name.size() - 2);
   }
   const std::string_view name = schema::EnumNameBuiltinOperator(builtin);

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "import/import.h"
@@ -27,6 +28,9 @@ class ModelFile {
 
   /// Bytes of a buffer; empty for those that hold nothing. Fails for an index or an extent outside the file.
   Result<std::span<const std::byte>> buffer(std::uint32_t index) const;
+
+  /// Names of the metadata entries, each with the size of its content.
+  std::vector<std::pair<std::string, std::string>> metadata() const;
 
  private:
   std::span<const std::byte> bytes_;
@@ -48,7 +52,7 @@ std::vector<std::int64_t> integers(const flatbuffers::Vector<T>* v) {
 std::string text(const flatbuffers::String* s);
 
 /// A name from the file as messages show it: quoted, printable, not endless.
-std::string quoted(std::string_view name);
+std::string shown_name(std::string_view name);
 
 /// Never kNone for numeric types; kNone for strings, resources, complex numbers and numbers outside the format.
 ElementType element_type(schema::TensorType type) noexcept;

@@ -93,8 +93,8 @@ IntegerRange clamp_range(IntegerRange type, Affine output, std::optional<float> 
 
 std::optional<SoftmaxScaling> softmax_scaling(float beta, float input_scale) noexcept {
   constexpr int kIntegerBits = 5;
-  const double real = std::min(static_cast<double>(beta) * static_cast<double>(input_scale) * (1 << (31 - kIntegerBits)),
-                               2147483647.0);
+  const double real =
+      std::min(static_cast<double>(beta) * static_cast<double>(input_scale) * (1 << (31 - kIntegerBits)), 2147483647.0);
   if (!(real > 1.0)) return std::nullopt;
   SoftmaxScaling result;
   result.input = quantize_multiplier(real);
@@ -138,11 +138,11 @@ std::optional<AxisPadding> axis_padding(bool same, std::int32_t image, std::int3
                      static_cast<std::int32_t>(out)};
 }
 
-Table8 float_table(ElementType type, Affine input, Affine output, float (*function)(float, float), float argument) {
+Table8 float_table(ElementType type, Affine input, Affine output, const std::function<float(float)>& function) {
   const float inverse_scale = 1 / output.scale;
   return tabulate(type, [&](std::int32_t x) {
     const float real = input.scale * static_cast<float>(x - input.zero_point);
-    return round_to_integer(function(real, argument) * inverse_scale) + output.zero_point;
+    return round_to_integer(function(real) * inverse_scale) + output.zero_point;
   });
 }
 

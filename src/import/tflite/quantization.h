@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "bantam/tensor.h"
@@ -50,7 +51,8 @@ struct IntegerRange {
 std::optional<IntegerRange> type_range(ElementType type) noexcept;
 
 /// The stored values of real numbers [low, high], within the type's range. An absent bound is the type's own.
-IntegerRange clamp_range(IntegerRange type, Affine output, std::optional<float> low, std::optional<float> high) noexcept;
+IntegerRange clamp_range(IntegerRange type, Affine output, std::optional<float> low,
+                         std::optional<float> high) noexcept;
 
 /// Parameters of ops::SoftmaxQParams. Nothing when beta * scale is not in (2^-26, 2^31): the fixed-point form is
 /// undefined there.
@@ -87,7 +89,7 @@ std::optional<AxisPadding> axis_padding(bool same, std::int32_t image, std::int3
 using Table8 = std::array<std::uint8_t, 256>;
 
 /// y = round(f(scale (x - zero_point)) / scale') + zero_point' in single precision, saturated.
-Table8 float_table(ElementType type, Affine input, Affine output, float (*function)(float, float), float argument);
+Table8 float_table(ElementType type, Affine input, Affine output, const std::function<float(float)>& function);
 
 // i8 tables with fixed-point definitions of their own.
 Table8 logistic_table(Affine input);  ///< result scale 1/256, zero point -128

@@ -1,0 +1,100 @@
+// The state of one import: which graph value each tensor of the file currently is.
+//
+// import_tflite walks the operators of the main subgraph in file order and hands each to its row of the operator table
+// (operators.h). Initialisation subgraphs (CALL_ONCE) are walked the same way while `initialising`, where everything
+// folds. An operator that cannot be lowered leaves results of the stored shape, so that the rest of the model is still
+// looked at and all findings come in one Error. Single-threaded; dies with the import.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/builder.h"
+#include "import/import.h"
+#include "import/tflite/model_file.h"
+
+namespace bantam::import::tflite {
+
+/// A resource variable, or a tensor marked is_variable: a state of the graph once it is read or written.
+struct Variable {
+  std::string name;
+  TensorDesc desc{};                      ///< kNone until known
+  graph::ValueId initial = graph::kNone;  ///< constant; kNone: zero
+  graph::ValueId in = graph::kNone;       ///< what the invoke found
+  graph::ValueId current = graph::kNone;  ///< what a read gives now
+};
+
+class Importer {
+ public:
+  Importer(const ModelFile& file, const Options& options, graph::Graph& graph)
+      : file_(file), options_(options), builder_(graph) {}
+
+  /// Lowers the model into the graph. On failure the graph is of no use.
+  Result<void> run();
+
+  graph::Builder& builder() noexcept { return builder_; }
+  const ModelFile& file() const noexcept { return file_; }
+  const schema::SubGraph& subgraph() const noexcept { return *scope_->subgraph; }
+  bool initialising() const noexcept { return initialising_; }
+
+  /// The value of a tensor now. Fails when nothing has produced it or its type or data are unusable.
+  Result<graph::ValueId> read(std::int32_t tensor);
+  void write(std::int32_t tensor, graph::ValueId value);
+
+  // Variables.
+  void bind_resource(std::int32_t tensor, const std::string& key);
+  Result<Variable*> resource(std::int32_t tensor);
+  /// The variable tensor's variable.
+  Variable& variable_tensor(std::int32_t tensor, const TensorDesc& desc);
+  /// The value of a variable; `desc` is what it has if nobody initialised or wrote it.
+  Result<graph::ValueId> read_variable(Variable& variable, const TensorDesc& desc);
+  Result<void> write_variable(Variable& variable, graph::ValueId value);
+
+  /// Walks initialisation subgraph `index`, once.
+  Result<void> call_once(std::int32_t index);
+
+  /// Counts the bytes of folded constants, so that a small file cannot demand memory without end.
+  Result<void> account(std::int64_t folded_bytes);
+
+ private:
+  struct Scope {
+    const schema::SubGraph* subgraph = nullptr;
+    std::vector<graph::ValueId> values;  ///< by tensor; kNone: not known yet
+    std::vector<bool> tainted;           ///< by tensor: comes from an operator that failed
+    std::map<std::int32_t, std::string> resources;
+    std::map<std::int32_t, Variable> variables;
+  };
+
+  Result<void> check_options();
+  Result<void> bind_inputs();
+  Result<void> bind_input(std::size_t position, std::int32_t tensor, const std::string& name);
+  Result<void> bind_outputs();
+  Result<void> bind_states();
+  Result<void> finish_variables();
+  Result<void> finish_variable(Variable& variable);
+  void walk(const schema::SubGraph& subgraph);
+  void lower(const schema::Operator& op, std::uint32_t index);
+  void leave_placeholders(const schema::Operator& op);
+  bool reads_tainted(const schema::Operator& op) const;
+  Result<TensorDesc> stored_desc(std::int32_t tensor) const;
+  Result<graph::ValueId> read_constant(std::int32_t tensor, const TensorDesc& desc);
+  void report(Error error);
+  Result<void> findings() const;
+
+  const ModelFile& file_;
+  const Options& options_;
+  graph::Builder builder_;
+  Scope main_;
+  Scope* scope_ = nullptr;
+  bool initialising_ = false;
+  std::map<std::string, Variable> variables_;
+  std::map<std::int32_t, bool> called_;
+  std::map<std::string, graph::ValueId> ports_;  ///< input name -> value, for states
+  std::int64_t folded_bytes_ = 0;
+  std::vector<std::string> findings_;
+  std::size_t hidden_findings_ = 0;
+  StatusCode finding_code_ = StatusCode::kUnsupported;
+};
+
+}  // namespace bantam::import::tflite

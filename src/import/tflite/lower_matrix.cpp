@@ -1,0 +1,141 @@
+// Fully connected layers, matrix products and normalisations over the innermost axis.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "import/tflite/operators.h"
+#include "ops/elementwise/binary/binary.h"
+#include "ops/nn/matmul/matmul.h"
+#include "ops/nn/softmax/softmax.h"
+#include "ops/nn/softmax_q/softmax_q.h"
+#include "ops/reduce/reduce/reduce.h"
+
+namespace bantam::import::tflite {
+namespace {
+
+using enum ElementType;
+
+/// y = x w^T for x [rows, K] in the form that the operand types ask for.
+ValueId fully_connected(Lowering& op, ValueId x, const schema::FullyConnectedOptions& o) {
+  ops::MatmulParams params;
+  params.transpose_b = 1;
+  const std::int64_t units = op.in_desc(1).dims[0];
+  if (op.in_type(0) == kF32) {
+    op.require_type(1, {kF32, kI8});
+    params.activation = op.float_activation(o.activation());
+    if (op.in_type(1) == kF32) return op.emit(ops::kMatmul, params, {x, op.in(1), op.in(2)});
+    if (o.asymmetric_quantize_inputs())
+      op.unsupported("asymmetric_quantize_inputs", "symmetric quantisation of the inputs at run time");
+    const auto scales = op.weight_scales(1, 0, units);
+    const ValueId scale = op.constant<float>({static_cast<std::int64_t>(scales.size())}, scales);
+    return op.emit(ops::kMatmul, params, {x, op.in(1), op.in(2), scale});
+  }
+  if (!op.require_type(0, {kF32, kI8}) || !op.require_type(1, {kI8})) return kNoValue;
+  if (op.has(2)) op.require_type(2, {kI32});
+  const Affine input = op.in_affine(0);
+  const Affine output = op.out_affine();
+  const auto scales = op.weight_scales(1, 0, units, &params.weights_zero_point);
+  const IntegerRange range = op.activation_range(o.activation());
+  std::vector<std::int32_t> multipliers;
+  std::vector<std::int32_t> shifts;
+  for (std::int64_t u = 0; u < units && !op.failed(); ++u) {
+    const FixedMultiplier m = op.multiplier(
+        scales.size() == 1 ? fully_connected_scale(input.scale, scales[0], output.scale)
+                           : convolution_scale(input.scale, scales[static_cast<std::size_t>(u)], output.scale));
+    multipliers.push_back(m.multiplier);
+    shifts.push_back(m.shift);
+  }
+  params.input_zero_point = input.zero_point;
+  params.output_zero_point = output.zero_point;
+  params.minimum = range.minimum;
+  params.maximum = range.maximum;
+  return op.emit(ops::kMatmul, params,
+                 {x, op.in(1), op.in(2), op.constant<std::int32_t>({units}, multipliers),
+                  op.constant<std::int32_t>({units}, shifts)});
+}
+
+void lower_fully_connected(Lowering& op) {
+  if (!op.require_rank(0, 1, kMaxRank) || !op.require_rank(1, 2, 2)) return;
+  const auto& o = op.options<schema::FullyConnectedOptions>();
+  if (o.weights_format() != 0) return op.unsupported("weights_format SHUFFLED4x16INT8", "DEFAULT");
+  const std::int64_t units = op.in_desc(1).dims[0];
+  const std::int64_t depth = op.in_desc(1).dims[1];
+  const std::int64_t elements = op.in_desc(0).elements();
+  if (depth <= 0 || elements % depth != 0 || (o.keep_num_dims() && op.in_desc(0).last(0) != depth))
+    return op.invalid(fmt::format("{} input elements with weights of {} columns", elements, depth), "whole rows");
+  Dims shape = op.dims(op.in(0));
+  shape.back() = units;
+  const ValueId y = fully_connected(op, op.reshape(op.in(0), {elements / depth, depth}), o);
+  op.result(0, o.keep_num_dims() ? op.reshape(y, shape) : y);
+}
+
+void lower_batch_matmul(Lowering& op) {
+  if (!op.require_rank(0, 2, kMaxRank) || !op.require_rank(1, 2, kMaxRank) || !op.require_type(0, {kF32}) ||
+      !op.require_type(1, {kF32}))
+    return;
+  const auto& o = op.options<schema::BatchMatMulOptions>();
+  ops::MatmulParams params;
+  params.transpose_a = o.adj_x() ? 1 : 0;
+  params.transpose_b = o.adj_y() ? 1 : 0;
+  op.result(0, op.emit(ops::kMatmul, params, {op.in(0), op.in(1)}));
+}
+
+void lower_quantized_softmax(Lowering& op, float beta) {
+  const Affine input = op.in_affine(0);
+  const Affine output = op.out_affine();
+  const ElementType to = op.out_type();
+  if (op.failed()) return;
+  // The one scale and zero point the fixed-point kernel produces for each result type.
+  const bool natural =
+      (to == kI8 && output == Affine{1.0F / 256, -128}) || (to == kU8 && output == Affine{1.0F / 256, 0}) ||
+      (to == kI16 && output.zero_point == -32768 && output.scale > 0.999F / 65536 && output.scale < 1.001F / 65536);
+  if (!natural || (to == kU8) != (op.in_type(0) == kU8))
+    return op.unsupported(fmt::format("a result of type {} quantised by ({}, {})", element_type_name(to), output.scale,
+                                      output.zero_point),
+                          "i8 (1/256, -128), u8 (1/256, 0) or, from i8, i16 (1/65536, -32768)");
+  const auto scaling = softmax_scaling(beta, input.scale);
+  if (!scaling)
+    return op.unsupported(fmt::format("beta {} with input scale {}", beta, input.scale), "a product above 2^-26");
+  const ops::SoftmaxQParams params{to, scaling->input.multiplier, scaling->input.shift, scaling->diff_min};
+  op.result(0, op.emit(ops::kSoftmaxQ, params, {op.in(0)}));
+}
+
+void lower_softmax(Lowering& op) {
+  const float beta = op.options<schema::SoftmaxOptions>().beta();
+  if (!op.require_rank(0, 1, kMaxRank) || !op.require_type(0, {kF32, kI8, kU8})) return;
+  if (op.in_type(0) != kF32) return lower_quantized_softmax(op, beta);
+  ValueId x = op.in(0);
+  if (beta != 1.0F) x = op.emit(ops::kBinary, ops::BinaryParams{ops::BinaryFunction::kMul}, {x, op.scalar(kF32, beta)});
+  op.result(0, op.emit(ops::kSoftmax, ops::SoftmaxParams{op.rank(0) - 1}, {x}));
+}
+
+void lower_log_softmax(Lowering& op) {
+  if (!op.require_rank(0, 1, kMaxRank) || !op.require_type(0, {kF32})) return;
+  op.result(0, op.emit(ops::kSoftmax, ops::SoftmaxParams{op.rank(0) - 1, 1}, {op.in(0)}));
+}
+
+void lower_l2_normalization(Lowering& op) {
+  constexpr float kSmallestNorm = 1e-6F;
+  if (!op.require_rank(0, 1, kMaxRank) || !op.require_type(0, {kF32})) return;
+  ops::ReduceParams reduce{ops::ReduceFunction::kL2};
+  reduce.axes = int_list(Dims{op.rank(0) - 1});
+  const ValueId norm = op.emit(ops::kReduce, reduce, {op.in(0)});
+  const ValueId floor =
+      op.emit(ops::kBinary, ops::BinaryParams{ops::BinaryFunction::kMax}, {norm, op.scalar(kF32, kSmallestNorm)});
+  const auto activation = op.float_activation(op.options<schema::L2NormOptions>().activation());
+  op.result(0, op.emit(ops::kBinary, ops::BinaryParams{ops::BinaryFunction::kDiv, activation}, {op.in(0), floor}));
+}
+
+constexpr OperatorRow kRows[] = {
+    {schema::BuiltinOperator::FULLY_CONNECTED, 2, 3, 1, lower_fully_connected},
+    {schema::BuiltinOperator::BATCH_MATMUL, 2, 2, 1, lower_batch_matmul},
+    {schema::BuiltinOperator::SOFTMAX, 1, 1, 1, lower_softmax},
+    {schema::BuiltinOperator::LOG_SOFTMAX, 1, 1, 1, lower_log_softmax},
+    {schema::BuiltinOperator::L2_NORMALIZATION, 1, 1, 1, lower_l2_normalization},
+};
+
+}  // namespace
+
+std::span<const OperatorRow> matrix_operators() noexcept { return kRows; }
+
+}  // namespace bantam::import::tflite
