@@ -1,0 +1,225 @@
+#include "import/onnx/importer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "import/onnx/ports.h"
+
+namespace bantam::import::onnx {
+namespace {
+
+/// Operator sets before this one broadcast and reshape by other rules.
+constexpr std::int64_t kOldestOpset = 7;
+
+template <typename Pairs, typename Project>
+std::vector<std::string> collect(const Pairs& items, Project&& project) {
+  std::vector<std::string> names;
+  for (const auto& item : items) names.emplace_back(project(item));
+  return names;
+}
+
+}  // namespace
+
+Result<graph::Graph> Importer::run() {
+  if (model_.opset("") < kOldestOpset && !model_.graph.nodes.empty())
+    return fail(
+        StatusCode::kUnsupported,
+        fmt::format("the model uses operator set {}, the oldest supported is {}", model_.opset(""), kOldestOpset),
+        "convert it with the version converter of the onnx package");
+  graph_.name = std::string(model_.graph.name);
+  for (const auto& [key, value] : model_.metadata) graph_.metadata.emplace_back(key, value);
+
+  const std::vector<ValueId> outputs = lower_graph(model_.graph, nullptr);
+  bind_outputs(outputs);
+  check_option_names();
+  if (!findings_.empty()) return fail(findings_.error());
+  // Constants that only folding read, and values of inputs that became constants, are of no further use.
+  graph::compact(graph_);
+  if (auto sorted = graph::sort_topologically(graph_); !sorted) return fail(std::move(sorted.error()));
+  return std::move(graph_);
+}
+
+std::vector<ValueId> Importer::lower_graph(const GraphProto& graph, const Scope* outer) {
+  std::vector<ValueId> unknown(graph.outputs.size(), kUnknown);
+  auto order = order_nodes(graph);
+  if (!order) {
+    findings_.add(order.error().code, order.error().message);
+    return unknown;
+  }
+  if (graph.has_sparse_initializer)
+    findings_.add(StatusCode::kUnsupported, "sparse initializers are not supported; export dense weights");
+  Scope scope(outer);
+  if (outer == nullptr) add_inputs(scope);
+  add_initializers(graph, order->used, scope);
+  return lower_nodes(graph, *order, scope);
+}
+
+void Importer::add_inputs(Scope& scope) {
+  const std::vector<const ValueInfo*> inputs = real_inputs(model_.graph);
+  auto descs = resolve_shapes(inputs, options_);
+  if (!descs) {
+    findings_.add(descs.error().code,
+                  descs.error().message + (descs.error().remedy.empty() ? "" : "\n" + descs.error().remedy));
+    for (const ValueInfo* info : inputs) scope.set(info->name, kUnknown);
+    for (const auto& [name, values] : options_.values) values_used_.insert(name);
+    return;
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::string name(inputs[i]->name);
+    const auto fixed = options_.values.find(name);
+    const bool is_state = std::any_of(options_.states.begin(), options_.states.end(),
+                                      [&](const auto& state) { return state.first == name; });
+    if (fixed != options_.values.end()) {
+      values_used_.insert(name);
+      auto constant = constant_from_values((*descs)[i], fixed->second);
+      if (!constant) {
+        findings_.add(constant.error().code, fmt::format("--value {}: {}", name, constant.error().message));
+        scope.set(inputs[i]->name, kUnknown);
+        continue;
+      }
+      scope.set(inputs[i]->name, builder_.constant(name, (*descs)[i], constant->bytes, constant->owner));
+    } else {
+      scope.set(inputs[i]->name, is_state ? builder_.state(name, (*descs)[i]) : builder_.input(name, (*descs)[i]));
+    }
+  }
+}
+
+void Importer::add_initializers(const GraphProto& graph, const std::unordered_set<std::string_view>& used,
+                                Scope& scope) {
+  for (const TensorProto& tensor : graph.initializers) {
+    if (!used.contains(tensor.name)) continue;
+    auto constant = constants_.read(tensor);
+    if (!constant) {
+      findings_.add(constant.error().code, constant.error().message);
+      scope.set(tensor.name, kUnknown);
+      continue;
+    }
+    scope.set(tensor.name,
+              builder_.constant(std::string(tensor.name), constant->desc, constant->data.bytes, constant->data.owner));
+  }
+}
+
+std::vector<ValueId> Importer::lower_nodes(const GraphProto& graph, const NodeOrder& order, Scope& scope) {
+  for (const std::size_t n : order.nodes) lower_node(graph.nodes[n], order.used, scope);
+  std::vector<ValueId> outputs;
+  for (const ValueInfo& output : graph.outputs) {
+    const auto value = scope.find(output.name);
+    if (!value)
+      findings_.add(StatusCode::kInvalidModel,
+                    fmt::format("output '{}' is produced by no node, input or initializer", printable(output.name)));
+    outputs.push_back(value.value_or(kUnknown));
+  }
+  return outputs;
+}
+
+void Importer::lower_node(const NodeProto& node, const std::unordered_set<std::string_view>& used, Scope& scope) {
+  const auto give_up = [&] {
+    for (const std::string_view name : node.outputs)
+      if (!name.empty()) scope.set(name, kUnknown);
+  };
+  const std::string label = node_label(node);
+  const auto row = find_operator(node.domain, node.op_type, model_.opset(node.domain));
+  if (!row) {
+    findings_.add(row.error().code,
+                  fmt::format("node '{}' ({}): {}", label, printable(node.op_type), row.error().message));
+    return give_up();
+  }
+  bool known = true;
+  for (const std::string_view name : node.inputs) {
+    if (name.empty()) continue;
+    const auto value = scope.find(name);
+    if (!value)
+      findings_.add(StatusCode::kInvalidModel,
+                    fmt::format("node '{}' ({}) reads '{}', which no node, input or initializer produces", label,
+                                printable(node.op_type), printable(name)));
+    known = known && value.value_or(kUnknown) != kUnknown;
+  }
+  if (!known) return give_up();
+
+  builder_.set_source(label, printable(node.op_type));
+  NodeLowering lowering(*this, node, scope, used);
+  (*row)->handler(lowering);
+  lowering.finish();
+  if (lowering.failed()) return give_up();
+  bind_results(lowering, scope);
+}
+
+void Importer::bind_results(const NodeLowering& lowering, Scope& scope) {
+  const NodeProto& node = lowering.proto();
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    const std::string_view name = node.outputs[i];
+    if (name.empty()) continue;
+    ValueId id = lowering.results()[i];
+    if (id == kNone) id = kUnknown;
+    const auto fixed = options_.values.find(std::string(name));
+    if (id != kUnknown && fixed != options_.values.end()) {
+      values_used_.insert(fixed->first);
+      const TensorDesc desc = builder_.desc(id);
+      auto constant = constant_from_values(desc, fixed->second);
+      if (constant) {
+        id = builder_.constant(std::string(name), desc, constant->bytes, constant->owner);
+      } else {
+        findings_.add(constant.error().code, fmt::format("--value {}: {}", fixed->first, constant.error().message));
+        id = kUnknown;
+      }
+    }
+    if (id != kUnknown && graph_.value(id).name.empty()) graph_.value(id).name = std::string(name);
+    scope.set(name, id);
+  }
+}
+
+void Importer::bind_outputs(const std::vector<ValueId>& outputs) {
+  const auto& declared = model_.graph.outputs;
+  const auto names = collect(declared, [](const ValueInfo& o) { return o.name; });
+  std::vector<bool> is_state(declared.size(), false);
+  for (const auto& [in, out] : options_.states) {
+    const auto position = std::find(names.begin(), names.end(), out);
+    const auto state = std::find_if(graph_.states.begin(), graph_.states.end(),
+                                    [&name = in](const graph::State& s) { return s.name == name; });
+    if (position == names.end()) {
+      findings_.add(StatusCode::kInvalidArgument,
+                    fmt::format("--state {}={}: the model has no such output; it has: {}", in, out, list_names(names)));
+      continue;
+    }
+    const auto index = static_cast<std::size_t>(position - names.begin());
+    if (state == graph_.states.end() || outputs[index] == kUnknown) continue;
+    if (state->out != graph::kNone || is_state[index]) {
+      findings_.add(StatusCode::kInvalidArgument,
+                    fmt::format("--state {}={}: the input or the output belongs to another state already", in, out));
+      continue;
+    }
+    is_state[index] = true;
+    state->out = outputs[index];
+    const TensorDesc& from = builder_.desc(state->out);
+    const TensorDesc& to = builder_.desc(state->in);
+    if (!same_shape_and_type(from, to))
+      findings_.add(StatusCode::kInvalidArgument,
+                    fmt::format("--state {}={}: the input is {}, the output is {}; they must agree", in, out,
+                                graph::format_desc(to), graph::format_desc(from)));
+  }
+  for (std::size_t i = 0; i < declared.size(); ++i)
+    if (!is_state[i] && outputs[i] != kUnknown) builder_.output(names[i], outputs[i]);
+}
+
+void Importer::check_option_names() {
+  const auto inputs = collect(real_inputs(model_.graph), [](const ValueInfo* i) { return i->name; });
+  const auto is_input = [&](const std::string& name) {
+    return std::find(inputs.begin(), inputs.end(), name) != inputs.end();
+  };
+  for (const auto& [name, values] : options_.values)
+    if (!values_used_.contains(name))
+      findings_.add(StatusCode::kInvalidArgument,
+                    fmt::format("--value {}: the model has no such input or value; its inputs are: {}", name,
+                                list_names(inputs)));
+  for (const auto& [in, out] : options_.states) {
+    if (!is_input(in))
+      findings_.add(StatusCode::kInvalidArgument,
+                    fmt::format("--state {}={}: the model has no such input; it has: {}", in, out, list_names(inputs)));
+    if (options_.values.contains(in))
+      findings_.add(StatusCode::kInvalidArgument,
+                    fmt::format("--state {}={}: the input has a fixed value and cannot be a state", in, out));
+  }
+}
+
+}  // namespace bantam::import::onnx
