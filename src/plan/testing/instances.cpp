@@ -41,7 +41,7 @@ Problem random_problem(std::uint64_t seed, const RandomOptions& options) {
   Problem problem;
   for (int i = 0; i < options.buffers; ++i) {
     Buffer b;
-    b.id = "b" + std::to_string(i);
+    b.id.append("b").append(std::to_string(i));
     b.lower = pick(random, 0, options.steps - 1);
     b.upper = pick(random, b.lower + 1, options.steps);
     b.size = pick(random, 0, options.max_size);
@@ -95,11 +95,34 @@ Problem cut_rectangle(std::uint64_t seed, int pieces, std::int64_t steps, std::i
   Problem problem;
   for (const Piece& part : parts) {
     Buffer b;
-    b.id = "p" + std::to_string(problem.buffers.size());
+    b.id.append("p").append(std::to_string(problem.buffers.size()));
     b.lower = part.lower;
     b.upper = part.upper;
     b.size = part.size;
     problem.buffers.push_back(b);
+  }
+  return problem;
+}
+
+Problem full_timeline(std::uint64_t seed, std::int64_t steps, std::int64_t bytes, std::int64_t max_size) {
+  std::mt19937_64 random(seed);
+  Problem problem;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    std::int64_t free = bytes;
+    for (Buffer& b : problem.buffers) {
+      if (b.upper != step || pick(random, 0, 1) == 0) continue;
+      b.upper = step + 1;
+      free -= b.size;
+    }
+    while (free > 0) {
+      Buffer b;
+      b.id.append("t").append(std::to_string(problem.buffers.size()));
+      b.lower = step;
+      b.upper = step + 1;
+      b.size = pick(random, 1, std::min(free, max_size));
+      free -= b.size;
+      problem.buffers.push_back(b);
+    }
   }
   return problem;
 }

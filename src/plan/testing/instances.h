@@ -22,6 +22,10 @@ Problem random_problem(std::uint64_t seed, const RandomOptions& options);
 /// `bytes` and no byte is free at any step. Sizes are multiples of `unit`.
 Problem cut_rectangle(std::uint64_t seed, int pieces, std::int64_t steps, std::int64_t bytes, std::int64_t unit);
 
+/// A problem whose lower bound is `bytes` at every step: at each step some live buffers end and others of the same
+/// total size begin. What ends need not lie together, so the optimum may be above the bound.
+Problem full_timeline(std::uint64_t seed, std::int64_t steps, std::int64_t bytes, std::int64_t max_size);
+
 /// The smallest peak, found by trying every offset of every buffer. For a handful of buffers of a few bytes.
 std::int64_t brute_force_peak(const Problem& problem);
 
