@@ -10,10 +10,8 @@
 #include "compiler/legalize.h"
 #include "compiler/order.h"
 #include "package/format.h"
-#include "plan/bounds.h"
-#include "plan/place.h"
 #include "plan/problem.h"
-#include "plan/verify.h"
+#include "plan/solve.h"
 
 namespace bantam::compiler {
 namespace {
@@ -42,7 +40,8 @@ class Attempt {
     storage_options_ = std::move(storage);
   }
 
-  Result<PlannedModel> run() {
+  /// `search_steps`: how long to search for a placement that meets the lower bound; 0 for greedy placement only.
+  Result<PlannedModel> run(std::int64_t search_steps) {
     auto variants = select_kernels(model_.graph, options_.kernels);
     if (!variants) return fail(std::move(variants.error()));
     variants_ = std::move(*variants);
@@ -50,7 +49,7 @@ class Attempt {
     add_steps();
     add_ports();
     place_states();
-    auto placed = place_activations();
+    auto placed = place_activations(search_steps);
     if (!placed) return fail(std::move(placed.error()));
     place_values();
     return std::move(model_);
@@ -140,7 +139,7 @@ class Attempt {
     return text;
   }
 
-  Result<void> place_activations() {
+  Result<void> place_activations(std::int64_t search_steps) {
     plan::Problem problem;
     const auto add = [&](PlanBlock block, std::int64_t alignment) {
       problem.buffers.push_back({block.name, block.lower, block.upper, block.bytes, alignment, {}});
@@ -164,11 +163,12 @@ class Attempt {
            0, step.scratch_bytes},
           static_cast<std::int64_t>(ops::kAlignment));
     }
-    if (auto valid = plan::validate(problem); !valid) return fail(std::move(valid.error()).in(model_.graph.name));
-    const plan::LowerBound bound = plan::lower_bound(problem);
-    const plan::Solution solution = plan::place_best(problem, bound.bytes);
-    if (auto sound = plan::verify(problem, solution); !sound)
-      return fail(std::move(sound.error()).in(model_.graph.name));
+    plan::SolveOptions solve_options;
+    solve_options.step_budget = search_steps;
+    const auto solved = plan::solve(problem, solve_options);
+    if (!solved) return fail(Error(solved.error()).in(model_.graph.name));
+    const plan::LowerBound& bound = solved->lower_bound;
+    const plan::Solution& solution = solved->solution;
 
     model_.activation_bytes = solution.peak;
     model_.lower_bound_bytes = bound.bytes;
@@ -233,26 +233,50 @@ class Attempt {
 
 }  // namespace
 
+namespace {
+
+/// What distinguishes one attempt from another.
+struct Choice {
+  bool by_memory = false;
+  bool concat_views = true;
+
+  std::string describe() const {
+    return fmt::format(", {}{}", by_memory ? "order by memory" : "model order", concat_views ? "" : ", concat copies");
+  }
+};
+
+Result<PlannedModel> attempt(const graph::Graph& graph, const PlanOptions& options, const Choice& choice,
+                             std::int64_t search_steps) {
+  graph::Graph ordered = graph;
+  if (choice.by_memory) reorder(ordered, order_by_memory(graph));
+  StorageOptions storage;
+  storage.concat_views = choice.concat_views;
+  storage.preserved_inputs = options.external_inputs;
+  storage.threads = options.threads;
+  return Attempt(std::move(ordered), options, std::move(storage)).run(search_steps);
+}
+
+}  // namespace
+
 Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& options) {
   if (auto legal = legalize(graph); !legal) return fail(std::move(legal.error()));
   graph::compact(graph);
+  // Greedy placement is enough to tell the attempts apart; the search then works on the best one.
   std::optional<PlannedModel> best;
-  for (const bool by_memory : {false, true}) {
-    graph::Graph ordered = graph;
-    if (by_memory) reorder(ordered, order_by_memory(graph));
-    for (const bool concat_views : {true, false}) {
-      StorageOptions storage;
-      storage.concat_views = concat_views;
-      storage.preserved_inputs = options.external_inputs;
-      storage.threads = options.threads;
-      auto attempt = Attempt(ordered, options, std::move(storage)).run();
-      if (!attempt) return attempt;
-      if (best && attempt->activation_bytes >= best->activation_bytes) continue;
-      attempt->method += by_memory ? ", order by memory" : ", model order";
-      if (!concat_views) attempt->method += ", concat copies";
-      best = std::move(*attempt);
-    }
+  Choice best_choice;
+  for (const Choice choice : {Choice{false, true}, Choice{false, false}, Choice{true, true}, Choice{true, false}}) {
+    auto planned = attempt(graph, options, choice, 0);
+    if (!planned) return planned;
+    if (best && planned->activation_bytes >= best->activation_bytes) continue;
+    best = std::move(*planned);
+    best_choice = choice;
   }
+  if (best->activation_bytes > best->lower_bound_bytes) {
+    auto searched = attempt(graph, options, best_choice, plan::kDefaultSearchSteps);
+    if (!searched) return searched;
+    best = std::move(*searched);
+  }
+  best->method += best_choice.describe();
   return std::move(*best);
 }
 

@@ -1,0 +1,269 @@
+#include "compiler/fleet_file.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <initializer_list>
+#include <utility>
+
+#include "io/file.h"
+
+namespace bantam {
+namespace {
+
+/// Files beyond this are no fleet files, whatever they are.
+constexpr std::int64_t kMaxFleetFileBytes = 1 << 20;
+
+std::string joined(std::initializer_list<std::string_view> names) {
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+class FleetFileReader {
+ public:
+  FleetFileReader(std::string name, std::filesystem::path directory)
+      : name_(std::move(name)), directory_(std::move(directory)) {}
+
+  Result<FleetFile> run(const toml::table& root) {
+    check_keys(root, "the file", {"budget", "model", "session", "link"});
+    read_budget(root);
+    for_each_table(root, "model", [&](const toml::table& table) { read_model(table); });
+    for_each_table(root, "session", [&](const toml::table& table) { read_session(table); });
+    for_each_table(root, "link", [&](const toml::table& table) { read_link(table); });
+    if (file_.spec.models.empty()) note(root, "the file names no model; add a [[model]] with a path");
+    add_default_feeds();
+    if (findings_.empty()) return std::move(file_);
+    return fail(StatusCode::kInvalidArgument, findings_, "correct the lines named; `bantam plan --help` shows a fleet file");
+  }
+
+ private:
+  void note(const toml::node& node, const std::string& message) {
+    findings_ += fmt::format("{}{}:{}: {}", findings_.empty() ? "" : "\n", name_, node.source().begin.line, message);
+  }
+
+  void check_keys(const toml::table& table, std::string_view where, std::initializer_list<std::string_view> allowed) {
+    for (const auto& [key, value] : table)
+      if (std::find(allowed.begin(), allowed.end(), key.str()) == allowed.end())
+        note(value, fmt::format("unknown key '{}' in {}; allowed are: {}", key.str(), where, joined(allowed)));
+  }
+
+  void read_budget(const toml::table& root) {
+    const toml::node* node = root.get("budget");
+    if (node == nullptr) return;
+    if (const auto bytes = node->value_exact<std::int64_t>(); bytes && *bytes > 0) {
+      file_.spec.budget = static_cast<std::uint64_t>(*bytes);
+      return;
+    }
+    if (const auto text = node->value_exact<std::string>()) {
+      if (auto bytes = parse_bytes(*text)) {
+        file_.spec.budget = *bytes;
+      } else {
+        note(*node, bytes.error().message);
+      }
+      return;
+    }
+    note(*node, "budget must be a positive number of bytes, or a text such as \"512 KiB\"");
+  }
+
+  template <typename F>
+  void for_each_table(const toml::table& root, const char* key, F&& f) {
+    const toml::node* node = root.get(key);
+    if (node == nullptr) return;
+    const toml::array* array = node->as_array();
+    if (array == nullptr) return note(*node, fmt::format("'{0}' must be an array of tables: write [[{0}]]", key));
+    for (const toml::node& element : *array) {
+      if (const toml::table* table = element.as_table()) {
+        f(*table);
+      } else {
+        note(element, fmt::format("an entry of '{}' is not a table", key));
+      }
+    }
+  }
+
+  std::string text(const toml::table& table, const char* key) {
+    const toml::node* node = table.get(key);
+    if (node == nullptr) return {};
+    if (const auto value = node->value_exact<std::string>()) return *value;
+    note(*node, fmt::format("'{}' must be a text", key));
+    return {};
+  }
+
+  /// Calls f(name, node) for each entry of the inline table `key`.
+  template <typename F>
+  void for_each_entry(const toml::table& table, const char* key, F&& f) {
+    const toml::node* node = table.get(key);
+    if (node == nullptr) return;
+    const toml::table* entries = node->as_table();
+    if (entries == nullptr) return note(*node, fmt::format("'{}' must be a table such as {{ name = ... }}", key));
+    for (const auto& [name, value] : *entries) f(std::string(name.str()), value);
+  }
+
+  template <typename T>
+  void read_map(const toml::table& table, const char* key, const char* what, std::map<std::string, T>& out) {
+    for_each_entry(table, key, [&](const std::string& name, const toml::node& value) {
+      if (const auto v = value.value_exact<T>()) {
+        out[name] = *v;
+      } else {
+        note(value, fmt::format("{}.{} must be {}", key, name, what));
+      }
+    });
+  }
+
+  void read_model(const toml::table& table) {
+    check_keys(table, "[[model]]",
+               {"name", "path", "dims", "shapes", "values", "states", "inputs", "step", "labels"});
+    ModelSpec model;
+    const std::string path = text(table, "path");
+    if (path.empty()) return note(table, "a [[model]] needs a path");
+    model.path = directory_ / path;
+    model.name = text(table, "name");
+    if (model.name.empty()) model.name = model.path.stem().string();
+    read_map<std::int64_t>(table, "dims", "an integer", model.dims);
+    for_each_entry(table, "shapes", [&](const std::string& name, const toml::node& value) {
+      model.shapes[name] = numbers<std::int64_t>(value, "shapes", name);
+    });
+    for_each_entry(table, "values", [&](const std::string& name, const toml::node& value) {
+      model.values[name] = numbers<double>(value, "values", name);
+    });
+    std::map<std::string, std::string> states;
+    read_map<std::string>(table, "states", "the name of an output", states);
+    model.states.assign(states.begin(), states.end());
+    model_feeds_[model.name] = read_feed(table);
+    file_.spec.models.push_back(std::move(model));
+  }
+
+  /// A number or an array of numbers.
+  template <typename T>
+  std::vector<T> numbers(const toml::node& node, const char* key, const std::string& name) {
+    std::vector<T> result;
+    const auto add = [&](const toml::node& element) {
+      const auto value = element.value<T>();
+      if (value) result.push_back(*value);
+      return value.has_value();
+    };
+    bool good = true;
+    if (const toml::array* array = node.as_array()) {
+      for (const toml::node& element : *array) good = add(element) && good;
+    } else {
+      good = add(node);
+    }
+    if (!good) note(node, fmt::format("{}.{} must be a number or a list of numbers", key, name));
+    return result;
+  }
+
+  SessionFeed read_feed(const toml::table& table) {
+    SessionFeed feed;
+    std::map<std::string, std::string> inputs;
+    read_map<std::string>(table, "inputs", "a text; see `bantam run --help`", inputs);
+    for (const auto& [name, spec] : inputs) feed.inputs[name] = resolve(spec);
+    read_map<std::int64_t>(table, "step", "a positive integer", feed.steps);
+    for (const auto& [name, step] : feed.steps)
+      if (step < 1) note(table, fmt::format("step.{} must be positive, found {}", name, step));
+    std::map<std::string, std::string> labels;
+    read_map<std::string>(table, "labels", "the name of a file", labels);
+    for (const auto& [name, path] : labels) feed.labels[name] = directory_ / path;
+    return feed;
+  }
+
+  /// Paths in input specifications are relative to the fleet file; generators have no path.
+  std::string resolve(const std::string& spec) const {
+    const bool generator = spec == "zeros" || spec.starts_with("fill:") || spec.starts_with("random:");
+    return generator || std::filesystem::path(spec).is_absolute() ? spec : (directory_ / spec).string();
+  }
+
+  void read_session(const toml::table& table) {
+    check_keys(table, "[[session]]", {"name", "model", "inputs", "step", "labels"});
+    SessionSpec session{text(table, "name"), text(table, "model")};
+    if (session.name.empty() || session.model.empty()) return note(table, "a [[session]] needs a name and a model");
+    SessionFeed feed = read_feed(table);
+    if (const auto inherited = model_feeds_.find(session.model); inherited != model_feeds_.end()) {
+      feed.inputs.insert(inherited->second.inputs.begin(), inherited->second.inputs.end());
+      feed.steps.insert(inherited->second.steps.begin(), inherited->second.steps.end());
+      feed.labels.insert(inherited->second.labels.begin(), inherited->second.labels.end());
+    } else {
+      note(table, fmt::format("session '{}' uses model '{}', which the file does not have", session.name, session.model));
+    }
+    feed.session = session.name;
+    file_.feeds.push_back(std::move(feed));
+    file_.spec.sessions.push_back(std::move(session));
+  }
+
+  void read_link(const toml::table& table) {
+    check_keys(table, "[[link]]", {"from", "to"});
+    LinkSpec link;
+    split(table, "from", link.from_session, link.output);
+    split(table, "to", link.to_session, link.input);
+    file_.spec.links.push_back(std::move(link));
+  }
+
+  /// "session.port"; ports may hold dots, sessions that are linked may not.
+  void split(const toml::table& table, const char* key, std::string& session, std::string& port) {
+    const std::string value = text(table, key);
+    const std::size_t dot = value.find('.');
+    if (dot == std::string::npos || dot == 0 || dot + 1 == value.size())
+      return note(table, fmt::format("a [[link]] needs {} = \"session.port\", found \"{}\"", key, value));
+    session = value.substr(0, dot);
+    port = value.substr(dot + 1);
+  }
+
+  void add_default_feeds() {
+    if (!file_.spec.sessions.empty()) return;
+    for (const ModelSpec& model : file_.spec.models) {
+      SessionFeed feed = model_feeds_[model.name];
+      feed.session = model.name;
+      file_.feeds.push_back(std::move(feed));
+    }
+  }
+
+  std::string name_;
+  std::filesystem::path directory_;
+  FleetFile file_;
+  std::map<std::string, SessionFeed> model_feeds_;
+  std::string findings_;
+};
+
+}  // namespace
+
+Result<std::uint64_t> parse_bytes(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    std::uint64_t factor;
+  };
+  static constexpr Unit kUnits[] = {{"", 1},           {"B", 1},       {"KiB", 1U << 10},  {"MiB", 1U << 20},
+                                    {"GiB", 1U << 30}, {"kB", 1000},   {"MB", 1000000},    {"GB", 1000000000}};
+  double number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  const auto* known = std::find_if(std::begin(kUnits), std::end(kUnits), [&](const Unit& u) { return u.name == unit; });
+  const bool good = code == std::errc() && known != std::end(kUnits) && number >= 1 && number <= 1e15;
+  if (good && number * static_cast<double>(known->factor) <= 1e18)
+    return static_cast<std::uint64_t>(std::floor(number * static_cast<double>(known->factor)));
+  return fail(StatusCode::kInvalidArgument, fmt::format("'{}' is not a size", text),
+              "write bytes, or a number with B, KiB, MiB, GiB, kB, MB or GB");
+}
+
+Result<FleetFile> parse_fleet_file(std::string_view text, const std::string& name,
+                                   const std::filesystem::path& directory) {
+  // toml++ as Debian builds it reports syntax errors by exception; they end here.
+  try {
+    return FleetFileReader(name, directory).run(toml::parse(text, name));
+  } catch (const toml::parse_error& error) {
+    return fail(StatusCode::kInvalidArgument,
+                fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()),
+                "a fleet file is TOML; `bantam plan --help` shows one");
+  }
+}
+
+Result<FleetFile> read_fleet_file(const std::filesystem::path& path) {
+  auto bytes = io::read_file(path.string(), kMaxFleetFileBytes);
+  if (!bytes) return fail(std::move(bytes.error()));
+  const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  return parse_fleet_file(text, path.string(), path.parent_path());
+}
+
+}  // namespace bantam

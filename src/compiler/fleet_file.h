@@ -1,0 +1,59 @@
+// Fleet files: which models run together, what feeds them, and in how much memory. TOML.
+//
+//   budget = "512 KiB"              # optional; bytes as an integer, or with KiB, MiB, GiB, kB, MB, GB
+//
+//   [[model]]
+//   name = "denoise"                # default: the file's stem
+//   path = "models/denoise.onnx"    # relative to the fleet file
+//   dims = { batch = 1 }            # symbolic dimension = value
+//   shapes = { frame = [1, 256] }   # input = whole shape
+//   values = { sr = 16000 }         # input = constant; it stops being an input
+//   states = { state_in = "state_out" }            # input = output that carries its next value
+//   inputs = { frame = "mix.wav,samples=256" }     # what `bantam run` feeds; see `bantam run --help`
+//   step = { frame = 256 }          # frames by which the window of that input moves between invokes
+//   labels = { output = "labels.txt" }             # one class name a line
+//
+//   [[session]]                     # optional: default is one session per model, of its name; keys inputs, step and
+//   name = "left"                   # labels may stand here instead
+//   model = "denoise"
+//
+//   [[link]]
+//   from = "denoise.enhanced"       # session.output
+//   to = "voice.frame"              # session.input
+//
+// Every unknown key, wrong type and bad reference is an Error with its line; all findings are reported together.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bantam/compiler.h"
+
+namespace bantam {
+
+/// What a session is fed with and how its outputs are read, for `bantam run` and the demo.
+struct SessionFeed {
+  std::string session;
+  std::map<std::string, std::string> inputs;         ///< input -> specification (io/input_spec.h), paths made absolute
+  std::map<std::string, std::int64_t> steps;         ///< input -> frames between windows; absent: one window
+  std::map<std::string, std::filesystem::path> labels;  ///< output -> file of class names
+};
+
+struct FleetFile {
+  FleetSpec spec;
+  std::vector<SessionFeed> feeds;  ///< one per session, in the sessions' order
+};
+
+Result<FleetFile> read_fleet_file(const std::filesystem::path& path);
+
+/// `directory`: what relative paths are relative to. `name`: for messages.
+Result<FleetFile> parse_fleet_file(std::string_view text, const std::string& name,
+                                   const std::filesystem::path& directory);
+
+/// "512 KiB", "64kB", "1048576" -> bytes. Units: B, KiB, MiB, GiB (1024), kB, MB, GB (1000).
+Result<std::uint64_t> parse_bytes(std::string_view text);
+
+}  // namespace bantam

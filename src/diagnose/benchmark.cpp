@@ -1,0 +1,99 @@
+#include "diagnose/benchmark.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace bantam::diagnose {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double microseconds(Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
+
+/// Accumulates kernel times by step, without allocating while the session runs.
+struct StepTimer {
+  std::vector<double> total;
+  Clock::time_point start;
+
+  static void before(void* context, const Session&, std::size_t) {
+    static_cast<StepTimer*>(context)->start = Clock::now();
+  }
+  static void after(void* context, const Session&, std::size_t step) {
+    auto* self = static_cast<StepTimer*>(context);
+    self->total[step] += microseconds(Clock::now() - self->start);
+  }
+};
+
+/// The value below which a fraction `q` of the sorted samples lies.
+double quantile(const std::vector<double>& sorted, double q) {
+  const auto last = static_cast<double>(sorted.size() - 1);
+  return sorted[static_cast<std::size_t>(std::llround(q * last))];
+}
+
+Result<std::vector<OperatorTime>> time_operators(Session& session, std::int64_t runs,
+                                                 const std::function<void(Session&)>& before_invoke) {
+  StepTimer timer{std::vector<double>(session.step_count(), 0.0), {}};
+  const Observer observer{&timer, StepTimer::before, StepTimer::after};
+  session.set_observer(&observer);
+  Status status = ok_status();
+  for (std::int64_t i = 0; i < runs && status.ok(); ++i) {
+    if (before_invoke) before_invoke(session);
+    status = session.invoke();
+  }
+  session.set_observer(nullptr);
+  if (!status.ok()) return fail(error_from(status));
+  std::vector<OperatorTime> times;
+  for (std::size_t s = 0; s < timer.total.size(); ++s) {
+    const auto same = std::find_if(times.begin(), times.end(), [&](const OperatorTime& t) {
+      return t.op == session.step_operator(s) && t.variant == session.step_variant(s);
+    });
+    OperatorTime& t = same != times.end()
+                          ? *same
+                          : times.emplace_back(OperatorTime{std::string(session.step_operator(s)),
+                                                            std::string(session.step_variant(s)), 0, 0});
+    ++t.calls;
+    t.microseconds += timer.total[s] / static_cast<double>(runs);
+  }
+  std::sort(times.begin(), times.end(),
+            [](const OperatorTime& a, const OperatorTime& b) { return a.microseconds > b.microseconds; });
+  return times;
+}
+
+}  // namespace
+
+Result<BenchmarkResult> benchmark(Session& session, const BenchmarkOptions& options,
+                                  const std::function<void(Session&)>& before_invoke) {
+  const auto invoke = [&] {
+    if (before_invoke) before_invoke(session);
+    const auto start = Clock::now();
+    const Status status = session.invoke();
+    return std::pair(status, microseconds(Clock::now() - start));
+  };
+  for (std::int64_t i = 0; i < options.warmup; ++i)
+    if (const auto [status, time] = invoke(); !status.ok()) return fail(error_from(status));
+  std::vector<double> samples;
+  samples.reserve(static_cast<std::size_t>(options.runs));
+  const auto begin = Clock::now();
+  do {
+    const auto [status, time] = invoke();
+    if (!status.ok()) return fail(error_from(status));
+    samples.push_back(time);
+  } while (static_cast<std::int64_t>(samples.size()) < options.runs &&
+           std::chrono::duration<double>(Clock::now() - begin).count() < options.seconds);
+
+  BenchmarkResult result;
+  result.runs = static_cast<std::int64_t>(samples.size());
+  std::sort(samples.begin(), samples.end());
+  result.median_us = quantile(samples, 0.5);
+  result.min_us = samples.front();
+  result.p99_us = quantile(samples, 0.99);
+  if (options.by_operator) {
+    auto operators = time_operators(session, std::min<std::int64_t>(result.runs, 10), before_invoke);
+    if (!operators) return fail(std::move(operators.error()));
+    result.operators = std::move(*operators);
+  }
+  return result;
+}
+
+}  // namespace bantam::diagnose
