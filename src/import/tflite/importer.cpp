@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/shape.h"
 #include "import/tflite/lowering.h"
 #include "import/tflite/operators.h"
+#include "io/array.h"
 
 namespace bantam::import::tflite {
 namespace {
@@ -33,45 +33,18 @@ bool are_tensors(const flatbuffers::Vector<std::int32_t>* indices, const schema:
   return true;
 }
 
-template <typename T>
-void append_as(std::vector<std::byte>& bytes, double value) {
-  using Limits = std::numeric_limits<T>;
-  // 2^digits, one past the largest integer, is exact in double.
-  const double limit = std::ldexp(1.0, Limits::digits);
-  T element{};
-  if constexpr (std::is_floating_point_v<T>) {
-    element = static_cast<T>(value);
-  } else if (value >= limit) {
-    element = Limits::max();
-  } else if (value <= (std::is_signed_v<T> ? -limit : 0.0)) {
-    element = Limits::min();
-  } else if (value == value) {
-    element = static_cast<T>(value);
-  }
-  const auto* first = reinterpret_cast<const std::byte*>(&element);
-  bytes.insert(bytes.end(), first, first + sizeof element);
-}
+using SharedBytes = std::shared_ptr<const std::vector<std::byte>>;
 
-/// Stored elements of `type`; nothing for types that values cannot be given for.
-std::optional<std::vector<std::byte>> encode(const std::vector<double>& values, ElementType type) {
-  std::vector<std::byte> bytes;
-  for (const double v : values) {
-    switch (type) {
-      case ElementType::kF32: append_as<float>(bytes, v); break;
-      case ElementType::kF64: append_as<double>(bytes, v); break;
-      case ElementType::kI8: append_as<std::int8_t>(bytes, v); break;
-      case ElementType::kU8: append_as<std::uint8_t>(bytes, v); break;
-      case ElementType::kI16: append_as<std::int16_t>(bytes, v); break;
-      case ElementType::kU16: append_as<std::uint16_t>(bytes, v); break;
-      case ElementType::kI32: append_as<std::int32_t>(bytes, v); break;
-      case ElementType::kU32: append_as<std::uint32_t>(bytes, v); break;
-      case ElementType::kI64: append_as<std::int64_t>(bytes, v); break;
-      case ElementType::kU64: append_as<std::uint64_t>(bytes, v); break;
-      case ElementType::kBool: append_as<std::uint8_t>(bytes, v != 0.0 ? 1.0 : 0.0); break;
-      default: return std::nullopt;
-    }
-  }
-  return bytes;
+/// Elements given by the user, converted to the input's type.
+Result<SharedBytes> stored_values(const std::vector<double>& values, const TensorDesc& desc) {
+  TensorDesc wide = desc;
+  wide.type = ElementType::kF64;
+  auto array = io::make_array(wide);
+  if (!array) return fail(std::move(array.error()));
+  std::copy(values.begin(), values.end(), io::elements_of<double>(*array).begin());
+  auto converted = io::convert(*array, desc.type);
+  if (!converted) return fail(std::move(converted.error()));
+  return std::make_shared<const std::vector<std::byte>>(std::move(converted->data));
 }
 
 std::vector<std::string> port_names(const schema::SubGraph& graph, const flatbuffers::Vector<std::int32_t>* ports,
@@ -167,15 +140,14 @@ Result<void> Importer::bind_input(std::size_t position, std::int32_t tensor, con
   graph::ValueId value = graph::kNone;
   const auto is_state = [&](const auto& state) { return state.first == name; };
   if (const auto given = options_.values.find(name); given != options_.values.end()) {
-    auto bytes = encode(given->second, type);
-    if (!bytes || static_cast<std::int64_t>(given->second.size()) != desc.elements())
+    if (static_cast<std::int64_t>(given->second.size()) != desc.elements())
       return fail(
           StatusCode::kInvalidArgument,
           fmt::format("{}: {} values were given for {}", context, given->second.size(), graph::format_desc(desc)),
           fmt::format("give {} values", desc.elements()));
-    auto owner = std::make_shared<std::vector<std::byte>>(*std::move(bytes));
-    const std::span<const std::byte> view(*owner);
-    value = builder_.constant(name, desc, view, std::move(owner));
+    auto stored = stored_values(given->second, desc);
+    if (!stored) return fail(std::move(stored.error()).in(context));
+    value = builder_.constant(name, desc, **stored, *stored);
   } else if (std::any_of(options_.states.begin(), options_.states.end(), is_state)) {
     value = builder_.state(name, desc);
     ports_[name] = value;
