@@ -8,15 +8,16 @@
 
 namespace bantam::ops {
 
-/// Calls f(begin, end) for ranges that partition [0, total), possibly in parallel, each of at least `grain` items (but
-/// for the last). Ranges begin at multiples of `grain`. f must not depend on where the ranges are cut.
+/// Calls f(slot, begin, end) for ranges that partition [0, total), possibly in parallel, each of at least `grain` items
+/// (but for the last) and beginning at a multiple of `grain`. No two calls have the same slot, 0 <= slot < threads.count:
+/// it selects a part of the scratch. f must not depend on where the ranges are cut.
 template <typename F>
-void parallel_ranges(const Threads& threads, std::int64_t total, std::int64_t grain, F&& f) {
+void parallel_slots(const Threads& threads, std::int64_t total, std::int64_t grain, F&& f) {
   if (total <= 0) return;
   const std::int64_t grains = (total + grain - 1) / grain;
   const std::int64_t tasks = std::min<std::int64_t>(grains, std::max<std::int32_t>(threads.count, 1));
   if (tasks <= 1) {
-    f(std::int64_t{0}, total);
+    f(std::int64_t{0}, std::int64_t{0}, total);
     return;
   }
   struct Job {
@@ -30,9 +31,15 @@ void parallel_ranges(const Threads& threads, std::int64_t total, std::int64_t gr
         const auto i = static_cast<std::int64_t>(index);
         const std::int64_t begin = j.grains * i / j.tasks * j.grain;
         const std::int64_t end = std::min(j.grains * (i + 1) / j.tasks * j.grain, j.total);
-        if (begin < end) j.f(begin, end);
+        if (begin < end) j.f(i, begin, end);
       },
       &job);
+}
+
+/// parallel_slots for kernels without scratch: f(begin, end).
+template <typename F>
+void parallel_ranges(const Threads& threads, std::int64_t total, std::int64_t grain, F&& f) {
+  parallel_slots(threads, total, grain, [&f](std::int64_t, std::int64_t begin, std::int64_t end) { f(begin, end); });
 }
 
 }  // namespace bantam::ops

@@ -32,6 +32,15 @@ std::int64_t work(const OpCall& call) {
 }
 
 constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "f32_gemm__simd",
+     .supports = conv2d::gemm_supports,
+     .footprint = conv2d::gemm_footprint,
+     .packed_bytes = conv2d::gemm_packed_bytes,
+     .pack = conv2d::gemm_pack,
+     .run = conv2d::run_gemm,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+#endif
     {.name = "any__ref", .footprint = conv2d::reference_footprint, .run = conv2d::run_reference},
 };
 

@@ -8,9 +8,10 @@
 //   f32:    x, w, bias f32; y = activation(sum + bias).
 //   int8:   x, w, y i8; bias i32; 3 multiplier i32 [OC] (Q31); 4 shift i32 [OC]. y = clamp(multiply_by_quantized_
 //           multiplier(sum((x - input_zero_point) * w) + bias, multiplier, shift) + output_zero_point, minimum,
-//           maximum): TFLite's reference arithmetic, exact (ops/fixed_point.h). Weights are symmetric. Padding counts as
-//           input_zero_point, i.e. contributes nothing.
-//   hybrid: x, y, bias f32; w i8; 3 scale f32 [1] or [OC]. Each batch item of x is quantised at run time, symmetric over
+//           maximum): TFLite's reference arithmetic, exact (ops/fixed_point.h). Weights are symmetric. Padding counts
+//           as input_zero_point, i.e. contributes nothing.
+//   hybrid: x, y, bias f32; w i8; 3 scale f32 [1] or [OC]. Each batch item of x is quantised at run time, symmetric
+//   over
 //           the whole item: s = max|x| / 127, q = round_half_away(x / s) in [-127, 127]; y = activation(sum(q w) * s *
 //           scale + bias), TFLite's dynamic-range arithmetic.
 // x and y may have strided rows in the SIMD kernels.
@@ -31,7 +32,7 @@ struct Conv2dParams {
   std::int32_t pad_bottom = 0;
   std::int32_t pad_right = 0;
   std::int32_t groups = 1;
-  Activation activation{};  ///< float forms
+  Activation activation{};            ///< float forms
   std::int32_t input_zero_point = 0;  ///< int8 form, as the four below
   std::int32_t output_zero_point = 0;
   std::int32_t minimum = -128;

@@ -152,5 +152,58 @@ TEST(Conv2d, RefusesBadInt8Range) {
   EXPECT_FALSE(ok({.maximum = 0x7fffffff}));
 }
 
+/// A random convolution that infer accepts; sizes around the kernels' tiles and vectors.
+OpCase random_float_case(Random& random) {
+  Conv2dParams p;
+  p.groups = static_cast<std::int32_t>(random_int(random, 0, 3) == 0 ? random_int(random, 2, 3) : 1);
+  const std::int64_t kh = random_int(random, 1, 4);
+  const std::int64_t kw = random_int(random, 1, 4);
+  const auto small = [&](std::int64_t low, std::int64_t high) {
+    return static_cast<std::int32_t>(random_int(random, low, high));
+  };
+  p.stride_h = small(1, 3);
+  p.stride_w = small(1, 3);
+  p.dilation_h = small(0, 2) == 0 ? small(2, 3) : 1;
+  p.dilation_w = small(0, 2) == 0 ? small(2, 3) : 1;
+  if (small(0, 3) != 0) {
+    p.pad_top = small(0, 3);
+    p.pad_left = small(0, 3);
+    p.pad_bottom = small(0, 3);
+    p.pad_right = small(0, 3);
+  }
+  constexpr UnaryFunction kFunctions[] = {UnaryFunction::kIdentity, UnaryFunction::kRelu, UnaryFunction::kClip,
+                                          UnaryFunction::kSigmoid, UnaryFunction::kHardSwish};
+  p.activation = {kFunctions[random_int(random, 0, 4)], -0.5F, 0.75F};
+  const std::int64_t c = p.groups * random_int(random, 1, random_int(random, 0, 2) == 0 ? 40 : 5);
+  const std::int64_t oc = p.groups * random_int(random, 1, random_int(random, 0, 1) == 0 ? 70 : 9);
+  const std::int64_t h = (kh - 1) * p.dilation_h + random_int(random, 1, 8);
+  const std::int64_t w = (kw - 1) * p.dilation_w + random_int(random, 1, random_int(random, 0, 2) == 0 ? 60 : 12);
+  const std::int64_t n = random_int(random, 1, 2);
+  std::vector<testing::Operand> inputs;
+  inputs.emplace_back(random_tensor(ElementType::kF32, {n, h, w, c}, random));
+  inputs.push_back(constant(random_tensor(ElementType::kF32, {oc, kh, kw, c / p.groups}, random)));
+  if (random_int(random, 0, 3) != 0) inputs.push_back(constant(random_tensor(ElementType::kF32, {oc}, random)));
+  return make_case(kConv2d, p, std::move(inputs));
+}
+
+TEST(Conv2d, FloatVariantsMatchReference) {
+  testing::expect_variants_match_reference(random_float_case, {.cases = 150, .must_cover = {"f32_gemm__simd"}});
+}
+
+TEST(Conv2d, PointwiseVariantsMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        Conv2dParams p;
+        p.stride_w = p.stride_h = static_cast<std::int32_t>(random_int(random, 1, 2));
+        const std::int64_t c = random_int(random, 1, 70);
+        return make_case(
+            kConv2d, p,
+            {random_tensor(ElementType::kF32,
+                           {random_int(random, 1, 2), random_int(random, 1, 9), random_int(random, 1, 30), c}, random),
+             constant(random_tensor(ElementType::kF32, {random_int(random, 1, 100), 1, 1, c}, random))});
+      },
+      {.cases = 60, .must_cover = {"f32_gemm__simd"}});
+}
+
 }  // namespace
 }  // namespace bantam::ops

@@ -8,4 +8,11 @@ namespace bantam::ops::conv2d {
 Footprint reference_footprint(const OpCall& call, int threads);
 Status run_reference(const Invocation& call);
 
+/// f32, constant weights.
+bool gemm_supports(const OpCall& call);
+Footprint gemm_footprint(const OpCall& call, int threads);
+std::int64_t gemm_packed_bytes(const OpCall& call, int input);
+void gemm_pack(const OpCall& call, int input, std::byte* destination);
+Status run_gemm(const Invocation& call);
+
 }  // namespace bantam::ops::conv2d
