@@ -8,4 +8,16 @@ namespace bantam::ops::matmul {
 Footprint reference_footprint(const OpCall& call, int threads);
 Status run_reference(const Invocation& call);
 
+/// f32, constant b.
+bool packed_supports(const OpCall& call);
+Footprint packed_footprint(const OpCall& call, int threads);
+std::int64_t packed_bytes(const OpCall& call, int input);
+void pack(const OpCall& call, int input, std::byte* destination);
+Status run_packed(const Invocation& call);
+
+/// f32, any b.
+bool dynamic_supports(const OpCall& call);
+Footprint dynamic_footprint(const OpCall& call, int threads);
+Status run_dynamic(const Invocation& call);
+
 }  // namespace bantam::ops::matmul

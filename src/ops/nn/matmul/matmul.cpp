@@ -63,6 +63,20 @@ std::int64_t work(const OpCall& call) {
 }
 
 constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "f32_packed__simd",
+     .supports = matmul::packed_supports,
+     .footprint = matmul::packed_footprint,
+     .packed_bytes = matmul::packed_bytes,
+     .pack = matmul::pack,
+     .run = matmul::run_packed,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+    {.name = "f32_dynamic__simd",
+     .supports = matmul::dynamic_supports,
+     .footprint = matmul::dynamic_footprint,
+     .run = matmul::run_dynamic,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+#endif
     {.name = "any__ref", .footprint = matmul::reference_footprint, .run = matmul::run_reference},
 };
 

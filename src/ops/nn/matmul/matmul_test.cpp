@@ -9,11 +9,16 @@ namespace bantam::ops {
 namespace {
 
 using testing::absent;
+using testing::constant;
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using testing::make_case;
+using testing::OpCase;
 using testing::Outcome;
 using ::testing::Pointwise;
+using testing::Random;
+using testing::random_int;
+using testing::random_tensor;
 using testing::run_reference;
 using testing::tensor_of;
 using testing::TestTensor;
@@ -89,6 +94,40 @@ TEST(Matmul, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(ok({}, {50000, 1}, {1, 50000}));
   EXPECT_FALSE(ok({.transpose_b = 1}, {2, 3}, {4, 3}, ElementType::kI8)) << "int8 without scales";
   EXPECT_FALSE(ok({}, {2, 3}, {3, 4}, ElementType::kF64));
+}
+
+/// A random product; sizes around the kernels' tiles and vectors, batches that fold and batches that broadcast.
+OpCase random_float_case(Random& random) {
+  const auto flag = [&] { return static_cast<std::int32_t>(random_int(random, 0, 1)); };
+  const MatmulParams p{.transpose_a = random_int(random, 0, 3) == 0,
+                       .transpose_b = flag(),
+                       .activation = {flag() != 0 ? UnaryFunction::kTanh : UnaryFunction::kIdentity, 0, 0}};
+  const std::int64_t m = flag() != 0 ? 1 : random_int(random, 1, 60);
+  const std::int64_t n = random_int(random, 1, 150);
+  const std::int64_t k = random_int(random, 1, 70);
+  std::vector<std::int64_t> a{m, k};
+  std::vector<std::int64_t> b{k, n};
+  if (p.transpose_a != 0) std::swap(a[0], a[1]);
+  if (p.transpose_b != 0) std::swap(b[0], b[1]);
+  bool b_has_batch = true;
+  for (std::int64_t i = random_int(random, 0, 2); i > 0; --i) {
+    const std::int64_t size = random_int(random, 1, 3);
+    b_has_batch = b_has_batch && flag() != 0;
+    if (b_has_batch) b.insert(b.begin(), flag() != 0 ? size : 1);
+    a.insert(a.begin(), flag() != 0 ? size : 1);
+  }
+  testing::Operand right = random_tensor(ElementType::kF32, b, random);
+  right.constant = random_int(random, 0, 3) != 0;
+  std::vector<testing::Operand> inputs;
+  inputs.emplace_back(random_tensor(ElementType::kF32, a, random));
+  inputs.push_back(std::move(right));
+  if (flag() != 0) inputs.push_back(constant(random_tensor(ElementType::kF32, {n}, random)));
+  return make_case(kMatmul, p, std::move(inputs));
+}
+
+TEST(Matmul, FloatVariantsMatchReference) {
+  testing::expect_variants_match_reference(random_float_case,
+                                           {.cases = 150, .must_cover = {"f32_packed__simd", "f32_dynamic__simd"}});
 }
 
 }  // namespace

@@ -1,0 +1,158 @@
+// matmul in f32 on packed panels. Constant right operands are packed at compile time; others into scratch, just before
+// they are used. Rows of a are read where they lie unless a is transposed.
+#include <algorithm>
+
+#include "base/shape.h"
+#include "ops/common/parallel.h"
+#include "ops/nn/gemm/gemm_f32.h"
+#include "ops/nn/matmul/geometry.h"
+#include "ops/nn/matmul/kernels.h"
+
+namespace bantam::ops::matmul {
+namespace {
+
+constexpr std::int64_t kFloat = sizeof(float);
+
+bool is_float(const OpCall& call) {
+  return linear_form(call.in(0), call.in(1)) == LinearForm::kFloat && call.in(0).elements() > 0 &&
+         call.in(1).elements() > 0 && call.out().elements() > 0;
+}
+
+bool is_constant(const OpCall& call) { return call.inputs[1].data != nullptr; }
+
+MatmulGeometry geometry(const OpCall& call) {
+  return matmul_geometry(call.as<MatmulParams>(), call.in(0), call.in(1), call.out());
+}
+
+std::int64_t matrix_count(const TensorDesc& desc) { return batch_shape(desc).elements(); }
+
+/// Floats of the tile that rows of a transposed a are gathered into, per thread.
+std::int64_t gathered_floats(const MatmulGeometry& g) {
+  return g.a.column_stride == 1 ? 0 : align_up(gemm::kMaxTileRows * g.k, kAlignment / kFloat);
+}
+
+void multiply_rows(const MatmulGeometry& g, const float* a, const gemm::RightPanels& b, const gemm::Result& y,
+                   std::int64_t begin, std::int64_t end, float* gathered) {
+  gemm::Result result = y;
+  if (g.a.column_stride == 1) {
+    result.data += begin * y.row_stride;
+    const gemm::LeftRows rows{
+        .data = a + begin * g.a.row_stride, .rows = end - begin, .row_stride = g.a.row_stride, .length = g.k};
+    multiply(rows, b, result);
+    return;
+  }
+  const std::int64_t tile = gemm::tile_rows();
+  for (std::int64_t m = begin; m < end; m += tile) {
+    const std::int64_t count = std::min(tile, end - m);
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t k = 0; k < g.k; ++k)
+        gathered[i * g.k + k] = a[(m + i) * g.a.row_stride + k * g.a.column_stride];
+    result.data = y.data + m * y.row_stride;
+    multiply({.data = gathered, .rows = count, .row_stride = g.k, .length = g.k}, b, result);
+  }
+}
+
+/// One product of matrices, split over rows, or over panels where there are few rows.
+void multiply_matrix(const Invocation& call, const MatmulGeometry& g, const float* a, const float* panels,
+                     const gemm::Result& y, float* gathered) {
+  const std::int64_t last = gemm::panel_count(g.n);
+  const std::int64_t slot_floats = gathered_floats(g);
+  if (g.m >= 2 * gemm::kMaxTileRows * call.threads->count) {
+    parallel_slots(*call.threads, g.m, gemm::kMaxTileRows,
+                   [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+                     multiply_rows(g, a, {panels, g.n, 0, last}, y, begin, end, gathered + slot * slot_floats);
+                   });
+  } else {
+    // Work of about ten microseconds, so that small products do not wake other threads.
+    const std::int64_t grain = std::max<std::int64_t>(100'000 / (gemm::kPanel * g.k * g.m), 4);
+    parallel_slots(*call.threads, last, grain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+      multiply_rows(g, a, {panels, g.n, begin, end}, y, 0, g.m, gathered + slot * slot_floats);
+    });
+  }
+}
+
+/// The batch as one tall matrix, where all rows of a and y are equally far apart and there is one b.
+MatmulGeometry fold_batch(const MatmulGeometry& g) {
+  const auto& batch = g.batch;
+  if (batch.outer_rank != 0 || batch.elements < 2 || batch.row_strides[2] != 0 ||
+      batch.row_strides[0] != g.m * g.y.row_stride || batch.row_strides[1] != g.m * g.a.row_stride ||
+      batch.elements * g.m > 0x7fffffff)
+    return g;
+  MatmulGeometry folded = g;
+  folded.m = static_cast<std::int32_t>(batch.elements * g.m);
+  folded.batch = {};
+  return folded;
+}
+
+/// Calls f(y, a, offset of b) for each product of the batch.
+template <typename F>
+void for_each_product(const Invocation& call, const MatmulGeometry& g, F f) {
+  const gemm::Result y{nullptr, g.y.row_stride, optional_input<float>(call, 2), call.as<MatmulParams>().activation};
+  for_each_element(g.batch, [&](const auto& offsets) {
+    gemm::Result result = y;
+    result.data = call.output<float>() + offsets[0];
+    f(result, call.input<float>(0) + offsets[1], offsets[2]);
+  });
+}
+
+}  // namespace
+
+bool packed_supports(const OpCall& call) { return is_float(call) && is_constant(call) && call.in(1).is_dense(); }
+
+Footprint packed_footprint(const OpCall& call, int threads) {
+  return {.scratch_bytes = gathered_floats(geometry(call)) * kFloat * threads};
+}
+
+std::int64_t packed_bytes(const OpCall& call, int input) {
+  if (input != 1) return 0;
+  const MatrixShape b = matrix_shape(call.in(1), call.as<MatmulParams>().transpose_b != 0);
+  return matrix_count(call.in(1)) * gemm::packed_floats(b.rows, b.columns) * kFloat;
+}
+
+void pack(const OpCall& call, int /*input*/, std::byte* destination) {
+  const MatrixShape b = matrix_shape(call.in(1), call.as<MatmulParams>().transpose_b != 0);
+  const auto* data = static_cast<const float*>(call.inputs[1].data);
+  auto* packed = reinterpret_cast<float*>(destination);
+  const std::int64_t count = matrix_count(call.in(1));
+  for (std::int64_t i = 0; i < count; ++i)
+    gemm::pack_panels(data + i * b.rows * b.columns, b.rows, b.columns, b.row_stride, b.column_stride, 0,
+                      gemm::panel_count(b.columns), packed + i * gemm::packed_floats(b.rows, b.columns));
+}
+
+Status run_packed(const Invocation& call) {
+  const MatmulGeometry g = fold_batch(matmul_geometry(call.as<MatmulParams>(), call.in(0), call.in(1), call.out()));
+  const std::int64_t matrix = static_cast<std::int64_t>(g.k) * g.n;
+  auto* gathered = reinterpret_cast<float*>(call.scratch);
+  for_each_product(call, g, [&](const gemm::Result& y, const float* a, std::int64_t b_offset) {
+    const float* panels = call.input<float>(1) + b_offset / matrix * gemm::packed_floats(g.k, g.n);
+    multiply_matrix(call, g, a, panels, y, gathered);
+  });
+  return ok_status();
+}
+
+bool dynamic_supports(const OpCall& call) { return is_float(call); }
+
+Footprint dynamic_footprint(const OpCall& call, int threads) {
+  const MatmulGeometry g = geometry(call);
+  return {.scratch_bytes = (gemm::packed_floats(g.k, g.n) + gathered_floats(g) * threads) * kFloat};
+}
+
+Status run_dynamic(const Invocation& call) {
+  const MatmulGeometry g = fold_batch(matmul_geometry(call.as<MatmulParams>(), call.in(0), call.in(1), call.out()));
+  auto* panels = reinterpret_cast<float*>(call.scratch);
+  std::int64_t packed_offset = -1;
+  for_each_product(call, g, [&](const gemm::Result& y, const float* a, std::int64_t b_offset) {
+    if (b_offset != packed_offset) {
+      parallel_ranges(*call.threads, gemm::panel_count(g.n), std::max<std::int64_t>(4096 / g.k, 1),
+                      [&](std::int64_t first, std::int64_t last) {
+                        gemm::pack_panels(call.input<float>(1) + b_offset, g.k, g.n, g.b.row_stride, g.b.column_stride,
+                                          first, last, panels);
+                      });
+      packed_offset = b_offset;
+    }
+    multiply_matrix(call, g, a, panels, y, panels + gemm::packed_floats(g.k, g.n));
+  });
+  return ok_status();
+}
+
+}  // namespace bantam::ops::matmul
