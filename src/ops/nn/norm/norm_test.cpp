@@ -1,0 +1,127 @@
+#include "ops/nn/norm/norm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using namespace testing;  // NOLINT: the harness is the vocabulary of operator tests
+
+NormParams over(std::initializer_list<std::int32_t> axes, std::int32_t rms = 0) {
+  NormParams p{.rms = rms};
+  for (const std::int32_t axis : axes) p.axes.v[p.axes.size++] = axis;
+  return p;
+}
+
+void expect_near(const std::vector<float>& actual, const std::vector<float>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5) << i;
+}
+
+TEST(Norm, InstanceNormalisationExampleOfTheStandard) {
+  // ONNX test_instancenorm_example, channels-last: x [1,1,3,2], normalised over the image.
+  const Outcome y = run_reference(make_case(kNorm, over({1, 2}),
+                                            {tensor_of<float>({1, 1, 3, 2}, {-1, 2, 0, 3, 1, 4}),
+                                             tensor_of<float>({2}, {1, 1.5F}), tensor_of<float>({2}, {0, 1})}));
+  expect_near(y.outputs[0].values<float>(), {-1.2247356F, -0.8371035F, 0, 1, 1.2247356F, 2.8371034F});
+}
+
+TEST(Norm, LayerAndRootMeanSquareRows) {
+  const TestTensor x = tensor_of<float>({2, 2}, {1, 3, 2, 2});
+  expect_near(run_reference(make_case(kNorm, over({1}), {x})).outputs[0].values<float>(),
+              {-0.999995F, 0.999995F, 0, 0});
+  const float r = 1 / std::sqrt(5 + 1e-5F);
+  const float s = 1 / std::sqrt(4 + 1e-5F);
+  expect_near(run_reference(make_case(kNorm, over({1}, 1), {x, absent(), tensor_of<float>({}, {1})}))
+                  .outputs[0]
+                  .values<float>(),
+              {r + 1, 3 * r + 1, 2 * s + 1, 2 * s + 1});
+}
+
+TEST(Norm, NoAxesNormaliseSingleElements) {
+  expect_near(run_reference(make_case(kNorm, over({}), {tensor_of<float>({2}, {5, -7})})).outputs[0].values<float>(),
+              {0, 0});
+}
+
+OpCase random_case(Random& random, bool rows_only) {
+  const int rank = static_cast<int>(random_int(random, 1, 4));
+  const auto dims = random_dims(random, rank, random_int(random, 0, 9) == 0 ? 0 : 1, 12);
+  NormParams p{.rms = static_cast<std::int32_t>(random_int(random, 0, 1))};
+  const std::int64_t first = rows_only ? random_int(random, 0, rank - 1) : 0;
+  for (std::int64_t i = first; i < rank; ++i)
+    if (rows_only || random_int(random, 0, 1) == 1) p.axes.v[p.axes.size++] = static_cast<std::int32_t>(i);
+  std::vector<Operand> operands{random_tensor(ElementType::kF32, dims, random, -3, 5)};
+  for (int i = 0; i < 2; ++i) {
+    if (random_int(random, 0, 2) == 0) {
+      operands.push_back(absent());
+      continue;
+    }
+    auto own = std::vector<std::int64_t>(dims.begin() + (rows_only ? first : random_int(random, 0, rank)), dims.end());
+    if (!rows_only)
+      for (std::int64_t& d : own) d = random_int(random, 0, 1) == 1 ? d : 1;
+    operands.emplace_back(random_tensor(ElementType::kF32, own, random));
+  }
+  return make_case(kNorm, p, std::move(operands));
+}
+
+TEST(Norm, VariantsMatchReference) {
+  expect_variants_match_reference([](Random& random) { return random_case(random, random_int(random, 0, 1) == 1); },
+                                  {.cases = 200, .must_cover = {"f32_rows__simd"}});
+}
+
+TEST(Norm, ReferenceAgreesWithTheDefinitionInTwoDimensions) {
+  Random random(2);
+  for (int round = 0; round < 40; ++round) {
+    const auto dims = random_dims(random, 2, 1, 6);
+    const TestTensor x = random_tensor(ElementType::kF32, dims, random, -3, 5);
+    const TestTensor scale = random_tensor(ElementType::kF32, {dims[0], 1}, random);
+    const TestTensor bias = random_tensor(ElementType::kF32, {dims[1]}, random);
+    const Outcome y = run_reference(make_case(kNorm, over({0}), {x, scale, bias}));
+    std::vector<float> expected(static_cast<std::size_t>(dims[0] * dims[1]));
+    for (std::size_t c = 0; c < static_cast<std::size_t>(dims[1]); ++c) {
+      const auto rows = static_cast<std::size_t>(dims[0]);
+      const auto columns = static_cast<std::size_t>(dims[1]);
+      double mean = 0;
+      double variance = 0;
+      for (std::size_t r = 0; r < rows; ++r) mean += x.to_doubles()[r * columns + c] / static_cast<double>(rows);
+      for (std::size_t r = 0; r < rows; ++r)
+        variance += std::pow(x.to_doubles()[r * columns + c] - mean, 2) / static_cast<double>(rows);
+      for (std::size_t r = 0; r < rows; ++r)
+        expected[r * columns + c] = static_cast<float>((x.to_doubles()[r * columns + c] - mean) /
+                                                           std::sqrt(variance + 1e-5) * scale.to_doubles()[r] +
+                                                       bias.to_doubles()[c]);
+    }
+    expect_near(y.outputs[0].values<float>(), expected);
+  }
+}
+
+TEST(Norm, RefusesHostileParameters) {
+  std::vector<TensorDesc> outputs;
+  const TestTensor x = tensor_of<float>({2, 2}, {1, 2, 3, 4});
+  const auto refused = [&](const NormParams& p, std::vector<Operand> operands) {
+    return !infer_case(make_case(kNorm, p, std::move(operands)), &outputs).ok();
+  };
+  EXPECT_TRUE(refused(over({2}), {x}));
+  EXPECT_TRUE(refused(over({-1}), {x}));
+  EXPECT_TRUE(refused(over({1, 0}), {x}));
+  EXPECT_TRUE(refused(over({1, 1}), {x}));
+  EXPECT_TRUE(refused(over({1}, 2), {x}));
+  EXPECT_TRUE(refused(over({1}), {x, tensor_of<float>({3}, {1, 2, 3})}));
+  EXPECT_TRUE(refused(over({1}), {x, tensor_of<float>({1, 1, 1}, {1})}));
+  EXPECT_TRUE(refused(over({1}), {x, tensor_of<std::int32_t>({2}, {1, 2})}));
+  NormParams p = over({1});
+  p.axes.size = 9;
+  EXPECT_TRUE(refused(p, {x}));
+  p = over({1});
+  p.epsilon = -1;
+  EXPECT_TRUE(refused(p, {x}));
+  p.epsilon = std::nanf("");
+  EXPECT_TRUE(refused(p, {x}));
+}
+
+}  // namespace
+}  // namespace bantam::ops

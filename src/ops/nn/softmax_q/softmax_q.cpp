@@ -1,0 +1,140 @@
+#include "ops/nn/softmax_q/softmax_q.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ops/common/dispatch.h"
+#include "ops/common/operands.h"
+#include "ops/common/params.h"
+#include "ops/fixed_point_math.h"
+
+namespace bantam::ops {
+namespace {
+
+Status infer_softmax_q(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
+  const auto& p = *static_cast<const SoftmaxQParams*>(params);
+  const TensorDesc& x = desc_of(inputs, 0);
+  const ElementType to = p.to;
+  if (x.type != ElementType::kI8 && x.type != ElementType::kU8)
+    return failure(StatusCode::kInvalidModel, "operand must be i8 or u8", static_cast<std::int64_t>(x.type),
+                   static_cast<std::int64_t>(ElementType::kI8))
+        .at(0);
+  if (to != x.type && to != ElementType::kI16)
+    return failure(StatusCode::kInvalidModel, "result must have the operand's type or i16",
+                   static_cast<std::int64_t>(to), static_cast<std::int64_t>(x.type));
+  if (x.rank < 1) return failure(StatusCode::kInvalidModel, "softmax needs a dimension", x.rank, 1).at(0);
+  if (p.input_multiplier < 0)
+    return failure(StatusCode::kInvalidModel, "input multiplier is negative", p.input_multiplier, 0);
+  if (p.input_left_shift < 0 || p.input_left_shift > 30)
+    return failure(StatusCode::kInvalidModel, "input shift is outside 0..30", p.input_left_shift, 30);
+  if (p.diff_min > 0) return failure(StatusCode::kInvalidModel, "smallest difference is positive", p.diff_min, 0);
+  outputs[0] = x;
+  outputs[0].type = to;
+  outputs[0].set_dense_strides();
+  return ok_status();
+}
+
+/// The result may take the operand's place where its elements are of the same size: the row's maximum and sum are known
+/// before the first element is written, and each element depends on its own position only.
+Footprint softmax_q_footprint(const OpCall& call, int /*threads*/) {
+  Footprint footprint;
+  footprint.overwrites[0] = element_size(call.out().type) == 1 ? 1 : 0;
+  return footprint;
+}
+
+/// exp(-difference) in Q0 for an input `difference` below the row's maximum, in [0, 255].
+std::int32_t exp_below_maximum(const SoftmaxQParams& p, int difference) {
+  if (-difference < p.diff_min) return 0;
+  return exp_of_negative<5>(
+      std::min(multiply_by_quantized_multiplier(-difference, p.input_multiplier, p.input_left_shift), 0));
+}
+
+/// exp_below_maximum of every difference: worth its making for tensors of more elements than it has.
+class ExpTable {
+ public:
+  static constexpr int kSize = 256;
+
+  explicit ExpTable(const SoftmaxQParams& p) {
+    for (int i = 0; i < kSize; ++i) values_[i] = exp_below_maximum(p, i);
+  }
+
+  std::int32_t operator()(int difference) const { return values_[difference]; }
+
+ private:
+  std::int32_t values_[kSize];
+};
+
+constexpr int kSumIntegerBits = 12;
+
+template <typename In, typename Out, typename Exp>
+void normalize_row(const Exp& exp, const In* x, Out* y, std::int64_t size) {
+  const int maximum = *std::max_element(x, x + size);
+  // The sum is in Q12. Rows whose sum leaves it are outside the definition; they saturate.
+  std::int64_t sum = 0;
+  for (std::int64_t i = 0; i < size; ++i) sum += rounding_divide_by_pot(exp(maximum - x[i]), kSumIntegerBits);
+  const FixedPointReciprocal scale = fixed_point_reciprocal(
+      static_cast<std::int32_t>(std::min<std::int64_t>(sum, std::numeric_limits<std::int32_t>::max())),
+      kSumIntegerBits);
+  // Beyond 31 the quotient of any 31-bit number rounds to zero.
+  const int exponent = scale.exponent + 31 - 8 * static_cast<int>(sizeof(Out));
+  constexpr std::int32_t kLow = std::numeric_limits<Out>::min();
+  constexpr std::int32_t kHigh = std::numeric_limits<Out>::max();
+  for (std::int64_t i = 0; i < size; ++i) {
+    const std::int32_t product = saturating_rounding_doubling_high_mul(scale.mantissa, exp(maximum - x[i]));
+    const std::int32_t value = exponent > 31 ? 0 : rounding_divide_by_pot(product, exponent);
+    y[i] = static_cast<Out>(std::clamp(value + kLow, kLow, kHigh));
+  }
+}
+
+template <typename In, typename Out, typename Exp>
+void normalize_rows(const Invocation& call, const Exp& exp) {
+  const std::int64_t size = call.in(0).last(0);
+  const std::int64_t rows = call.in(0).elements() / size;
+  for (std::int64_t r = 0; r < rows; ++r)
+    normalize_row(exp, call.input<In>(0) + r * size, call.output<Out>() + r * size, size);
+}
+
+template <typename In, typename Out>
+void normalize(const Invocation& call) {
+  const auto& p = call.as<SoftmaxQParams>();
+  const std::int64_t elements = call.in(0).elements();
+  if (elements == 0) return;
+  if (elements > ExpTable::kSize) {
+    normalize_rows<In, Out>(call, ExpTable(p));
+  } else {
+    normalize_rows<In, Out>(call, [&p](int difference) { return exp_below_maximum(p, difference); });
+  }
+}
+
+Status run_softmax_q(const Invocation& call) {
+  dispatch_type<std::int8_t, std::uint8_t>(call.in(0).type, [&](auto tag) {
+    using In = typename decltype(tag)::type;
+    if (call.out().type == ElementType::kI16) {
+      normalize<In, std::int16_t>(call);
+    } else {
+      normalize<In, In>(call);
+    }
+  });
+  return ok_status();
+}
+
+constexpr SoftmaxQParams kDefaults{};
+constexpr ParamField kFields[] = {
+    type_field("to", offsetof(SoftmaxQParams, to)),
+    i32_field("input_multiplier", offsetof(SoftmaxQParams, input_multiplier)),
+    i32_field("input_left_shift", offsetof(SoftmaxQParams, input_left_shift)),
+    i32_field("diff_min", offsetof(SoftmaxQParams, diff_min)),
+};
+constexpr KernelVariant kVariants[] = {
+    {.name = "any__ref", .supports = all_dense, .footprint = softmax_q_footprint, .run = run_softmax_q}};
+
+}  // namespace
+
+constexpr OpDef kSoftmaxQ{.name = "softmax_q",
+                          .params_bytes = sizeof(SoftmaxQParams),
+                          .default_params = &kDefaults,
+                          .fields = kFields,
+                          .infer = infer_softmax_q,
+                          .variants = kVariants};
+
+}  // namespace bantam::ops
