@@ -1,0 +1,140 @@
+#include "feed/feeder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "io/file.h"
+#include "io/load_input.h"
+
+namespace bantam::feed {
+namespace {
+
+constexpr std::int64_t kMaxLabelBytes = 1 << 20;
+
+std::string input_names(const Session& session) {
+  std::string names;
+  for (std::size_t i = 0; i < session.input_count(); ++i)
+    names += fmt::format("{}{}", i == 0 ? "" : ", ", session.input_info(i).name);
+  return names.empty() ? "none" : names;
+}
+
+/// Frames of a source along the axis that windows move on; nothing for pictures and raw bytes.
+std::optional<std::int64_t> frame_count(const io::Source& source) {
+  if (const auto* sound = std::get_if<io::Sound>(&source)) return sound->frames();
+  if (const auto* array = std::get_if<io::Array>(&source)) {
+    for (int i = 0; i < array->desc.rank; ++i)
+      if (array->desc.dims[i] > 1) return array->desc.dims[i];
+  }
+  return std::nullopt;
+}
+
+/// Frames that one window of the target takes: `samples`, or the target's elements.
+std::int64_t window_frames(const io::InputSpec& spec, const io::InputTarget& target) {
+  return spec.samples.value_or(std::max<std::int64_t>(target.desc.elements(), 1));
+}
+
+}  // namespace
+
+Result<Feeder> Feeder::create(const SessionFeed& feed, const Session& session, const std::vector<bool>& linked) {
+  for (const auto& [name, spec] : feed.inputs)
+    if (session.find_input(name) < 0)
+      return fail(StatusCode::kInvalidArgument,
+                  fmt::format("session '{}' has no input '{}'; it has: {}", session.name(), name, input_names(session)),
+                  "use one of the names listed");
+  Feeder feeder;
+  for (std::size_t i = 0; i < session.input_count(); ++i) {
+    if (i < linked.size() && linked[i]) continue;
+    const PortInfo info = session.input_info(i);
+    const std::string name(info.name);
+    const auto text = feed.inputs.find(name);
+    if (text == feed.inputs.end())
+      return fail(StatusCode::kInvalidArgument, fmt::format("session '{}': nothing feeds input '{}'", session.name(), name),
+                  fmt::format("say what does: --input {}=FILE, or =zeros, =random:1; see `bantam run --help`", name));
+    auto spec = io::parse_input_spec(text->second);
+    if (!spec) return fail(std::move(spec.error()).in(fmt::format("input '{}'", name)));
+    Input input{i, std::move(*spec), {name, *info.desc, info.quantization}, std::nullopt, 0};
+    if (input.spec.kind == io::SourceKind::kFile) {
+      auto source = io::open_source(input.spec);
+      if (!source) return fail(std::move(source.error()));
+      input.source = std::move(*source);
+    }
+    if (const auto step = feed.steps.find(name); step != feed.steps.end()) {
+      const auto frames = input.source ? frame_count(*input.source) : std::nullopt;
+      if (!frames)
+        return fail(StatusCode::kInvalidArgument, fmt::format("input '{}' cannot step: its source has no frames", name),
+                    "steps are for sounds and arrays");
+      input.step = step->second;
+      const std::int64_t first = input.spec.offset.value_or(0) + window_frames(input.spec, input.target);
+      const std::int64_t rounds = *frames < first ? 1 : (*frames - first) / input.step + 1;
+      feeder.rounds_ = std::min(feeder.rounds_.value_or(rounds), rounds);
+    }
+    feeder.inputs_.push_back(std::move(input));
+  }
+  return feeder;
+}
+
+Result<void> Feeder::fill(Session& session, std::int64_t round) const {
+  for (const Input& input : inputs_) {
+    io::InputSpec spec = input.spec;
+    if (input.step > 0) spec.offset = spec.offset.value_or(0) + round * input.step;
+    auto array = input.source ? io::preprocess(spec, *input.source, input.target) : io::generate(spec, input.target);
+    if (!array) return fail(std::move(array.error()).in(fmt::format("input '{}'", input.target.name)));
+    if (!array->data.empty()) std::memcpy(session.input(input.port).data, array->data.data(), array->data.size());
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> read_labels(const std::filesystem::path& path) {
+  auto bytes = io::read_file(path.string(), kMaxLabelBytes);
+  if (!bytes) return fail(std::move(bytes.error()));
+  std::vector<std::string> labels(1);
+  for (const std::byte b : *bytes) {
+    const char c = static_cast<char>(b);
+    if (c == '\n') {
+      labels.emplace_back();
+    } else if (c != '\r') {
+      labels.back() += c;
+    }
+  }
+  while (!labels.empty() && labels.back().empty()) labels.pop_back();
+  if (labels.empty())
+    return fail(StatusCode::kInvalidArgument, path.string() + " names no class", "write one class name a line");
+  return labels;
+}
+
+std::vector<double> real_elements(const Tensor& tensor, const Quantization& quantization) {
+  std::vector<double> values;
+  io::with_element_type(tensor.desc->type, [&]<typename T>(std::type_identity<T>) {
+    const auto n = static_cast<std::size_t>(tensor.desc->elements());
+    values.reserve(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto stored = static_cast<double>(io::number_of(tensor.as<T>()[i]));
+      const bool quantized = quantization.scale != 0.0F && !is_float(tensor.desc->type);
+      values.push_back(quantized ? (stored - quantization.zero_point) * static_cast<double>(quantization.scale) : stored);
+    }
+  });
+  return values;
+}
+
+std::vector<Reading> read_output(const Session& session, std::size_t output, const std::vector<std::string>& labels) {
+  const std::vector<double> values = real_elements(session.output(output), session.output_info(output).quantization);
+  if (values.empty()) return {{"empty", 0, false}};
+  if (values.size() == 1 && labels.size() == 2) return {{labels[values[0] >= 0.5 ? 1 : 0], values[0], true}};
+  std::vector<Reading> readings;
+  if (!labels.empty() && values.size() % labels.size() == 0) {
+    for (std::size_t row = 0; row < values.size(); row += labels.size()) {
+      const auto first = values.begin() + static_cast<std::ptrdiff_t>(row);
+      const auto best = std::max_element(first, first + static_cast<std::ptrdiff_t>(labels.size()));
+      readings.push_back({labels[static_cast<std::size_t>(best - first)], *best, true});
+    }
+    return readings;
+  }
+  if (values.size() == 1) return {{fmt::format("{:.4g}", values[0]), values[0], false}};
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return {{fmt::format("{} values in [{:.4g}, {:.4g}]", values.size(), *low, *high), *high, false}};
+}
+
+}  // namespace bantam::feed

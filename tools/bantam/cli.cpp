@@ -1,0 +1,207 @@
+#include "cli.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+
+#include "io/array.h"
+#include "io/file.h"
+#include "package/format.h"
+
+namespace bantam::cli {
+namespace {
+
+template <typename T>
+Result<std::vector<T>> parse_numbers(const std::string& text, std::string_view separators, const char* option) {
+  std::vector<T> numbers;
+  std::size_t start = 0;
+  while (start <= text.size()) {
+    const std::size_t end = std::min(text.find_first_of(separators, start), text.size());
+    T number{};
+    const char* const first = text.data() + start;
+    const char* const last = text.data() + end;
+    const auto [parsed, code] = std::from_chars(first, last, number);
+    if (code != std::errc() || parsed != last || first == last)
+      return fail(StatusCode::kInvalidArgument, fmt::format("{}: '{}' is not a number", option, text.substr(start, end - start)),
+                  fmt::format("see `bantam --help` for the form of {}", option));
+    numbers.push_back(number);
+    start = end + 1;
+  }
+  return numbers;
+}
+
+}  // namespace
+
+int report(const Error& error) {
+  fmt::print(stderr, "bantam: {}\n", printable(error.message));
+  if (!error.remedy.empty()) fmt::print(stderr, "  to mend it: {}\n", printable(error.remedy));
+  return error.code == StatusCode::kArenaTooSmall ? kExitOverBudget : kExitFailed;
+}
+
+Result<std::pair<std::string, std::string>> split_assignment(const std::string& text, const char* option) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    return fail(StatusCode::kInvalidArgument, fmt::format("{} {}: NAME=VALUE is expected", option, text),
+                "put a name, an equals sign and a value");
+  return std::pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
+void ModelOptions::add_to(CLI::App& command, bool many) {
+  auto* files_option = command
+                           .add_option("model", files,
+                                       many ? "model files (ONNX, TFLite), one fleet file (TOML), or one .bantam package"
+                                            : "a model file (ONNX or TFLite), a fleet file (TOML) or a .bantam package")
+                           ->required()
+                           ->type_name("FILE");
+  if (!many) files_option->expected(1);
+  command.add_option("--dim", dims, "value of a symbolic dimension, for all models")->type_name("NAME=N");
+  command.add_option("--shape", shapes, "whole shape of an input")->type_name("INPUT=1x3x320x320");
+  command.add_option("--set", values, "fix an input to a constant; it stops being an input")->type_name("INPUT=X,...");
+  command.add_option("--state", states, "carry an output over to an input of the next invoke")->type_name("INPUT=OUTPUT");
+  command.add_option("--budget", budget, "bytes of arena not to exceed, e.g. 512KiB")->type_name("N");
+  command.add_option("--backend", backend, "kernels: fast or reference")->check(CLI::IsMember({"fast", "reference"}));
+  command.add_option("--threads", threads, "threads per invoke")->check(CLI::Range(1, 64));
+}
+
+bool ModelOptions::is_package() const {
+  if (files.size() != 1) return false;
+  const auto head = io::MappedFile::open(files.front());
+  return head && head->bytes().size() >= sizeof format::kMagic &&
+         std::memcmp(head->bytes().data(), format::kMagic, sizeof format::kMagic) == 0;
+}
+
+Result<FleetFile> ModelOptions::fleet() const {
+  FleetFile result;
+  if (files.size() == 1 && files.front().ends_with(".toml")) {
+    auto read = read_fleet_file(files.front());
+    if (!read) return read;
+    result = std::move(*read);
+  } else {
+    for (const std::string& file : files) {
+      ModelSpec model;
+      model.path = file;
+      model.name = model.path.stem().string();
+      result.feeds.push_back({model.name, {}, {}, {}});
+      result.spec.models.push_back(std::move(model));
+    }
+  }
+  for (ModelSpec& model : result.spec.models) {
+    for (const std::string& text : dims) {
+      const auto assignment = split_assignment(text, "--dim");
+      if (!assignment) return fail(assignment.error());
+      const auto number = parse_numbers<std::int64_t>(assignment->second, ",", "--dim");
+      if (!number || number->size() != 1) return fail(StatusCode::kInvalidArgument, "--dim " + text + ": one integer is expected");
+      model.dims[assignment->first] = number->front();
+    }
+    for (const std::string& text : shapes) {
+      const auto assignment = split_assignment(text, "--shape");
+      if (!assignment) return fail(assignment.error());
+      std::vector<std::int64_t> shape;
+      if (!assignment->second.empty()) {
+        auto numbers = parse_numbers<std::int64_t>(assignment->second, "x,", "--shape");
+        if (!numbers) return fail(std::move(numbers.error()));
+        shape = std::move(*numbers);
+      }
+      model.shapes[assignment->first] = std::move(shape);
+    }
+    for (const std::string& text : values) {
+      const auto assignment = split_assignment(text, "--set");
+      if (!assignment) return fail(assignment.error());
+      auto numbers = parse_numbers<double>(assignment->second, ",", "--set");
+      if (!numbers) return fail(std::move(numbers.error()));
+      model.values[assignment->first] = std::move(*numbers);
+    }
+    for (const std::string& text : states) {
+      const auto assignment = split_assignment(text, "--state");
+      if (!assignment) return fail(assignment.error());
+      model.states.push_back(*assignment);
+    }
+  }
+  if (!budget.empty()) {
+    const auto bytes = parse_bytes(budget);
+    if (!bytes) return fail(Error(bytes.error()).in("--budget"));
+    result.spec.budget = *bytes;
+  }
+  return result;
+}
+
+CompileOptions ModelOptions::compile_options() const {
+  CompileOptions options;
+  options.backend = backend == "reference" ? Backend::kReference : Backend::kFast;
+  options.threads = threads;
+  return options;
+}
+
+Result<OpenFleet> ModelOptions::open(const FleetFile& fleet) const {
+  return is_package() ? OpenFleet::load(files.front(), threads) : OpenFleet::compile(fleet.spec, compile_options());
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  if (bytes < 10240) return fmt::format("{} B", bytes);
+  if (bytes < (10U << 20)) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+std::string format_table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      if (c == widths.size()) widths.push_back(0);
+      widths[c] = std::max(widths[c], row[c].size());
+    }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const bool to_right = c < right.size() && right[c];
+      line += fmt::format("{}{:{}}{}", c == 0 ? "" : "  ", to_right ? "" : row[c], to_right ? widths[c] - row[c].size() : widths[c],
+                          to_right ? row[c] : "");
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string describe_tensor(const TensorDesc& desc) { return io::describe(desc); }
+
+std::string printable(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f) c = '?';
+  return out;
+}
+
+void print_json(const nlohmann::json& document) {
+  fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+nlohmann::json requirements_json(const Requirements& need) {
+  return {{"arena_bytes", need.arena_bytes},       {"alignment", need.alignment},
+          {"table_bytes", need.table_bytes},       {"state_bytes", need.state_bytes},
+          {"link_bytes", need.link_bytes},         {"activation_bytes", need.activation_bytes},
+          {"weights_bytes", need.weights_bytes}};
+}
+
+Progress::Progress(bool quiet) : active_(!quiet && isatty(STDERR_FILENO) != 0) {}
+
+Progress::~Progress() { clear(); }
+
+void Progress::show(const std::string& text) {
+  if (!active_) return;
+  fmt::print(stderr, "\r\033[K{}", printable(text));
+  std::fflush(stderr);
+  shown_ = true;
+}
+
+void Progress::clear() {
+  if (shown_) fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+  shown_ = false;
+}
+
+}  // namespace bantam::cli

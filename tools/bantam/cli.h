@@ -1,0 +1,95 @@
+// What the subcommands share: exit codes, messages, model options, sizes as people write them.
+//
+// Errors go to stderr, one line of cause (or one per finding) and one of remedy. Results go to stdout. With --json,
+// stdout carries one JSON document and nothing else.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bantam/compiler.h"
+#include "bantam/open_fleet.h"
+#include "compiler/fleet_file.h"
+
+namespace bantam::cli {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;      ///< the input is bad, or a check did not pass
+inline constexpr int kExitUsage = 2;       ///< the command line is bad
+inline constexpr int kExitOverBudget = 3;  ///< the plan does not fit the memory given
+
+/// Each adds its subcommand; when it is chosen, its result goes to *exit_code.
+void add_inspect(CLI::App& app, int* exit_code);
+void add_plan(CLI::App& app, int* exit_code);
+void add_pack(CLI::App& app, int* exit_code);
+void add_run(CLI::App& app, int* exit_code);
+void add_verify(CLI::App& app, int* exit_code);
+void add_bench(CLI::App& app, int* exit_code);
+void add_completion(CLI::App& app, int* exit_code);
+
+/// Prints the error and returns the exit code that fits it.
+int report(const Error& error);
+
+/// Options that describe what to compile: model files or a fleet file, dimensions, states, kernels.
+struct ModelOptions {
+  std::vector<std::string> files;  ///< model files, one fleet file, or one package
+  std::vector<std::string> dims;
+  std::vector<std::string> shapes;
+  std::vector<std::string> values;
+  std::vector<std::string> states;
+  std::string budget;
+  std::string backend = "fast";
+  int threads = 1;
+
+  /// `many`: more than one model file may be given.
+  void add_to(CLI::App& command, bool many);
+  /// The fleet that the options describe; for model files, one session each.
+  Result<FleetFile> fleet() const;
+  CompileOptions compile_options() const;
+  bool is_package() const;
+  /// Compiles, or maps when the file is a package.
+  Result<OpenFleet> open(const FleetFile& fleet) const;
+};
+
+/// Splits "NAME=VALUE"; an Error tells which option was meant.
+Result<std::pair<std::string, std::string>> split_assignment(const std::string& text, const char* option);
+
+/// "13.2 MiB (13840384)" for people.
+std::string format_bytes(std::uint64_t bytes);
+
+/// Pads columns with spaces; the first row is the heading; columns listed in `right` are aligned right.
+std::string format_table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right);
+
+/// "f32[1,3,320,320]"
+std::string describe_tensor(const TensorDesc& desc);
+
+/// Text from untrusted files, with control characters (terminal escapes) replaced.
+std::string printable(std::string_view text);
+
+/// Prints a JSON document to stdout. Strings that are not UTF-8 are repaired.
+void print_json(const nlohmann::json& document);
+
+/// Requirements with the stable keys that every --json output uses.
+nlohmann::json requirements_json(const Requirements& need);
+
+/// A line on a terminal that is overwritten by the next; nothing when stderr is no terminal.
+class Progress {
+ public:
+  explicit Progress(bool quiet);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void show(const std::string& text);
+  void clear();
+
+ private:
+  bool active_;
+  bool shown_ = false;
+};
+
+}  // namespace bantam::cli

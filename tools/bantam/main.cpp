@@ -1,0 +1,33 @@
+// The command `bantam`: a thin client of the library.
+#include "cli.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("Bantam runs many neural networks on one small device, in memory fixed in advance.", "bantam");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", BANTAM_VERSION);
+  app.footer(
+      "Examples:\n"
+      "  bantam inspect model.onnx                       what is in a model, and which dimensions are open\n"
+      "  bantam plan model.onnx --dim batch=1 --map m.html   where every byte goes, as a picture\n"
+      "  bantam plan fleet.toml --budget 256KiB          does the fleet fit?\n"
+      "  bantam pack fleet.toml -o fleet.bantam          everything planned, in one file\n"
+      "  bantam run fleet.toml                           run it on the inputs that the fleet file names\n"
+      "  bantam verify model.tflite --reference ref.npz  same results as recorded?\n"
+      "  bantam bench model.onnx                         how long an invoke takes, by operator\n"
+      "Exit codes: 0 success, 1 failure, 2 bad command line, 3 does not fit the budget.");
+  int exit_code = bantam::cli::kExitOk;
+  bantam::cli::add_inspect(app, &exit_code);
+  bantam::cli::add_plan(app, &exit_code);
+  bantam::cli::add_pack(app, &exit_code);
+  bantam::cli::add_run(app, &exit_code);
+  bantam::cli::add_verify(app, &exit_code);
+  bantam::cli::add_bench(app, &exit_code);
+  bantam::cli::add_completion(app, &exit_code);
+  // CLI11 reports usage errors, --help and --version by exception.
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? bantam::cli::kExitOk : bantam::cli::kExitUsage;
+  }
+  return exit_code;
+}
