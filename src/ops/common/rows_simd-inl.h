@@ -28,7 +28,7 @@ HWY_INLINE hn::Vec<D> load_partial(D d, const T* HWY_RESTRICT from, std::size_t 
 /// Stores the first n < Lanes(d) lanes.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void store_partial(hn::Vec<D> v, D d, T* HWY_RESTRICT to, std::size_t n) {
-  HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)];
+  HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)] = {};
   hn::Store(v, d, buffer);
   for (std::size_t i = 0; i < n; ++i) to[i] = buffer[i];
 }

@@ -1,13 +1,10 @@
 #include "ops/elementwise/lookup8/lookup8.h"
 
 #include "ops/common/dispatch.h"
-#include "ops/common/parallel.h"
-#include "ops/common/strides.h"
+#include "ops/common/elementwise.h"
 
 namespace bantam::ops {
 namespace {
-
-constexpr std::int64_t kGrain = 8192;  // elements per task: a few microseconds
 
 Status infer_lookup8(const void*, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
   const TensorDesc& x = *inputs[0].desc;
@@ -32,16 +29,8 @@ Footprint footprint_lookup8(const OpCall&, int) {
 }
 
 Status run_ref(const Invocation& invocation) {
-  const auto rows = make_rows<2>(invocation.out(), {&invocation.out(), &invocation.in(0)});
-  auto* y = invocation.output<std::uint8_t>();
-  const auto* x = invocation.input<std::uint8_t>(0);
   const auto* table = invocation.input<std::uint8_t>(1);
-  parallel_ranges(*invocation.threads, rows.elements, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i)
-        y[offsets[0] + i * rows.row_strides[0]] = table[x[offsets[1] + i * rows.row_strides[1]]];
-    });
-  });
+  map_elements<std::uint8_t, std::uint8_t>(invocation, [table](std::uint8_t x) { return table[x]; });
   return ok_status();
 }
 

@@ -11,7 +11,4 @@ Status run_unary_ref(const Invocation& invocation);
 bool supports_unary_f32_simd(const OpCall& call);
 Status run_unary_f32_simd(const Invocation& invocation);
 
-/// Elements per task of a parallel element-wise kernel: some microseconds of work.
-inline constexpr std::int64_t kElementwiseGrain = 8192;
-
 }  // namespace bantam::ops

@@ -3,9 +3,8 @@
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
 #include "hwy/highway.h"
-#include "ops/common/parallel.h"
+#include "ops/common/elementwise.h"
 #include "ops/common/rows_simd-inl.h"
-#include "ops/common/strides.h"
 #include "ops/elementwise/unary/activation_simd-inl.h"
 #include "ops/elementwise/unary/kernels.h"
 #include "ops/elementwise/unary/unary.h"
