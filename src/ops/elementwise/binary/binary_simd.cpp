@@ -1,0 +1,161 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/elementwise/binary/binary_simd.cpp"
+#include "hwy/foreach_target.h"
+// Highway wants the headers below after foreach_target.h.
+#include <limits>
+
+#include "hwy/highway.h"
+#include "ops/common/elementwise.h"
+#include "ops/common/rows_simd-inl.h"
+#include "ops/elementwise/binary/binary.h"
+#include "ops/elementwise/binary/kernels.h"
+#include "ops/elementwise/unary/activation_simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::HWY_NAMESPACE {
+namespace {
+
+/// The part of an activation that costs next to nothing and is applied to every result: limits. Without one they are
+/// infinite.
+struct Limits {
+  float low;
+  float high;
+};
+
+/// An operand row: contiguous, or one element for all.
+template <bool kBroadcast>
+struct Row {
+  const float* data;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, std::size_t i) const {
+    if constexpr (kBroadcast) {
+      return hn::Set(d, *data);
+    } else {
+      return hn::LoadU(d, data + i);
+    }
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> load_tail(D d, std::size_t i, std::size_t n) const {
+    if constexpr (kBroadcast) {
+      return hn::Set(d, *data);
+    } else {
+      return load_partial(d, data + i, n);
+    }
+  }
+};
+
+/// y[i] = clip(f(a[i], b[i])); y may be a or b.
+template <class A, class B, class F>
+HWY_INLINE void combine_row(std::size_t n, float* y, A a, B b, Limits limits, F f) {
+  const hn::ScalableTag<float> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto low = hn::Set(d, limits.low);
+  const auto high = hn::Set(d, limits.high);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(clip_f32(d, f(d, a.load(d, i), b.load(d, i)), low, high), d, y + i);
+  if (i == n) return;
+  const auto tail = f(d, a.load_tail(d, i, n - i), b.load_tail(d, i, n - i));
+  store_partial(clip_f32(d, tail, low, high), d, y + i, n - i);
+}
+
+/// Calls run(f), f being the vector form of the function.
+template <class Run>
+HWY_INLINE void with_function(BinaryFunction function, Run run) {
+  switch (function) {
+    case BinaryFunction::kAdd: run([](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, b); }); break;
+    case BinaryFunction::kSub: run([](auto, auto a, auto b) HWY_ATTR { return hn::Sub(a, b); }); break;
+    case BinaryFunction::kMul: run([](auto, auto a, auto b) HWY_ATTR { return hn::Mul(a, b); }); break;
+    case BinaryFunction::kDiv: run([](auto, auto a, auto b) HWY_ATTR { return hn::Div(a, b); }); break;
+    case BinaryFunction::kMin:
+      run([](auto, auto a, auto b) HWY_ATTR { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b); });
+      break;
+    case BinaryFunction::kMax:
+      run([](auto, auto a, auto b) HWY_ATTR { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b); });
+      break;
+    case BinaryFunction::kSquaredDifference:
+      run([](auto, auto a, auto b) HWY_ATTR {
+        const auto difference = hn::Sub(a, b);
+        return hn::Mul(difference, difference);
+      });
+      break;
+    case BinaryFunction::kPrelu: run([](auto d, auto a, auto b) HWY_ATTR { return leaky_relu_f32(d, a, b); }); break;
+    default: break;
+  }
+}
+
+void combine_segment(BinaryFunction function, const StridedRows<3>& rows, std::int64_t length, float* y, const float* a,
+                     const float* b, Limits limits) {
+  const auto n = static_cast<std::size_t>(length);
+  with_function(function, [&](auto f) HWY_ATTR {
+    if (rows.contiguous(1) && rows.contiguous(2)) {
+      combine_row(n, y, Row<false>{a}, Row<false>{b}, limits, f);
+    } else if (rows.contiguous(1)) {
+      combine_row(n, y, Row<false>{a}, Row<true>{b}, limits, f);
+    } else if (rows.contiguous(2)) {
+      combine_row(n, y, Row<true>{a}, Row<false>{b}, limits, f);
+    } else {
+      combine_row(n, y, Row<true>{a}, Row<true>{b}, limits, f);
+    }
+  });
+}
+
+void run_binary(const Invocation& invocation, const StridedRows<3>& rows) {
+  const auto& p = invocation.as<BinaryParams>();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Limits limits{-kInfinity, kInfinity};
+  if (p.activation.function == UnaryFunction::kRelu) limits.low = 0.0F;
+  if (p.activation.function == UnaryFunction::kClip) limits = {p.activation.a, p.activation.b};
+  const bool second_pass = p.activation.function != UnaryFunction::kIdentity &&
+                           p.activation.function != UnaryFunction::kRelu &&
+                           p.activation.function != UnaryFunction::kClip;
+  auto* y = invocation.output<float>();
+  const auto* a = invocation.input<float>(0);
+  const auto* b = invocation.input<float>(1);
+  parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain,
+                  [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+                    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
+                      float* to = y + offsets[0];
+                      combine_segment(p.function, rows, n, to, a + offsets[1], b + offsets[2], limits);
+                      // The segment is still in the cache.
+                      if (second_pass)
+                        map_row(
+                            static_cast<std::size_t>(n), to,
+                            [&](auto d, auto v) HWY_ATTR { return apply_activation(d, v, p.activation); }, to);
+                    });
+                  });
+}
+
+}  // namespace
+}  // namespace bantam::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops {
+
+HWY_EXPORT(run_binary);
+
+bool supports_binary_f32_simd(const OpCall& call) {
+  if (call.in(0).type != ElementType::kF32 || call.in(1).type != ElementType::kF32) return false;
+  switch (call.as<BinaryParams>().function) {
+    case BinaryFunction::kAdd:
+    case BinaryFunction::kSub:
+    case BinaryFunction::kMul:
+    case BinaryFunction::kDiv:
+    case BinaryFunction::kMin:
+    case BinaryFunction::kMax:
+    case BinaryFunction::kSquaredDifference:
+    case BinaryFunction::kPrelu:
+      return make_rows<3>(call.out(), {&call.out(), &call.in(0), &call.in(1)}).contiguous_or_broadcast();
+    default: return false;
+  }
+}
+
+Status run_binary_f32_simd(const Invocation& invocation) {
+  const auto rows = make_rows<3>(invocation.out(), {&invocation.out(), &invocation.in(0), &invocation.in(1)});
+  HWY_DYNAMIC_DISPATCH(run_binary)(invocation, rows);
+  return ok_status();
+}
+
+}  // namespace bantam::ops
+#endif

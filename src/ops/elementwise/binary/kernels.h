@@ -1,0 +1,14 @@
+// The kernels of `binary`, for its table of variants. Contracts: binary.h and ops/op.h.
+#pragma once
+
+#include "ops/op.h"
+
+namespace bantam::ops {
+
+Status run_binary_ref(const Invocation& invocation);
+
+/// f32 arithmetic with any activation; rows of the result contiguous, of the operands contiguous or broadcast.
+bool supports_binary_f32_simd(const OpCall& call);
+Status run_binary_f32_simd(const Invocation& invocation);
+
+}  // namespace bantam::ops
