@@ -1,0 +1,33 @@
+#include "ops/common/dispatch.h"
+#include "ops/common/elementwise.h"
+#include "ops/common/saturate.h"
+#include "ops/elementwise/requantize/kernels.h"
+#include "ops/elementwise/requantize/requantize.h"
+#include "ops/fixed_point.h"
+
+namespace bantam::ops {
+namespace {
+
+template <typename TX, typename TY>
+void requantize(const Invocation& invocation, const RequantizeParams& p) {
+  map_elements<TY, TX>(invocation, [&p](TX x) {
+    // The difference wraps for i32 operands, as in the formats' kernels.
+    const auto centred =
+        static_cast<std::int32_t>(static_cast<std::uint32_t>(x) - static_cast<std::uint32_t>(p.input_zero_point));
+    const std::int64_t scaled = multiply_by_quantized_multiplier(centred, p.multiplier, p.shift);
+    return saturate_integer<TY>(scaled + p.output_zero_point);
+  });
+}
+
+}  // namespace
+
+Status run_requantize_ref(const Invocation& invocation) {
+  const auto& p = invocation.as<RequantizeParams>();
+  dispatch_type<std::int8_t, std::uint8_t, std::int16_t, std::int32_t>(invocation.in(0).type, [&](auto from) {
+    dispatch_type<std::int8_t, std::uint8_t, std::int16_t, std::int32_t>(
+        p.to, [&](auto to) { requantize<typename decltype(from)::type, typename decltype(to)::type>(invocation, p); });
+  });
+  return ok_status();
+}
+
+}  // namespace bantam::ops
