@@ -1,7 +1,9 @@
 // Quantised add, subtract and multiply with broadcasting, to the bit as TFLite's reference kernels (int8 and int16).
-// add/sub: each side is (x - zero_point) << left_shift, multiplied by its multiplier/shift; the sum or difference by the
-// output's; plus output zero point; clamped. mul: (a - za) * (b - zb) times the output multiplier/shift; plus zero
+// add/sub: each side is (x - zero_point) << left_shift, multiplied by its multiplier/shift; the sum or difference by
+// the output's; plus output zero point; clamped. mul: (a - za) * (b - zb) times the output multiplier/shift; plus zero
 // point; clamped. Operands 0 and 1 and the result: i8, u8 or i16, all the same. Exact. Accepts strided operands.
+// Zero points and the clamp lie within the element type, multipliers are >= 0, shifts in [-31, 30], left_shift in [0,
+// 30].
 #pragma once
 
 #include "ops/op.h"
@@ -9,6 +11,8 @@
 namespace bantam::ops {
 
 enum class BinaryQFunction : std::int32_t { kAdd = 0, kSub, kMul, kCount };
+
+inline constexpr std::string_view kBinaryQFunctionNames[] = {"add", "sub", "mul"};
 
 struct BinaryQParams {
   BinaryQFunction function = BinaryQFunction::kAdd;

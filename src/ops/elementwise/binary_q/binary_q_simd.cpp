@@ -1,0 +1,109 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/elementwise/binary_q/binary_q_simd.cpp"
+#include "hwy/foreach_target.h"
+// Highway wants the headers below after foreach_target.h.
+#include "hwy/highway.h"
+#include "ops/common/dispatch.h"
+#include "ops/common/elementwise.h"
+#include "ops/common/fixed_point_simd-inl.h"
+#include "ops/elementwise/binary_q/binary_q.h"
+#include "ops/elementwise/binary_q/kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::HWY_NAMESPACE {
+namespace {
+
+/// One operand of add or sub, brought to the common scale.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V rescale(D d, V x, std::int32_t zero_point, std::int32_t left, std::int32_t multiplier, int shift) {
+  const V shifted = hn::ShiftLeftSame(hn::Sub(x, hn::Set(d, zero_point)), left);
+  return multiply_by_quantized_multiplier(d, shifted, hn::Set(d, multiplier), shift);
+}
+
+/// The clamped result of two vectors of stored values.
+template <BinaryQFunction kFunction, class D, class V = hn::Vec<D>>
+HWY_INLINE V combine(D d, const BinaryQParams& p, V a, V b) {
+  V raw;
+  if constexpr (kFunction == BinaryQFunction::kMul) {
+    raw = hn::Mul(hn::Sub(a, hn::Set(d, p.a_zero_point)), hn::Sub(b, hn::Set(d, p.b_zero_point)));
+  } else {
+    const V scaled_a = rescale(d, a, p.a_zero_point, p.left_shift, p.a_multiplier, p.a_shift);
+    const V scaled_b = rescale(d, b, p.b_zero_point, p.left_shift, p.b_multiplier, p.b_shift);
+    raw = kFunction == BinaryQFunction::kAdd ? hn::Add(scaled_a, scaled_b) : hn::Sub(scaled_a, scaled_b);
+  }
+  const V scaled = multiply_by_quantized_multiplier(d, raw, hn::Set(d, p.output_multiplier), p.output_shift);
+  // Limits before the zero point is added: the sum cannot leave int32 (all three lie within the element type).
+  const V low = hn::Set(d, p.minimum - p.output_zero_point);
+  const V high = hn::Set(d, p.maximum - p.output_zero_point);
+  return hn::Add(hn::Min(hn::Max(scaled, low), high), hn::Set(d, p.output_zero_point));
+}
+
+/// n elements; an operand that does not move is one element for all. y may be an operand that moves.
+template <BinaryQFunction kFunction, typename T>
+void combine_row(const BinaryQParams& p, std::size_t n, T* y, const T* a, bool a_moves, const T* b, bool b_moves) {
+  const hn::ScalableTag<std::int32_t> d;
+  const std::size_t lanes = hn::Lanes(d);
+  constexpr std::size_t kMaxLanes = HWY_MAX_BYTES / sizeof(std::int32_t);
+  const auto load = [&](const T* x, bool moves, std::size_t i)
+                        HWY_ATTR { return moves ? load_wide(d, x + i) : hn::Set(d, static_cast<std::int32_t>(*x)); };
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    store_narrow<T>(d, combine<kFunction>(d, p, load(a, a_moves, i), load(b, b_moves, i)), y + i);
+  if (i == n) return;
+  T tail_a[kMaxLanes] = {};
+  T tail_b[kMaxLanes] = {};
+  T result[kMaxLanes] = {};
+  for (std::size_t k = 0; k < n - i; ++k) {
+    tail_a[k] = a[a_moves ? i + k : 0];
+    tail_b[k] = b[b_moves ? i + k : 0];
+  }
+  store_narrow<T>(d, combine<kFunction>(d, p, load_wide(d, tail_a), load_wide(d, tail_b)), result);
+  for (std::size_t k = 0; k < n - i; ++k) y[i + k] = result[k];
+}
+
+template <BinaryQFunction kFunction, typename T>
+void combine_rows(const Invocation& invocation, const StridedRows<3>& rows) {
+  auto* y = invocation.output<T>();
+  const auto* a = invocation.input<T>(0);
+  const auto* b = invocation.input<T>(1);
+  parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) {
+      combine_row<kFunction>(invocation.as<BinaryQParams>(), static_cast<std::size_t>(n), y + offsets[0],
+                             a + offsets[1], rows.contiguous(1), b + offsets[2], rows.contiguous(2));
+    });
+  });
+}
+
+void run_binary_q(const Invocation& invocation, const StridedRows<3>& rows) {
+  dispatch_type<std::int8_t, std::uint8_t>(invocation.out().type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    switch (invocation.as<BinaryQParams>().function) {
+      case BinaryQFunction::kAdd: combine_rows<BinaryQFunction::kAdd, T>(invocation, rows); break;
+      case BinaryQFunction::kSub: combine_rows<BinaryQFunction::kSub, T>(invocation, rows); break;
+      default: combine_rows<BinaryQFunction::kMul, T>(invocation, rows); break;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace bantam::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops {
+
+HWY_EXPORT(run_binary_q);
+
+bool supports_binary_q_i8_simd(const OpCall& call) {
+  if (!is_one_of<std::int8_t, std::uint8_t>(call.out().type)) return false;
+  return make_rows<3>(call.out(), {&call.out(), &call.in(0), &call.in(1)}).contiguous_or_broadcast();
+}
+
+Status run_binary_q_i8_simd(const Invocation& invocation) {
+  const auto rows = make_rows<3>(invocation.out(), {&invocation.out(), &invocation.in(0), &invocation.in(1)});
+  HWY_DYNAMIC_DISPATCH(run_binary_q)(invocation, rows);
+  return ok_status();
+}
+
+}  // namespace bantam::ops
+#endif
