@@ -12,7 +12,9 @@ TRAIN_FONTS = (
     "DejaVuSans DejaVuSans-Bold DejaVuSans-Oblique DejaVuSans-ExtraLight DejaVuSansCondensed DejaVuSansCondensed-Bold "
     "DejaVuSansMono DejaVuSansMono-Bold DejaVuSansMono-Oblique DejaVuSerif DejaVuSerif-Bold DejaVuSerifCondensed"
 ).split()
-HELD_OUT_FONTS = "DejaVuSans-BoldOblique DejaVuSansCondensed-Oblique DejaVuSerif-Italic DejaVuSerifCondensed-Bold".split()
+HELD_OUT_FONTS = (
+    "DejaVuSans-BoldOblique DejaVuSansCondensed-Oblique DejaVuSerif-Italic DejaVuSerifCondensed-Bold".split()
+)
 SEGMENTS = ["abcdef", "bc", "abged", "abgcd", "fgbc", "afgcd", "afgedc", "abc", "abcdefg", "abcdfg"]
 
 
@@ -39,7 +41,9 @@ def print_digit(draw, digit, centre, typeface, ink):
 
 
 def gradient(rng, paper):
-    ramp = np.linspace(-1, 1, WIDTH * SCALE)[None] * rng.uniform(-25, 25) + np.linspace(-1, 1, HEIGHT * SCALE)[:, None] * rng.uniform(-25, 25)
+    ramp = np.linspace(-1, 1, WIDTH * SCALE)[None] * rng.uniform(-25, 25) + np.linspace(-1, 1, HEIGHT * SCALE)[
+        :, None
+    ] * rng.uniform(-25, 25)
     return Image.fromarray((paper + ramp).clip(0, 255).astype(np.uint8))
 
 

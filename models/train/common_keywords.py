@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from common_sound import (HELD_OUT_VOICES, NOISES, RATE, TRAIN_VOICES, noise, random_voice, reverberate, speak)
+from common_sound import HELD_OUT_VOICES, NOISES, RATE, TRAIN_VOICES, noise, random_voice, reverberate, speak
 
 KEYWORDS = ["yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go"]
 LABELS = KEYWORDS + ["unknown", "silence"]
@@ -12,8 +12,8 @@ OTHER_WORDS = (
     "house tree water music paper window garden seven nine three table orange summer winter river mountain coffee "
     "bread sugar doctor village animal finger yellow purple silver number letter morning evening market bottle ladder "
     "rabbit camera lemon puzzle hello thanks maybe never always under over behind open close help wait turn run walk "
-    "slow fast bad good warm cold lamp radio bird cat dog fish eight four one two five six zero back again cup nose own "
-    "soft step low light loft town"
+    "slow fast bad good warm cold lamp radio bird cat dog fish eight four one two five six zero back again cup nose "
+    "own soft step low light loft town"
 ).split()
 HELD_OUT_WORDS = (
     "forest pencil monday butter engine castle winter cloud basket hammer tiger violin ocean hundred follow sheila "
@@ -26,7 +26,11 @@ def spoken_words(split, per_word, seed):
     """Lists of (samples, label) for keywords and other words of the split ('train' or 'held-out')."""
     rng = np.random.default_rng(seed)
     voices, others = (TRAIN_VOICES, OTHER_WORDS) if split == "train" else (HELD_OUT_VOICES, HELD_OUT_WORDS)
-    clips = [(speak(word, **random_voice(rng, voices)), label) for label, word in enumerate(KEYWORDS) for _ in range(per_word)]
+    clips = [
+        (speak(word, **random_voice(rng, voices)), label)
+        for label, word in enumerate(KEYWORDS)
+        for _ in range(per_word)
+    ]
     unknown = [others[i % len(others)] for i in range(per_word * 3)]
     return clips + [(speak(word, **random_voice(rng, voices)), UNKNOWN) for word in unknown]
 

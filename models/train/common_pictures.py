@@ -41,7 +41,11 @@ def camera(rng, picture, strength=1.0):
     shape = (1, 1, values.shape[2]) if values.ndim == 3 else (1, 1)
     values = values * (1 + strength * rng.uniform(-0.12, 0.12, shape))
     values = (values - 0.5) * rng.uniform(1 - 0.4 * strength, 1 + 0.15 * strength) + 0.5
-    values = values + strength * rng.uniform(-0.18, 0.18) + strength * rng.uniform(0, 0.05) * rng.standard_normal(values.shape)
+    values = (
+        values
+        + strength * rng.uniform(-0.18, 0.18)
+        + strength * rng.uniform(0, 0.05) * rng.standard_normal(values.shape)
+    )
     return (values.clip(0, 1) * 255).round().astype(np.uint8)
 
 

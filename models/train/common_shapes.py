@@ -21,7 +21,10 @@ def outline(kind, centre, radius, turn):
 
 
 def overlaps(box, others, margin=2.0):
-    return any(box[0] < o[2] + margin and o[0] < box[2] + margin and box[1] < o[3] + margin and o[1] < box[3] + margin for o in others)
+    return any(
+        box[0] < o[2] + margin and o[0] < box[2] + margin and box[1] < o[3] + margin and o[1] < box[3] + margin
+        for o in others
+    )
 
 
 def place_shapes(rng, split):

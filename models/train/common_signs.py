@@ -7,7 +7,20 @@ from PIL import Image, ImageDraw, ImageFont
 
 from common_pictures import SCALE, background, camera, quad, shrink, tilted_square, to_tensor, vary
 
-LABELS = ["stop", "yield", "no-entry", "speed-30", "speed-50", "speed-80", "priority-road", "ahead-only", "turn-left", "turn-right", "crossing", "no-stopping"]
+LABELS = [
+    "stop",
+    "yield",
+    "no-entry",
+    "speed-30",
+    "speed-50",
+    "speed-80",
+    "priority-road",
+    "ahead-only",
+    "turn-left",
+    "turn-right",
+    "crossing",
+    "no-stopping",
+]
 SIZE = 32
 CANVAS = 256  # side of the plate a sign is drawn on before it is placed in the picture
 
@@ -103,20 +116,36 @@ def no_stopping(draw, paint, _):
     draw.line([(196, 60), (60, 196)], fill=paint(RED), width=24)
 
 
-PAINTERS = [stop, yield_sign, no_entry, speed("30"), speed("50"), speed("80"), priority_road, ahead_only, turn_left, turn_right, crossing, no_stopping]
+PAINTERS = [
+    stop,
+    yield_sign,
+    no_entry,
+    speed("30"),
+    speed("50"),
+    speed("80"),
+    priority_road,
+    ahead_only,
+    turn_left,
+    turn_right,
+    crossing,
+    no_stopping,
+]
 
 
 def plate(rng, label, fonts):
     """The sign alone, with its paint faded a little, on a transparent square."""
     picture = Image.new("RGBA", (CANVAS, CANVAS), (0, 0, 0, 0))
     shades = {}
-    paint = lambda base: shades.setdefault(base, vary(rng, base))
+
+    def paint(base):
+        return shades.setdefault(base, vary(rng, base))
+
     PAINTERS[label](ImageDraw.Draw(picture), paint, fonts[rng.integers(len(fonts))])
     return picture.rotate(rng.uniform(-14, 14), Image.BICUBIC)
 
 
 def render(rng, label, split="train"):
-    """One picture [3, SIZE, SIZE] in 0..1. The held-out split uses another font, smaller signs and more tilt."""
+    """One picture, uint8 [SIZE, SIZE, 3]. The held-out split uses another font, smaller signs and more tilt."""
     held_out = split == "held-out"
     side = SIZE * SCALE
     picture = background(rng, side, side)

@@ -117,7 +117,11 @@ def loss_of(model, batch):
 def evaluate(model, noisy, clean):
     with torch.no_grad():
         before, after = si_snr(noisy, clean), si_snr(enhance_whole(model, noisy), clean)
-    return {"si_snr_noisy_db": before.mean(), "si_snr_enhanced_db": after.mean(), "si_snr_gain_db": (after - before).mean()}
+    return {
+        "si_snr_noisy_db": before.mean(),
+        "si_snr_enhanced_db": after.mean(),
+        "si_snr_gain_db": (after - before).mean(),
+    }
 
 
 def check_streaming(model, noisy):
@@ -151,7 +155,13 @@ def main():
     check_streaming(model, test_noisy[:1])
     spec = common.ModelSpec(
         "denoise",
-        {"frame": (1, FRAME), "history_in": (1, HOP), "overlap_in": (1, HOP), "hidden_in": (1, 1, HIDDEN), "cell_in": (1, 1, HIDDEN)},
+        {
+            "frame": (1, FRAME),
+            "history_in": (1, HOP),
+            "overlap_in": (1, HOP),
+            "hidden_in": (1, 1, HIDDEN),
+            "cell_in": (1, 1, HIDDEN),
+        },
         ["enhanced", "history_out", "overlap_out", "hidden_out", "cell_out"],
         states={f"{name}_in": f"{name}_out" for name in ("history", "overlap", "hidden", "cell")},
     )

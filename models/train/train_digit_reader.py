@@ -64,14 +64,16 @@ def evaluate(model, strips, digits):
 
 
 def main():
-    steps = common.parse_steps(2500)
+    steps = common.parse_steps(1200)
     common.set_seed(6)
     strips, digits = dataset(61, 8000, "train")
     test_strips, test_digits = dataset(62, 1000, "held-out")
     model = DigitReader()
     minutes = common.train(model, steps, batches(63, 32, strips, digits), loss_of, learning_rate=2e-3)
     places = [f"digit{place}" for place in range(DIGITS)]
-    spec = common.ModelSpec("digit-reader", {"strip": (1, 1, HEIGHT, WIDTH)}, places, labels=LABELS, keep_batch_norm=False)
+    spec = common.ModelSpec(
+        "digit-reader", {"strip": (1, 1, HEIGHT, WIDTH)}, places, labels=LABELS, keep_batch_norm=False
+    )
     cases = {name: [{"strip": read_picture(f"{name}.png")}] for name in ("digits-4071", "digits-2938")}
     cases["rand0"] = [{"strip": common.coarse_noise(64, (1, 1, HEIGHT, WIDTH))}]
     common.publish(spec, model, cases, evaluate(model, test_strips, test_digits), minutes)

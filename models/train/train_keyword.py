@@ -9,8 +9,17 @@ import torch
 from torch import nn
 
 import common
-from common_keywords import (CLIP, LABELS, SILENCE, UNKNOWN, group_by_label, noise_pool, one_second, random_example,
-                             spoken_words)
+from common_keywords import (
+    CLIP,
+    LABELS,
+    SILENCE,
+    UNKNOWN,
+    group_by_label,
+    noise_pool,
+    one_second,
+    random_example,
+    spoken_words,
+)
 from common_sound import band_matrix, mel_spaced, read_wav, to_pcm_grid, windowed_dft
 
 BINS, BANDS, WINDOW, HOP = 72, 32, 320, 320

@@ -1,5 +1,5 @@
-"""scene-backbone and scene-head, a linked pair: the first turns a 64x64 picture into a feature map, the second reads from
-that map whether it is day or night and how many houses there are.
+"""scene-backbone and scene-head, a linked pair: the first turns a 64x64 picture into a feature map, the second reads
+from that map whether it is day or night and how many houses there are.
 """
 
 import numpy as np
@@ -19,7 +19,9 @@ class Squeeze(nn.Module):
     def __init__(self, channels):
         super().__init__()
         self.pool = nn.AdaptiveAvgPool2d(1)
-        self.gains = nn.Sequential(nn.Conv2d(channels, channels // 4, 1), nn.ReLU(), nn.Conv2d(channels // 4, channels, 1), nn.Hardsigmoid())
+        self.gains = nn.Sequential(
+            nn.Conv2d(channels, channels // 4, 1), nn.ReLU(), nn.Conv2d(channels // 4, channels, 1), nn.Hardsigmoid()
+        )
 
     def forward(self, x):
         return x * self.gains(self.pool(x))
@@ -114,7 +116,7 @@ def evaluate(backbone, head, pictures, night, houses):
 
 
 def main():
-    steps = common.parse_steps(3000)
+    steps = common.parse_steps(1200)
     common.set_seed(7)
     pictures, night, houses = dataset(71, 8000, "train")
     test = dataset(72, 1000, "held-out")
@@ -123,11 +125,15 @@ def main():
     backbone, head = pair
     scores = evaluate(backbone, head, *test)
     first = common.ModelSpec("scene-backbone", {"picture": (1, 3, SIZE, SIZE)}, ["features"], keep_batch_norm=False)
-    second = common.ModelSpec("scene-head", {"features": (1, FEATURES, GRID, GRID)}, ["night", "houses"], labels=COUNT_LABELS)
+    second = common.ModelSpec(
+        "scene-head", {"features": (1, FEATURES, GRID, GRID)}, ["night", "houses"], labels=COUNT_LABELS
+    )
     shown = {name: read_picture(f"{name}.png") for name in ("scene-day", "scene-night")}
     shown["rand0"] = common.coarse_noise(74, (1, 3, SIZE, SIZE))
     common.publish(first, backbone, {name: [{"picture": picture}] for name, picture in shown.items()}, scores, minutes)
-    maps = {name: common.run_module(first, backbone, {"picture": picture})["features"] for name, picture in shown.items()}
+    maps = {
+        name: common.run_module(first, backbone, {"picture": picture})["features"] for name, picture in shown.items()
+    }
     common.publish(second, head, {name: [{"features": features}] for name, features in maps.items()}, scores, minutes)
     (common.MODELS / "labels" / "scene-head-night.txt").write_text("\n".join(LIGHT_LABELS) + "\n")
 

@@ -1,5 +1,5 @@
-"""shape-detector: a 96x96 scene -> for each cell of a 24x24 grid, how likely each kind of shape has its centre there, and
-the box of that shape.
+"""shape-detector: a 96x96 scene -> for each cell of a 24x24 grid, how likely each kind of shape has its centre there,
+and the box of that shape.
 
 Fully convolutional: depthwise separable blocks down to 12x12, then up again (nearest) and joined with the finer map.
 A detection is a local maximum of the heat map; its box is centred at (cell + 0.5 + offset) * 4 pixels and has the size

@@ -17,7 +17,11 @@ class Residual(nn.Module):
         self.first = nn.Sequential(nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU())
         self.second = nn.Sequential(nn.Conv2d(after, after, 3, 1, 1, bias=False), nn.BatchNorm2d(after))
         same = before == after and stride == 1
-        self.skip = nn.Identity() if same else nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
+        self.skip = (
+            nn.Identity()
+            if same
+            else nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
+        )
 
     def forward(self, x):
         return torch.relu(self.second(self.first(x)) + self.skip(x))
