@@ -1,8 +1,10 @@
-// Reduction over a set of axes. Operand 0: f32, i32, i64, i8, u8 (bool for any/all); result: the same type, reduced axes
-// removed or kept as 1. An empty reduction gives the identity (sum 0, prod 1, max -inf or the lowest integer, min the
-// opposite, mean NaN). Empty `axes` reduces nothing (importers expand "all axes"). f32 sums are accumulated in f32 with
-// pairwise or blocked order, the same for every variant's thread count.
+// Reduction over a set of axes. Operand 0: f32, i32, i64, i8, u8 (bool for any/all); result: the same type, reduced
+// axes removed or kept as 1. An empty reduction gives the identity (sum 0, prod 1, max -inf or the lowest integer, min
+// the opposite, mean NaN). Empty `axes` reduces nothing (importers expand "all axes"). f32 sums are accumulated in f32
+// with pairwise or blocked order, the same for every variant's thread count.
 #pragma once
+
+#include <iterator>
 
 #include "ops/op.h"
 
@@ -23,6 +25,10 @@ enum class ReduceFunction : std::int32_t {
   kAll,
   kCount
 };
+
+inline constexpr std::string_view kReduceFunctionNames[] = {
+    "sum", "mean", "max", "min", "prod", "l1", "l2", "log_sum", "log_sum_exp", "sum_square", "any", "all"};
+static_assert(std::size(kReduceFunctionNames) == static_cast<std::size_t>(ReduceFunction::kCount));
 
 struct ReduceParams {
   ReduceFunction function = ReduceFunction::kSum;

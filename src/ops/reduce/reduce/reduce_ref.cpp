@@ -1,0 +1,139 @@
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "ops/common/dispatch.h"
+#include "ops/common/parallel.h"
+#include "ops/reduce/reduce/kernels.h"
+
+namespace bantam::ops {
+namespace {
+
+/// Result i of f over the reduced elements of each kept element: y = finish(elements), where `finish` visits them.
+template <typename T, typename F>
+void for_each_result(const Invocation& invocation, F reduce_one) {
+  const ReduceLoops loops = make_reduce_loops(invocation.as<ReduceParams>(), invocation.in(0), invocation.out());
+  const auto* x = invocation.input<T>(0);
+  auto* y = invocation.output<T>();
+  parallel_ranges(*invocation.threads, loops.kept.elements, reduce_grain(loops),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for_each_segment(loops.kept, begin, end, [&](const auto& offsets, std::int64_t n) {
+                      for (std::int64_t i = 0; i < n; ++i) {
+                        const T* from = x + offsets[1] + i * loops.kept.row_strides[1];
+                        y[offsets[0] + i * loops.kept.row_strides[0]] = reduce_one(loops.reduced, from);
+                      }
+                    });
+                  });
+}
+
+/// Sums term(x) in blocks, so that the rounding error grows with the number of blocks.
+template <typename T, typename Term>
+float blocked_sum(const StridedRows<1>& elements, const T* x, Term term) {
+  constexpr std::int64_t kBlock = 64;
+  float total = 0.0F;
+  float block = 0.0F;
+  std::int64_t count = 0;
+  for_each_element(elements, [&](const auto& offsets) {
+    block += term(x[offsets[0]]);
+    if (++count % kBlock != 0) return;
+    total += block;
+    block = 0.0F;
+  });
+  return total + block;
+}
+
+template <typename T, typename F>
+T fold(const StridedRows<1>& elements, const T* x, T start, F f) {
+  for_each_element(elements, [&](const auto& offsets) { start = f(start, x[offsets[0]]); });
+  return start;
+}
+
+float reduce_float(ReduceFunction function, const StridedRows<1>& elements, const float* x) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto sum = [&](auto term) { return blocked_sum(elements, x, term); };
+  const auto same = [](float v) { return v; };
+  const auto square = [](float v) { return v * v; };
+  const auto larger = [](float a, float b) { return a > b || std::isnan(a) ? a : b; };
+  const auto smaller = [](float a, float b) { return a < b || std::isnan(a) ? a : b; };
+  switch (function) {
+    case ReduceFunction::kSum: return sum(same);
+    case ReduceFunction::kMean: return sum(same) / static_cast<float>(elements.elements);
+    case ReduceFunction::kMax: return fold(elements, x, -kInfinity, larger);
+    case ReduceFunction::kMin: return fold(elements, x, kInfinity, smaller);
+    case ReduceFunction::kProd: return fold(elements, x, 1.0F, [](float a, float b) { return a * b; });
+    case ReduceFunction::kL1: return sum([](float v) { return std::abs(v); });
+    case ReduceFunction::kL2: return std::sqrt(sum(square));
+    case ReduceFunction::kLogSum: return std::log(sum(same));
+    case ReduceFunction::kSumSquare: return sum(square);
+    case ReduceFunction::kLogSumExp: {
+      const float largest = fold(elements, x, -kInfinity, larger);
+      if (std::isinf(largest)) return largest;
+      return largest + std::log(sum([largest](float v) { return std::exp(v - largest); }));
+    }
+    default: return 0.0F;
+  }
+}
+
+template <typename T>
+T reduce_integer(ReduceFunction function, const StridedRows<1>& elements, const T* x) {
+  // 64-bit unsigned arithmetic wraps for every T; a sum of fewer than 2^31 elements of up to 32 bits is exact in it.
+  const auto sum = [&](auto term) {
+    std::uint64_t total = 0;
+    for_each_element(elements, [&](const auto& offsets) { total += term(static_cast<std::uint64_t>(x[offsets[0]])); });
+    return total;
+  };
+  const auto same = [](std::uint64_t v) { return v; };
+  switch (function) {
+    case ReduceFunction::kSum: return static_cast<T>(sum(same));
+    case ReduceFunction::kMean:
+      return elements.elements == 0 ? T{0} : static_cast<T>(static_cast<std::int64_t>(sum(same)) / elements.elements);
+    case ReduceFunction::kMax:
+      return fold(elements, x, std::numeric_limits<T>::lowest(), [](T a, T b) { return a > b ? a : b; });
+    case ReduceFunction::kMin:
+      return fold(elements, x, std::numeric_limits<T>::max(), [](T a, T b) { return a < b ? a : b; });
+    case ReduceFunction::kL1:
+      return static_cast<T>(sum([](std::uint64_t v) { return static_cast<std::int64_t>(v) < 0 ? 0 - v : v; }));
+    case ReduceFunction::kSumSquare: return static_cast<T>(sum([](std::uint64_t v) { return v * v; }));
+    case ReduceFunction::kProd:
+      return fold(elements, x, T{1}, [](T a, T b) {
+        return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+      });
+    default: return T{0};
+  }
+}
+
+std::uint8_t reduce_bool(ReduceFunction function, const StridedRows<1>& elements, const std::uint8_t* x) {
+  const bool any = function == ReduceFunction::kAny;
+  bool result = !any;
+  for_each_element(elements, [&](const auto& offsets) {
+    const bool value = x[offsets[0]] != 0;
+    result = any ? result || value : result && value;
+  });
+  return result ? 1 : 0;
+}
+
+}  // namespace
+
+Status run_reduce_ref(const Invocation& invocation) {
+  const ReduceFunction function = invocation.as<ReduceParams>().function;
+  const ElementType type = invocation.in(0).type;
+  if (type == ElementType::kBool) {
+    for_each_result<std::uint8_t>(invocation, [function](const StridedRows<1>& elements, const std::uint8_t* x) {
+      return reduce_bool(function, elements, x);
+    });
+    return ok_status();
+  }
+  dispatch_type<float, std::int8_t, std::uint8_t, std::int32_t, std::int64_t>(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for_each_result<T>(invocation, [function](const StridedRows<1>& elements, const T* x) {
+      if constexpr (std::is_same_v<T, float>) {
+        return reduce_float(function, elements, x);
+      } else {
+        return reduce_integer<T>(function, elements, x);
+      }
+    });
+  });
+  return ok_status();
+}
+
+}  // namespace bantam::ops

@@ -1,0 +1,169 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/reduce/reduce/reduce_simd.cpp"
+#include "hwy/foreach_target.h"
+// Highway wants the headers below after foreach_target.h.
+#include <algorithm>
+#include <limits>
+
+#include "hwy/highway.h"
+#include "ops/common/parallel.h"
+#include "ops/common/rows_simd-inl.h"
+#include "ops/reduce/reduce/kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::HWY_NAMESPACE {
+namespace {
+
+constexpr std::int64_t kBlock = 256;  // terms added before they go to the total, which bounds the rounding error
+
+/// One step of each reduction on vectors and the value it starts from.
+struct Sum {
+  static constexpr float kStart = 0.0F;
+  template <class V>
+  static HWY_INLINE V step(V a, V b) {
+    return hn::Add(a, b);
+  }
+};
+struct Maximum {
+  static constexpr float kStart = -std::numeric_limits<float>::infinity();
+  template <class V>
+  static HWY_INLINE V step(V a, V b) {
+    return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
+  }
+};
+struct Minimum {
+  static constexpr float kStart = std::numeric_limits<float>::infinity();
+  template <class V>
+  static HWY_INLINE V step(V a, V b) {
+    return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b);
+  }
+};
+
+/// The reduction of n contiguous elements to one vector.
+template <class R, class D, class V = hn::Vec<D>>
+HWY_INLINE V reduce_row(D d, const float* x, std::int64_t n) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  V total = hn::Set(d, R::kStart);
+  for (std::int64_t begin = 0; begin < n; begin += kBlock * lanes) {
+    const std::int64_t end = std::min(n, begin + kBlock * lanes);
+    // Two independent chains hide the latency of the addition.
+    V even = hn::Set(d, R::kStart);
+    V odd = even;
+    std::int64_t i = begin;
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      even = R::step(even, hn::LoadU(d, x + i));
+      odd = R::step(odd, hn::LoadU(d, x + i + lanes));
+    }
+    for (; i < end; i += lanes) {
+      const auto left = static_cast<std::size_t>(std::min(lanes, end - i));
+      const V v = hn::IfThenElse(hn::FirstN(d, left), load_partial(d, x + i, left), hn::Set(d, R::kStart));
+      even = R::step(even, v);
+    }
+    total = R::step(total, R::step(even, odd));
+  }
+  return total;
+}
+
+/// Reduces rows that are contiguous in x to one number.
+template <class R>
+HWY_INLINE float reduce_contiguous(const StridedRows<1>& reduced, const float* x) {
+  const hn::ScalableTag<float> d;
+  auto total = hn::Set(d, R::kStart);
+  for_each_row(reduced, [&](const auto& offsets, std::int64_t n)
+                            HWY_ATTR { total = R::step(total, reduce_row<R>(d, x + offsets[0], n)); });
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)] = {};
+  hn::Store(total, d, lanes);
+  const hn::CappedTag<float, 1> one;
+  auto result = hn::Set(one, R::kStart);
+  for (std::size_t i = 0; i < hn::Lanes(d); ++i) result = R::step(result, hn::Set(one, lanes[i]));
+  return hn::GetLane(result);
+}
+
+/// Reduces `count` <= Lanes neighbouring kept elements at once, over all reduced elements.
+template <class R, class D, class V = hn::Vec<D>>
+HWY_INLINE V reduce_columns(D d, const StridedRows<1>& reduced, const float* x, std::size_t count) {
+  const bool full = count == hn::Lanes(d);
+  const std::int64_t stride = reduced.row_strides[0];
+  V total = hn::Set(d, R::kStart);
+  for_each_row(reduced, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
+    for (std::int64_t begin = 0; begin < n; begin += kBlock) {
+      V block = hn::Set(d, R::kStart);
+      for (std::int64_t i = begin; i < std::min(n, begin + kBlock); ++i) {
+        const float* from = x + offsets[0] + i * stride;
+        block = R::step(block, full ? hn::LoadU(d, from) : load_partial(d, from, count));
+      }
+      total = R::step(total, block);
+    }
+  });
+  return total;
+}
+
+template <class R>
+void reduce_range(const ReduceLoops& loops, const float* x, float* y, float scale, bool columns, std::int64_t begin,
+                  std::int64_t end) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for_each_segment(loops.kept, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
+    if (!columns) {
+      for (std::int64_t i = 0; i < n; ++i)
+        y[offsets[0] + i * loops.kept.row_strides[0]] =
+            reduce_contiguous<R>(loops.reduced, x + offsets[1] + i * loops.kept.row_strides[1]) / scale;
+      return;
+    }
+    for (std::int64_t i = 0; i < n; i += lanes) {
+      const auto count = static_cast<std::size_t>(std::min(lanes, n - i));
+      const auto v = hn::Div(reduce_columns<R>(d, loops.reduced, x + offsets[1] + i, count), hn::Set(d, scale));
+      if (count == hn::Lanes(d)) {
+        hn::StoreU(v, d, y + offsets[0] + i);
+      } else {
+        store_partial(v, d, y + offsets[0] + i, count);
+      }
+    }
+  });
+}
+
+void run_reduce(const Invocation& invocation, const ReduceLoops& loops) {
+  const ReduceFunction function = invocation.as<ReduceParams>().function;
+  const float scale = function == ReduceFunction::kMean ? static_cast<float>(loops.reduced.elements) : 1.0F;
+  const bool columns = !loops.reduced.contiguous(0) || loops.reduced.row_length == 1;
+  const auto* x = invocation.input<float>(0);
+  auto* y = invocation.output<float>();
+  parallel_ranges(*invocation.threads, loops.kept.elements, reduce_grain(loops),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    if (function == ReduceFunction::kMax) {
+                      reduce_range<Maximum>(loops, x, y, scale, columns, begin, end);
+                    } else if (function == ReduceFunction::kMin) {
+                      reduce_range<Minimum>(loops, x, y, scale, columns, begin, end);
+                    } else {
+                      reduce_range<Sum>(loops, x, y, scale, columns, begin, end);
+                    }
+                  });
+}
+
+}  // namespace
+}  // namespace bantam::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops {
+
+HWY_EXPORT(run_reduce);
+
+bool supports_reduce_f32_simd(const OpCall& call) {
+  const auto& p = call.as<ReduceParams>();
+  if (call.in(0).type != ElementType::kF32) return false;
+  if (p.function > ReduceFunction::kMin) return false;
+  const ReduceLoops loops = make_reduce_loops(p, call.in(0), call.out());
+  if (loops.reduced.elements == 0 || loops.kept.elements == 0) return false;
+  if (loops.reduced.row_length > 1 && loops.reduced.contiguous(0)) return true;
+  return loops.kept.all_contiguous();
+}
+
+Status run_reduce_f32_simd(const Invocation& invocation) {
+  const ReduceLoops loops = make_reduce_loops(invocation.as<ReduceParams>(), invocation.in(0), invocation.out());
+  HWY_DYNAMIC_DISPATCH(run_reduce)(invocation, loops);
+  return ok_status();
+}
+
+}  // namespace bantam::ops
+#endif

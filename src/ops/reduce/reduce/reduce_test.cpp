@@ -1,0 +1,94 @@
+#include "ops/reduce/reduce/reduce.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using namespace testing;  // NOLINT: the harness is this file's vocabulary
+
+std::vector<float> reduce(ReduceFunction function, IntList axes, const TestTensor& x) {
+  return run_reference(make_case(kReduce, ReduceParams{function, axes, 0}, {x})).outputs[0].values<float>();
+}
+
+TEST(Reduce, HasTheValuesOfTheFunctions) {
+  const TestTensor x = tensor_of<float>({2, 2}, {1, -2, 3, 4});
+  const IntList inner{1, {1}};
+  using F = std::vector<float>;
+  EXPECT_EQ(reduce(ReduceFunction::kSum, inner, x), (F{-1, 7}));
+  EXPECT_EQ(reduce(ReduceFunction::kSum, {1, {0}}, x), (F{4, 2}));
+  EXPECT_EQ(reduce(ReduceFunction::kSum, {2, {0, 1}}, x), (F{6}));
+  EXPECT_EQ(reduce(ReduceFunction::kSum, {}, x), (F{1, -2, 3, 4}));
+  EXPECT_EQ(reduce(ReduceFunction::kMean, inner, x), (F{-0.5F, 3.5F}));
+  EXPECT_EQ(reduce(ReduceFunction::kMax, inner, x), (F{1, 4}));
+  EXPECT_EQ(reduce(ReduceFunction::kMin, inner, x), (F{-2, 3}));
+  EXPECT_EQ(reduce(ReduceFunction::kProd, inner, x), (F{-2, 12}));
+  EXPECT_EQ(reduce(ReduceFunction::kL1, inner, x), (F{3, 7}));
+  EXPECT_EQ(reduce(ReduceFunction::kL2, {1, {1}}, tensor_of<float>({1, 2}, {3, 4})), (F{5}));
+  EXPECT_EQ(reduce(ReduceFunction::kSumSquare, inner, x), (F{5, 25}));
+  EXPECT_NEAR(reduce(ReduceFunction::kLogSumExp, inner, x)[1], 4.3132617F, 1e-6F);
+  EXPECT_NEAR(reduce(ReduceFunction::kLogSum, inner, x)[1], std::log(7.0F), 1e-6F);
+}
+
+TEST(Reduce, GivesTheIdentityForNoElements) {
+  const TestTensor x(dense_desc(ElementType::kF32, {1, 0}));
+  const IntList inner{1, {1}};
+  EXPECT_EQ(reduce(ReduceFunction::kSum, inner, x), std::vector<float>{0});
+  EXPECT_EQ(reduce(ReduceFunction::kProd, inner, x), std::vector<float>{1});
+  EXPECT_EQ(reduce(ReduceFunction::kMax, inner, x), std::vector<float>{-INFINITY});
+  EXPECT_EQ(reduce(ReduceFunction::kMin, inner, x), std::vector<float>{INFINITY});
+  EXPECT_TRUE(std::isnan(reduce(ReduceFunction::kMean, inner, x)[0]));
+}
+
+TEST(Reduce, KeepsDimensionsWhenAsked) {
+  const TestTensor x = tensor_of<std::int8_t>({2, 2, 1}, {100, 100, 3, -4});
+  const Outcome y = run_reference(make_case(kReduce, ReduceParams{ReduceFunction::kSum, {2, {1, 2}}, 1}, {x}));
+  ASSERT_TRUE(y.status.ok());
+  EXPECT_EQ(describe(y.outputs[0].desc()), "i8[2,1,1]");
+  EXPECT_EQ(y.outputs[0].values<std::int8_t>(), (std::vector<std::int8_t>{-56, -1}));
+}
+
+TEST(Reduce, TellsAnyAndAll) {
+  const TestTensor x = tensor_of<Bool8>({2, 2}, {{1}, {0}, {1}, {1}});
+  const auto run = [&x](ReduceFunction function) {
+    return run_reference(make_case(kReduce, ReduceParams{function, {1, {1}}, 0}, {x}))
+        .outputs[0]
+        .values<std::uint8_t>();
+  };
+  EXPECT_EQ(run(ReduceFunction::kAny), (std::vector<std::uint8_t>{1, 1}));
+  EXPECT_EQ(run(ReduceFunction::kAll), (std::vector<std::uint8_t>{0, 1}));
+}
+
+TEST(Reduce, RefusesBadAxes) {
+  const TestTensor x = tensor_of<float>({2, 2}, {1, -2, 3, 4});
+  for (const IntList& axes :
+       {IntList{1, {2}}, IntList{1, {-1}}, IntList{2, {1, 1}}, IntList{2, {1, 0}}, IntList{9, {}}, IntList{-1, {}}}) {
+    const OpCase op_case = make_case(kReduce, ReduceParams{ReduceFunction::kSum, axes, 0}, {x});
+    EXPECT_EQ(run_reference(op_case).status.code, StatusCode::kInvalidModel);
+  }
+}
+
+TEST(Reduce, VariantsMatchReference) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kF32, ElementType::kI8, ElementType::kI64};
+        const auto function = static_cast<ReduceFunction>(random_int(random, 0, 3));
+        const bool large = random_int(random, 0, 9) == 0;
+        const auto dims = large ? std::vector<std::int64_t>{3, 700, 37}
+                                : random_dims(random, static_cast<int>(random_int(random, 0, 4)), 0, 17);
+        IntList axes;
+        for (std::int32_t i = 0; i < static_cast<std::int32_t>(dims.size()); ++i)
+          if (random() % 2 == 0) axes.v[axes.size++] = i;
+        // Mostly positive terms: the bound is relative to the sums, which must not cancel.
+        return make_case(kReduce, ReduceParams{function, axes, static_cast<std::int32_t>(random() % 2)},
+                         {random_tensor(kTypes[random() % 4], dims, random, -0.2, 1)});
+      },
+      {.cases = 200, .must_cover = {kReduce.variants[0].name}});
+}
+
+}  // namespace
+}  // namespace bantam::ops
