@@ -8,6 +8,7 @@
 #endif
 
 #include <cstdint>
+#include <limits>
 
 #include "hwy/highway.h"
 #include "ops/elementwise/unary/activation_simd-inl.h"
@@ -31,6 +32,44 @@ HWY_NOINLINE inline void activate_rows(const Activation& activation, float* y, s
     for (std::int64_t i = c; i < columns; ++i) y[i] = tail[i - c];
   }
 }
+
+/// Stores vectors of results, limited to the range of relu or clip: these two cost nothing and need no second pass.
+class ClampedStore {
+ public:
+  explicit ClampedStore(const Activation& activation) {
+    complete_ = activation.function == UnaryFunction::kIdentity;
+    if (activation.function == UnaryFunction::kRelu) {
+      limit(0.0F, std::numeric_limits<float>::infinity());
+    } else if (activation.function == UnaryFunction::kClip) {
+      limit(activation.a, activation.b);
+    }
+  }
+
+  /// True when stored values are final; otherwise activate_rows must follow.
+  bool complete() const { return complete_; }
+
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE V limited(D d, V v) const {
+    return clamps_ ? clip_f32(d, v, hn::Set(d, low_), hn::Set(d, high_)) : v;
+  }
+
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE void operator()(D d, V v, float* to) const {
+    hn::StoreU(limited(d, v), d, to);
+  }
+
+ private:
+  void limit(float low, float high) {
+    complete_ = clamps_ = true;
+    low_ = low;
+    high_ = high;
+  }
+
+  bool complete_ = false;
+  bool clamps_ = false;
+  float low_ = 0.0F;
+  float high_ = 0.0F;
+};
 
 }  // namespace bantam::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

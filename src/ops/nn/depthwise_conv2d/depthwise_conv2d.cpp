@@ -30,6 +30,12 @@ std::int64_t work(const OpCall& call) {
 }
 
 constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "f32_channels__simd",
+     .supports = depthwise::float_supports,
+     .run = depthwise::run_float,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+#endif
     {.name = "any__ref", .footprint = depthwise::reference_footprint, .run = depthwise::run_reference},
 };
 

@@ -12,8 +12,12 @@ using testing::absent;
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using testing::make_case;
+using testing::OpCase;
 using testing::Outcome;
 using ::testing::Pointwise;
+using testing::Random;
+using testing::random_int;
+using testing::random_tensor;
 using testing::run_reference;
 using testing::tensor_of;
 using testing::TestTensor;
@@ -69,6 +73,49 @@ TEST(DepthwiseConv2d, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(status({.groups = 3}, {3, 3, 3}).ok());
   EXPECT_FALSE(status({.stride_h = 0}, {3, 3, 3}).ok());
   EXPECT_FALSE(status({}, {5, 3, 3}).ok());
+}
+
+/// Window parameters and image sizes that fit together, small and odd.
+struct RandomWindow {
+  Conv2dParams params;
+  std::int64_t kh, kw, h, w;
+
+  explicit RandomWindow(Random& random) {
+    const auto small = [&](std::int64_t low, std::int64_t high) {
+      return static_cast<std::int32_t>(random_int(random, low, high));
+    };
+    params.stride_h = small(1, 2);
+    params.stride_w = small(1, 3);
+    params.dilation_h = small(0, 3) == 0 ? 2 : 1;
+    params.dilation_w = small(0, 3) == 0 ? 2 : 1;
+    params.pad_top = small(0, 2);
+    params.pad_left = small(0, 4);
+    params.pad_bottom = small(0, 2);
+    params.pad_right = small(0, 4);
+    kh = small(1, 5);
+    kw = small(0, 1) == 0 ? 3 : small(1, 6);
+    h = (kh - 1) * params.dilation_h + small(1, 5);
+    w = (kw - 1) * params.dilation_w + small(1, 20);
+  }
+};
+
+OpCase random_float_case(Random& random) {
+  RandomWindow window(random);
+  constexpr UnaryFunction kFunctions[] = {UnaryFunction::kIdentity, UnaryFunction::kRelu, UnaryFunction::kClip,
+                                          UnaryFunction::kSilu};
+  window.params.activation = {kFunctions[random_int(random, 0, 3)], -0.5F, 0.75F};
+  const std::int64_t c = random_int(random, 1, 50);
+  const std::int64_t multiplier = random_int(random, 0, 5) == 0 ? 2 : 1;
+  std::vector<testing::Operand> inputs;
+  inputs.emplace_back(random_tensor(ElementType::kF32, {random_int(random, 1, 2), window.h, window.w, c}, random));
+  inputs.push_back(testing::constant(random_tensor(ElementType::kF32, {window.kh, window.kw, c * multiplier}, random)));
+  if (random_int(random, 0, 3) != 0)
+    inputs.push_back(testing::constant(random_tensor(ElementType::kF32, {c * multiplier}, random)));
+  return make_case(kDepthwiseConv2d, window.params, std::move(inputs));
+}
+
+TEST(DepthwiseConv2d, FloatVariantsMatchReference) {
+  testing::expect_variants_match_reference(random_float_case, {.cases = 150, .must_cover = {"f32_channels__simd"}});
 }
 
 }  // namespace

@@ -8,4 +8,8 @@ namespace bantam::ops::depthwise {
 Footprint reference_footprint(const OpCall& call, int threads);
 Status run_reference(const Invocation& call);
 
+/// f32, multiplier 1, dense weights.
+bool float_supports(const OpCall& call);
+Status run_float(const Invocation& call);
+
 }  // namespace bantam::ops::depthwise

@@ -17,6 +17,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using ops::HWY_NAMESPACE::activate_rows;
+using ops::HWY_NAMESPACE::ClampedStore;
 using ops::HWY_NAMESPACE::unroll;
 
 using D = hn::CappedTag<float, kPanel>;
@@ -57,15 +58,16 @@ struct Tile {
   const float* bias;  // padded to whole panels, or null
   float* y;
   std::int64_t columns;
+  ClampedStore store;
 };
 
-HWY_INLINE void store_columns(V v, float* to, std::int64_t columns) {
+HWY_INLINE void store_columns(const ClampedStore& store, V v, float* to, std::int64_t columns) {
   if (columns >= kLanes) {
-    hn::StoreU(v, kD, to);
+    store(kD, v, to);
     return;
   }
   HWY_ALIGN float lanes[kLanes];
-  hn::Store(v, kD, lanes);
+  store(kD, v, lanes);
   for (std::int64_t i = 0; i < columns; ++i) to[i] = lanes[i];
 }
 
@@ -100,7 +102,8 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
     }
   unroll<kTileVectors>([&](auto v) HWY_ATTR {
     const std::int64_t columns = tile.columns - v * kLanes;
-    unroll<kTileRows>([&](auto r) HWY_ATTR { store_columns(sums[r][v], tile.y + r * y_stride + v * kLanes, columns); });
+    unroll<kTileRows>(
+        [&](auto r) HWY_ATTR { store_columns(tile.store, sums[r][v], tile.y + r * y_stride + v * kLanes, columns); });
   });
 }
 
@@ -126,9 +129,13 @@ void multiply_columns(const LeftRows& a, const RightPanels& b, const Result& y, 
   const std::int64_t padded = panel_count(columns) * kPanel;
   if (y.bias != nullptr)
     for (std::int64_t i = 0; i < padded; ++i) bias[i] = i < columns ? y.bias[first + i] : 0.0F;
-  Tile tile{a.data,         b.data + first / kPanel * panel_stride,
-            panel_stride,   y.bias != nullptr ? bias : nullptr,
-            y.data + first, columns};
+  Tile tile{a.data,
+            b.data + first / kPanel * panel_stride,
+            panel_stride,
+            y.bias != nullptr ? bias : nullptr,
+            y.data + first,
+            columns,
+            ClampedStore(y.activation)};
   const bool narrow = columns <= std::max(kVectors / 2, 1) * kLanes;
   for (std::int64_t m = 0; m < a.rows;) {
     const std::int64_t rows = std::min<std::int64_t>(kRows, a.rows - m);
@@ -138,7 +145,7 @@ void multiply_columns(const LeftRows& a, const RightPanels& b, const Result& y, 
     tile.a += rows * a.row_stride;
     tile.y += rows * y.row_stride;
   }
-  activate_rows(y.activation, y.data + first, a.rows, y.row_stride, columns);
+  if (!tile.store.complete()) activate_rows(y.activation, y.data + first, a.rows, y.row_stride, columns);
 }
 
 void multiply_target(const LeftRows& a, const RightPanels& b, const Result& y) {
