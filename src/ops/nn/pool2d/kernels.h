@@ -7,4 +7,8 @@ namespace bantam::ops::pool {
 
 Status run_reference(const Invocation& call);
 
+/// f32, i8 and u8; windows of at most 2^15 elements.
+bool channels_supports(const OpCall& call);
+Status run_channels(const Invocation& call);
+
 }  // namespace bantam::ops::pool

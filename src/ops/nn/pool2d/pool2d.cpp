@@ -70,6 +70,12 @@ std::int64_t work(const OpCall& call) {
 }
 
 constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "any_channels__simd",
+     .supports = pool::channels_supports,
+     .run = pool::run_channels,
+     .accuracy = {Accuracy::Kind::kRelative, 2e-6F}},
+#endif
     {.name = "any__ref", .run = pool::run_reference},
 };
 

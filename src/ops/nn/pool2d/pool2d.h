@@ -27,8 +27,8 @@ struct Pool2dParams {
   std::int32_t pad_right = 0;
   std::int32_t ceil_mode = 0;
   std::int32_t count_include_pad = 0;
-  Activation activation{};       ///< f32
-  std::int32_t minimum = -128;   ///< i8/u8
+  Activation activation{};      ///< f32
+  std::int32_t minimum = -128;  ///< i8/u8
   std::int32_t maximum = 127;
 };
 

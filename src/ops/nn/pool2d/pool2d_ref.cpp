@@ -21,8 +21,8 @@ void for_each_tap(const PoolGeometry& g, const T* image, const PoolTaps& rows, c
 template <typename T>
 T maximum(const PoolGeometry& g, const T* image, const PoolTaps& rows, const PoolTaps& columns, std::int32_t c) {
   T result = kPoolLowest<T>;
-  // Written so that a NaN, once met, stays.
-  for_each_tap(g, image, rows, columns, c, [&](T x) { result = x <= result ? result : x; });
+  // NaNs do not count.
+  for_each_tap(g, image, rows, columns, c, [&](T x) { result = x > result ? x : result; });
   return result;
 }
 

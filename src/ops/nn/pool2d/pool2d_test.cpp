@@ -10,7 +10,11 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::make_case;
+using testing::OpCase;
 using testing::Outcome;
+using testing::Random;
+using testing::random_int;
+using testing::random_tensor;
 using testing::run_reference;
 using testing::tensor_of;
 using testing::TestTensor;
@@ -113,6 +117,50 @@ TEST(Pool2d, RefusesBadParameters) {
   EXPECT_FALSE(ok({.minimum = 0, .maximum = 128}, ElementType::kI8));
   EXPECT_FALSE(ok({}, ElementType::kU8)) << "an i8 range for u8";
   EXPECT_FALSE(ok({}, ElementType::kI32));
+}
+
+OpCase random_case(Random& random, ElementType type) {
+  const auto small = [&](std::int64_t low, std::int64_t high) {
+    return static_cast<std::int32_t>(random_int(random, low, high));
+  };
+  Pool2dParams p{.kind = small(0, 1) == 0 ? PoolKind::kMax : PoolKind::kAverage,
+                 .kernel_h = small(1, 4),
+                 .kernel_w = small(1, 4),
+                 .stride_h = small(1, 3),
+                 .stride_w = small(1, 3),
+                 .dilation_h = small(0, 3) == 0 ? 2 : 1,
+                 .dilation_w = small(0, 3) == 0 ? 2 : 1,
+                 .pad_top = small(0, 5),
+                 .pad_left = small(0, 2),
+                 .pad_bottom = small(0, 2),
+                 .pad_right = small(0, 5),
+                 .ceil_mode = small(0, 1),
+                 .count_include_pad = small(0, 1)};
+  if (type == ElementType::kF32) {
+    p.activation = {small(0, 1) == 0 ? UnaryFunction::kIdentity : UnaryFunction::kTanh, 0, 0};
+  } else {
+    const std::int32_t lowest = type == ElementType::kI8 ? -128 : 0;
+    p.minimum = lowest + small(0, 60);
+    p.maximum = lowest + small(200, 255);
+  }
+  const std::int64_t h = (p.kernel_h - 1) * p.dilation_h + random_int(random, 1, 6);
+  const std::int64_t w = (p.kernel_w - 1) * p.dilation_w + random_int(random, 1, 6);
+  return make_case(kPool2d, p,
+                   {random_tensor(type, {random_int(random, 1, 2), h, w, random_int(random, 1, 90)}, random,
+                                  type == ElementType::kF32 ? -1 : -128, type == ElementType::kF32 ? 1 : 255)});
+}
+
+TEST(Pool2d, FloatVariantsMatchReference) {
+  testing::expect_variants_match_reference([](Random& random) { return random_case(random, ElementType::kF32); },
+                                           {.cases = 100, .must_cover = {"any_channels__simd"}});
+}
+
+TEST(Pool2d, IntegerVariantsMatchReferenceExactly) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        return random_case(random, random_int(random, 0, 1) == 0 ? ElementType::kI8 : ElementType::kU8);
+      },
+      {.cases = 150, .must_cover = {"any_channels__simd"}});
 }
 
 }  // namespace

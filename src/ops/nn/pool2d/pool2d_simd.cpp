@@ -1,0 +1,203 @@
+// pool2d in f32, i8 and u8: vectors run over channels; every window visits only its taps inside the image.
+#include <algorithm>
+
+#include "ops/common/parallel.h"
+#include "ops/nn/pool2d/geometry.h"
+#include "ops/nn/pool2d/kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/nn/pool2d/pool2d_simd.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "ops/common/activate_rows_simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::pool::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using ops::HWY_NAMESPACE::activate_rows;
+using ops::HWY_NAMESPACE::ClampedStore;
+
+/// The taps of one window; strides in elements.
+template <typename T>
+struct Window {
+  const T* x = nullptr;  ///< first tap, channel 0
+  std::int64_t row_step = 0;
+  std::int64_t tap_step = 0;
+  std::int32_t rows = 0;
+  std::int32_t taps = 0;
+  std::int64_t count = 0;  ///< divisor of an average
+};
+
+template <typename T>
+Window<T> window_of(const PoolGeometry& g, const T* image, const PoolTaps& rows, const PoolTaps& columns) {
+  Window<T> window{.count = rows.counted * columns.counted};
+  if (rows.inside.size() == 0 || columns.inside.size() == 0) return window;
+  window.rows = rows.inside.size();
+  window.taps = columns.inside.size();
+  window.row_step = g.x.h_stride * g.vertical.dilation;
+  window.tap_step = g.x.w_stride * g.horizontal.dilation;
+  window.x = image + (rows.origin + static_cast<std::int64_t>(rows.inside.first) * g.vertical.dilation) * g.x.h_stride +
+             (columns.origin + static_cast<std::int64_t>(columns.inside.first) * g.horizontal.dilation) * g.x.w_stride;
+  return window;
+}
+
+/// Folds `step(sum, tap)` over the taps at channel c, where `load` reads a vector.
+template <typename T, class V, typename Load, typename Step>
+HWY_INLINE V fold(const Window<T>& window, std::int64_t c, V sum, Load load, Step step) {
+  for (std::int32_t ky = 0; ky < window.rows; ++ky) {
+    const T* x = window.x + ky * window.row_step + c;
+    for (std::int32_t kx = 0; kx < window.taps; ++kx, x += window.tap_step) sum = step(sum, load(x));
+  }
+  return sum;
+}
+
+/// The maximum of a vector of channels. NaNs do not count.
+template <typename T, class D>
+HWY_INLINE hn::Vec<D> maximum(D d, const Window<T>& window, std::int64_t c) {
+  return fold(
+      window, c, hn::Set(d, kPoolLowest<T>), [d](const T* x) HWY_ATTR { return hn::LoadU(d, x); },
+      [](hn::Vec<D> sum, hn::Vec<D> x) HWY_ATTR { return hn::Max(x, sum); });
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> average(D d, const Window<float>& window, std::int64_t c) {
+  if (window.count <= 0) return hn::Zero(d);
+  const auto sum = fold(
+      window, c, hn::Zero(d), [d](const float* x) HWY_ATTR { return hn::LoadU(d, x); },
+      [](hn::Vec<D> s, hn::Vec<D> x) HWY_ATTR { return hn::Add(s, x); });
+  return hn::Div(sum, hn::Set(d, static_cast<float>(window.count)));
+}
+
+/// The average of 8-bit integers as int32, rounded half away from zero. At most 2^15 elements: dividend and divisor are
+/// below 2^23, so a float quotient that is not an integer cannot round to one, and truncation is exact.
+template <typename T, class DI>
+HWY_INLINE hn::Vec<DI> average(DI di, const Window<T>& window, std::int64_t c) {
+  const hn::Rebind<T, DI> narrow;
+  const hn::Rebind<float, DI> df;
+  if (window.count <= 0) return hn::Zero(di);
+  const auto sum = fold(
+      window, c, hn::Zero(di), [=](const T* x) HWY_ATTR { return hn::PromoteTo(di, hn::LoadU(narrow, x)); },
+      [](hn::Vec<DI> s, hn::Vec<DI> x) HWY_ATTR { return hn::Add(s, x); });
+  const auto count = static_cast<std::int32_t>(window.count);
+  const auto half = hn::Set(di, count / 2);
+  const auto away = hn::IfThenElse(hn::Gt(sum, hn::Zero(di)), hn::Add(sum, half), hn::Sub(sum, half));
+  return hn::ConvertTo(di, hn::Div(hn::ConvertTo(df, away), hn::Set(df, static_cast<float>(count))));
+}
+
+/// Calls f(c) for channels in steps of `lanes` <= channels; the last step may overlap the one before.
+template <typename F>
+HWY_INLINE void for_channels(std::int64_t channels, std::int64_t lanes, F f) {
+  for (std::int64_t next = 0; next < channels; next += lanes) f(std::min(next, channels - lanes));
+}
+
+template <int kLanes>
+HWY_INLINE void pool_window(const Pool2dParams& p, const Window<float>& window, float* y, std::int64_t channels) {
+  const hn::CappedTag<float, kLanes> d;
+  const ClampedStore store(p.activation);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  if (p.kind == PoolKind::kMax) {
+    for_channels(channels, lanes, [&](std::int64_t c) HWY_ATTR { store(d, maximum(d, window, c), y + c); });
+  } else {
+    for_channels(channels, lanes, [&](std::int64_t c) HWY_ATTR { store(d, average(d, window, c), y + c); });
+  }
+}
+
+template <int kLanes, typename T>
+HWY_INLINE void pool_window(const Pool2dParams& p, const Window<T>& window, T* y, std::int64_t channels) {
+  if (p.kind == PoolKind::kMax) {
+    const hn::CappedTag<T, kLanes> d;
+    const auto low = hn::Set(d, static_cast<T>(p.minimum));
+    const auto high = hn::Set(d, static_cast<T>(p.maximum));
+    for_channels(channels, static_cast<std::int64_t>(hn::Lanes(d)), [&](std::int64_t c) HWY_ATTR {
+      hn::StoreU(hn::Min(hn::Max(maximum(d, window, c), low), high), d, y + c);
+    });
+  } else {
+    const hn::CappedTag<std::int32_t, kLanes> d;
+    const hn::Rebind<T, decltype(d)> narrow;
+    const auto low = hn::Set(d, p.minimum);
+    const auto high = hn::Set(d, p.maximum);
+    for_channels(channels, static_cast<std::int64_t>(hn::Lanes(d)), [&](std::int64_t c) HWY_ATTR {
+      const auto value = hn::Min(hn::Max(average<T>(d, window, c), low), high);
+      hn::StoreU(hn::DemoteTo(narrow, value), narrow, y + c);
+    });
+  }
+}
+
+/// Output row oy of item n, in vectors of kLanes <= channels.
+template <int kLanes, typename T>
+void pool_row(const PoolGeometry& g, const Pool2dParams& p, const T* x, T* y, std::int64_t n, std::int64_t oy) {
+  const bool padding = p.count_include_pad != 0;
+  const PoolTaps rows = pool_taps(g.vertical, oy, g.x.h, padding);
+  for (std::int64_t ox = 0; ox < g.y.w; ++ox) {
+    const PoolTaps columns = pool_taps(g.horizontal, ox, g.x.w, padding);
+    pool_window<kLanes>(p, window_of(g, x + n * g.x.n_stride, rows, columns), y + g.y.offset(n, oy, ox), g.y.c);
+  }
+}
+
+template <typename T>
+void pool_row_of_width(const PoolGeometry& g, const Pool2dParams& p, const T* x, T* y, std::int64_t n,
+                       std::int64_t oy) {
+  constexpr int kFull = static_cast<int>(hn::MaxLanes(hn::CappedTag<T, 64>()));
+  if (g.y.c >= kFull) return pool_row<kFull>(g, p, x, y, n, oy);
+  if (g.y.c >= 16) return pool_row<std::min(kFull, 16)>(g, p, x, y, n, oy);
+  if (g.y.c >= 8) return pool_row<std::min(kFull, 8)>(g, p, x, y, n, oy);
+  if (g.y.c >= 4) return pool_row<std::min(kFull, 4)>(g, p, x, y, n, oy);
+  return pool_row<1>(g, p, x, y, n, oy);
+}
+
+void pool_row_f32(const PoolGeometry& g, const Pool2dParams& p, const void* x, void* y, std::int64_t n,
+                  std::int64_t oy) {
+  auto* out = static_cast<float*>(y);
+  pool_row_of_width(g, p, static_cast<const float*>(x), out, n, oy);
+  if (!ClampedStore(p.activation).complete())
+    activate_rows(p.activation, out + g.y.offset(n, oy, 0), g.y.w, g.y.w_stride, g.y.c);
+}
+
+void pool_row_i8(const PoolGeometry& g, const Pool2dParams& p, const void* x, void* y, std::int64_t n,
+                 std::int64_t oy) {
+  pool_row_of_width(g, p, static_cast<const std::int8_t*>(x), static_cast<std::int8_t*>(y), n, oy);
+}
+
+void pool_row_u8(const PoolGeometry& g, const Pool2dParams& p, const void* x, void* y, std::int64_t n,
+                 std::int64_t oy) {
+  pool_row_of_width(g, p, static_cast<const std::uint8_t*>(x), static_cast<std::uint8_t*>(y), n, oy);
+}
+
+}  // namespace
+}  // namespace bantam::ops::pool::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops::pool {
+
+HWY_EXPORT(pool_row_f32);
+HWY_EXPORT(pool_row_i8);
+HWY_EXPORT(pool_row_u8);
+
+bool channels_supports(const OpCall& call) {
+  const auto& p = call.as<Pool2dParams>();
+  // See `average` for integers.
+  return call.out().elements() > 0 && static_cast<std::int64_t>(p.kernel_h) * p.kernel_w <= 32768;
+}
+
+Status run_channels(const Invocation& call) {
+  const auto& p = call.as<Pool2dParams>();
+  const PoolGeometry g = pool_geometry(p, call.in(0), call.out());
+  const ElementType type = call.in(0).type;
+  const auto pool_row = type == ElementType::kF32  ? HWY_DYNAMIC_DISPATCH(pool_row_f32)
+                        : type == ElementType::kI8 ? HWY_DYNAMIC_DISPATCH(pool_row_i8)
+                                                   : HWY_DYNAMIC_DISPATCH(pool_row_u8);
+  const std::int64_t row_work = static_cast<std::int64_t>(g.y.w) * g.y.c * p.kernel_h * p.kernel_w;
+  const std::int64_t grain = std::max<std::int64_t>(50'000 / row_work, 1);
+  parallel_ranges(*call.threads, static_cast<std::int64_t>(g.y.n) * g.y.h, grain,
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t row = begin; row < end; ++row)
+                      pool_row(g, p, call.input<void>(0), call.output<void>(), row / g.y.h, row % g.y.h);
+                  });
+  return ok_status();
+}
+
+}  // namespace bantam::ops::pool
+#endif
