@@ -37,7 +37,8 @@ class FleetFileReader {
     if (file_.spec.models.empty()) note(root, "the file names no model; add a [[model]] with a path");
     add_default_feeds();
     if (findings_.empty()) return std::move(file_);
-    return fail(StatusCode::kInvalidArgument, findings_, "correct the lines named; `bantam plan --help` shows a fleet file");
+    return fail(StatusCode::kInvalidArgument, findings_,
+                "correct the lines named; `bantam plan --help` shows a fleet file");
   }
 
  private:
@@ -114,8 +115,7 @@ class FleetFileReader {
   }
 
   void read_model(const toml::table& table) {
-    check_keys(table, "[[model]]",
-               {"name", "path", "dims", "shapes", "values", "states", "inputs", "step", "labels"});
+    check_keys(table, "[[model]]", {"name", "path", "dims", "shapes", "values", "states", "inputs", "step", "labels"});
     ModelSpec model;
     const std::string path = text(table, "path");
     if (path.empty()) return note(table, "a [[model]] needs a path");
@@ -185,7 +185,8 @@ class FleetFileReader {
       feed.steps.insert(inherited->second.steps.begin(), inherited->second.steps.end());
       feed.labels.insert(inherited->second.labels.begin(), inherited->second.labels.end());
     } else {
-      note(table, fmt::format("session '{}' uses model '{}', which the file does not have", session.name, session.model));
+      note(table,
+           fmt::format("session '{}' uses model '{}', which the file does not have", session.name, session.model));
     }
     feed.session = session.name;
     file_.feeds.push_back(std::move(feed));
@@ -233,8 +234,8 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
     std::string_view name;
     std::uint64_t factor;
   };
-  static constexpr Unit kUnits[] = {{"", 1},           {"B", 1},       {"KiB", 1U << 10},  {"MiB", 1U << 20},
-                                    {"GiB", 1U << 30}, {"kB", 1000},   {"MB", 1000000},    {"GB", 1000000000}};
+  static constexpr Unit kUnits[] = {{"", 1},           {"B", 1},     {"KiB", 1U << 10}, {"MiB", 1U << 20},
+                                    {"GiB", 1U << 30}, {"kB", 1000}, {"MB", 1000000},   {"GB", 1000000000}};
   double number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));

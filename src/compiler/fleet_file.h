@@ -37,8 +37,8 @@ namespace bantam {
 /// What a session is fed with and how its outputs are read, for `bantam run` and the demo.
 struct SessionFeed {
   std::string session;
-  std::map<std::string, std::string> inputs;         ///< input -> specification (io/input_spec.h), paths made absolute
-  std::map<std::string, std::int64_t> steps;         ///< input -> frames between windows; absent: one window
+  std::map<std::string, std::string> inputs;  ///< input -> specification (io/input_spec.h), paths made absolute
+  std::map<std::string, std::int64_t> steps;  ///< input -> frames between windows; absent: one window
   std::map<std::string, std::filesystem::path> labels;  ///< output -> file of class names
 };
 

@@ -12,10 +12,10 @@
 namespace bantam::diagnose {
 
 struct BenchmarkOptions {
-  std::int64_t warmup = 3;       ///< invokes that are not counted
-  std::int64_t runs = 50;        ///< counted invokes, at most ...
-  double seconds = 2.0;          ///< ... and about this long
-  bool by_operator = true;       ///< time every kernel in further invokes of their own
+  std::int64_t warmup = 3;  ///< invokes that are not counted
+  std::int64_t runs = 50;   ///< counted invokes, at most ...
+  double seconds = 2.0;     ///< ... and about this long
+  bool by_operator = true;  ///< time every kernel in further invokes of their own
 };
 
 struct OperatorTime {

@@ -32,7 +32,7 @@ std::string sanitized(std::string_view name) {
 
 /// One invoke: entries of the archive by port.
 struct Step {
-  std::map<std::string, std::string> inputs;   ///< sanitized port -> entry
+  std::map<std::string, std::string> inputs;  ///< sanitized port -> entry
   std::map<std::string, std::string> outputs;
 };
 
@@ -97,8 +97,8 @@ void compare(const Array& expected, const Tensor& actual, double tolerance, Outp
   const double relative = error == 0 ? 0 : error / std::max(largest, 1e-30);
   check.max_relative_error = std::max(check.max_relative_error, relative);
   // An output that is zero everywhere in the reference has no magnitude: compare absolutely.
-  check.within = check.within && (is_float(expected.desc.type) ? (largest > 0 ? relative : error) <= tolerance
-                                                               : error <= tolerance);
+  check.within = check.within &&
+                 (is_float(expected.desc.type) ? (largest > 0 ? relative : error) <= tolerance : error <= tolerance);
 }
 
 class ReferenceChecker {
@@ -153,7 +153,8 @@ class ReferenceChecker {
       auto opened = open(inputs);
       if (!opened) return fail(std::move(opened.error()));
       if (*opened != fleet) {
-        if (fleet != nullptr) return fail(StatusCode::kUnsupported, "the shapes of a sequence change between its steps");
+        if (fleet != nullptr)
+          return fail(StatusCode::kUnsupported, "the shapes of a sequence change between its steps");
         fleet = *opened;
         fleet->session(0).reset();
       }
@@ -174,7 +175,8 @@ class ReferenceChecker {
     for (const auto& [port, array] : inputs) {
       const auto name = input_names_.find(port);
       if (name == input_names_.end())
-        return fail(StatusCode::kInvalidArgument, fmt::format("the reference feeds '{}', which is no input of the model", port));
+        return fail(StatusCode::kInvalidArgument,
+                    fmt::format("the reference feeds '{}', which is no input of the model", port));
       if (spec.values.contains(name->second)) continue;
       key += fmt::format("{} {};", port, io::describe(array.desc));
       spec.shapes[name->second].assign(array.desc.dims, array.desc.dims + array.desc.rank);
@@ -220,9 +222,8 @@ class ReferenceChecker {
     auto expected = archive_->read(entry);
     if (!expected) return fail(std::move(expected.error()));
     if (!same_shape_and_type(expected->desc, *info.desc))
-      return fail(StatusCode::kInvalidModel,
-                  fmt::format("output '{}' is {}, the reference has {}", info.name, io::describe(*info.desc),
-                              io::describe(expected->desc)));
+      return fail(StatusCode::kInvalidModel, fmt::format("output '{}' is {}, the reference has {}", info.name,
+                                                         io::describe(*info.desc), io::describe(expected->desc)));
     const auto [it, fresh] = checks.try_emplace(port);
     OutputCheck& check = it->second;
     if (fresh) {

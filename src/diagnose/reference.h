@@ -21,10 +21,10 @@ struct OutputCheck {
   std::string output;
   std::string type;
   std::int64_t steps = 1;
-  std::int64_t elements = 0;       ///< compared, over all steps
-  std::int64_t mismatches = 0;     ///< elements that differ at all
-  double max_absolute_error = 0;   ///< in units of the output; steps for quantised outputs
-  double max_relative_error = 0;   ///< largest absolute error over largest reference magnitude
+  std::int64_t elements = 0;      ///< compared, over all steps
+  std::int64_t mismatches = 0;    ///< elements that differ at all
+  double max_absolute_error = 0;  ///< in units of the output; steps for quantised outputs
+  double max_relative_error = 0;  ///< largest absolute error over largest reference magnitude
   bool within = false;
 };
 

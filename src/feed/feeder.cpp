@@ -51,7 +51,8 @@ Result<Feeder> Feeder::create(const SessionFeed& feed, const Session& session, c
     const std::string name(info.name);
     const auto text = feed.inputs.find(name);
     if (text == feed.inputs.end())
-      return fail(StatusCode::kInvalidArgument, fmt::format("session '{}': nothing feeds input '{}'", session.name(), name),
+      return fail(StatusCode::kInvalidArgument,
+                  fmt::format("session '{}': nothing feeds input '{}'", session.name(), name),
                   fmt::format("say what does: --input {}=FILE, or =zeros, =random:1; see `bantam run --help`", name));
     auto spec = io::parse_input_spec(text->second);
     if (!spec) return fail(std::move(spec.error()).in(fmt::format("input '{}'", name)));
@@ -113,7 +114,8 @@ std::vector<double> real_elements(const Tensor& tensor, const Quantization& quan
     for (std::size_t i = 0; i < n; ++i) {
       const auto stored = static_cast<double>(io::number_of(tensor.as<T>()[i]));
       const bool quantized = quantization.scale != 0.0F && !is_float(tensor.desc->type);
-      values.push_back(quantized ? (stored - quantization.zero_point) * static_cast<double>(quantization.scale) : stored);
+      values.push_back(quantized ? (stored - quantization.zero_point) * static_cast<double>(quantization.scale)
+                                 : stored);
     }
   });
   return values;

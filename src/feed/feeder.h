@@ -49,8 +49,8 @@ Result<std::vector<std::string>> read_labels(const std::filesystem::path& path);
 
 /// One thing that an output says: its most likely class, or its value.
 struct Reading {
-  std::string text;   ///< the label, or the number
-  double value = 0;   ///< the score, dequantised, or the number
+  std::string text;  ///< the label, or the number
+  double value = 0;  ///< the score, dequantised, or the number
   bool labelled = false;
 };
 

@@ -26,7 +26,8 @@ Result<std::vector<T>> parse_numbers(const std::string& text, std::string_view s
     const char* const last = text.data() + end;
     const auto [parsed, code] = std::from_chars(first, last, number);
     if (code != std::errc() || parsed != last || first == last)
-      return fail(StatusCode::kInvalidArgument, fmt::format("{}: '{}' is not a number", option, text.substr(start, end - start)),
+      return fail(StatusCode::kInvalidArgument,
+                  fmt::format("{}: '{}' is not a number", option, text.substr(start, end - start)),
                   fmt::format("see `bantam --help` for the form of {}", option));
     numbers.push_back(number);
     start = end + 1;
@@ -51,17 +52,19 @@ Result<std::pair<std::string, std::string>> split_assignment(const std::string& 
 }
 
 void ModelOptions::add_to(CLI::App& command, bool many) {
-  auto* files_option = command
-                           .add_option("model", files,
-                                       many ? "model files (ONNX, TFLite), one fleet file (TOML), or one .bantam package"
-                                            : "a model file (ONNX or TFLite), a fleet file (TOML) or a .bantam package")
-                           ->required()
-                           ->type_name("FILE");
+  auto* files_option =
+      command
+          .add_option("model", files,
+                      many ? "model files (ONNX, TFLite), one fleet file (TOML), or one .bantam package"
+                           : "a model file (ONNX or TFLite), a fleet file (TOML) or a .bantam package")
+          ->required()
+          ->type_name("FILE");
   if (!many) files_option->expected(1);
   command.add_option("--dim", dims, "value of a symbolic dimension, for all models")->type_name("NAME=N");
   command.add_option("--shape", shapes, "whole shape of an input")->type_name("INPUT=1x3x320x320");
   command.add_option("--set", values, "fix an input to a constant; it stops being an input")->type_name("INPUT=X,...");
-  command.add_option("--state", states, "carry an output over to an input of the next invoke")->type_name("INPUT=OUTPUT");
+  command.add_option("--state", states, "carry an output over to an input of the next invoke")
+      ->type_name("INPUT=OUTPUT");
   command.add_option("--budget", budget, "bytes of arena not to exceed, e.g. 512KiB")->type_name("N");
   command.add_option("--backend", backend, "kernels: fast or reference")->check(CLI::IsMember({"fast", "reference"}));
   command.add_option("--threads", threads, "threads per invoke")->check(CLI::Range(1, 64));
@@ -94,7 +97,8 @@ Result<FleetFile> ModelOptions::fleet() const {
       const auto assignment = split_assignment(text, "--dim");
       if (!assignment) return fail(assignment.error());
       const auto number = parse_numbers<std::int64_t>(assignment->second, ",", "--dim");
-      if (!number || number->size() != 1) return fail(StatusCode::kInvalidArgument, "--dim " + text + ": one integer is expected");
+      if (!number || number->size() != 1)
+        return fail(StatusCode::kInvalidArgument, "--dim " + text + ": one integer is expected");
       model.dims[assignment->first] = number->front();
     }
     for (const std::string& text : shapes) {
@@ -158,8 +162,8 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows, cons
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
       const bool to_right = c < right.size() && right[c];
-      line += fmt::format("{}{:{}}{}", c == 0 ? "" : "  ", to_right ? "" : row[c], to_right ? widths[c] - row[c].size() : widths[c],
-                          to_right ? row[c] : "");
+      line += fmt::format("{}{:{}}{}", c == 0 ? "" : "  ", to_right ? "" : row[c],
+                          to_right ? widths[c] - row[c].size() : widths[c], to_right ? row[c] : "");
     }
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
@@ -181,9 +185,9 @@ void print_json(const nlohmann::json& document) {
 }
 
 nlohmann::json requirements_json(const Requirements& need) {
-  return {{"arena_bytes", need.arena_bytes},       {"alignment", need.alignment},
-          {"table_bytes", need.table_bytes},       {"state_bytes", need.state_bytes},
-          {"link_bytes", need.link_bytes},         {"activation_bytes", need.activation_bytes},
+  return {{"arena_bytes", need.arena_bytes},    {"alignment", need.alignment},
+          {"table_bytes", need.table_bytes},    {"state_bytes", need.state_bytes},
+          {"link_bytes", need.link_bytes},      {"activation_bytes", need.activation_bytes},
           {"weights_bytes", need.weights_bytes}};
 }
 

@@ -1,8 +1,8 @@
 // Counts every call of the C and C++ allocators in the process, on all threads, by standing in their place.
 //
-// A program that calls allocation_count() gets malloc, calloc, realloc, free, aligned_alloc, posix_memalign and memalign
-// that count and pass on to glibc (operator new calls malloc). `bantam run` and `bench` print the count around invokes;
-// tests fail on the first. Not available under sanitizers, which replace the allocator themselves.
+// A program that calls allocation_count() gets malloc, calloc, realloc, free, aligned_alloc, posix_memalign and
+// memalign that count and pass on to glibc (operator new calls malloc). `bantam run` and `bench` print the count around
+// invokes; tests fail on the first. Not available under sanitizers, which replace the allocator themselves.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,151 @@
+// bantam inspect: what is in a model, before and after the compiler's passes.
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+
+#include "cli.h"
+#include "graph/text.h"
+#include "import/import.h"
+#include "passes/passes.h"
+
+namespace bantam::cli {
+namespace {
+
+struct Options {
+  ModelOptions models;
+  std::string stop_after;
+  bool text = false;
+  bool json = false;
+};
+
+nlohmann::json port_json(const import::DeclaredPort& port) {
+  nlohmann::json j = {{"name", port.name}, {"type", element_type_name(port.type)}, {"dims", port.dims}};
+  if (port.quantization)
+    j["quantization"] = {{"scale", port.quantization->scale}, {"zero_point", port.quantization->zero_point}};
+  return j;
+}
+
+nlohmann::json declaration_json(const import::Declaration& declaration) {
+  nlohmann::json j = {
+      {"format", declaration.format}, {"version", declaration.version}, {"producer", declaration.producer}};
+  j["inputs"] = j["outputs"] = j["operators"] = nlohmann::json::array();
+  for (const auto& port : declaration.inputs) j["inputs"].push_back(port_json(port));
+  for (const auto& port : declaration.outputs) j["outputs"].push_back(port_json(port));
+  for (const auto& [name, count] : declaration.operators)
+    j["operators"].push_back({{"operator", name}, {"count", count}});
+  j["metadata"] = nlohmann::json::object();
+  for (const auto& [key, value] : declaration.metadata) j["metadata"][key] = value;
+  return j;
+}
+
+std::string port_line(const char* kind, const import::DeclaredPort& port) {
+  std::string dims;
+  for (const std::string& dim : port.dims) dims += (dims.empty() ? "" : ",") + dim;
+  std::string line =
+      fmt::format("  {} {} {}[{}]", kind, printable(port.name), element_type_name(port.type), printable(dims));
+  if (port.quantization)
+    line += fmt::format(" scale {:g} zero point {}", port.quantization->scale, port.quantization->zero_point);
+  return line;
+}
+
+/// Names that still need a value: symbols, or "?" of an input.
+std::string open_dimensions(const import::Declaration& declaration) {
+  std::string open;
+  for (const auto& port : declaration.inputs)
+    for (const std::string& dim : port.dims)
+      if (!dim.empty() && dim.find_first_not_of("0123456789") != std::string::npos)
+        open += fmt::format("{}{} of {}", open.empty() ? "" : ", ", printable(dim), printable(port.name));
+  return open;
+}
+
+struct CoreSummary {
+  std::size_t nodes = 0;
+  std::int64_t weights_bytes = 0;
+  std::int64_t work = 0;
+  std::map<std::string, std::int64_t> ops;
+};
+
+CoreSummary summarize(const graph::Graph& graph) {
+  CoreSummary summary;
+  summary.nodes = graph.nodes.size();
+  for (const graph::Node& node : graph.nodes) {
+    ++summary.ops[std::string(node.op->name)];
+    if (node.op->work == nullptr) continue;
+    const graph::OperandTables tables = graph::operand_tables(graph, node);
+    summary.work += node.op->work(tables.call(node));
+  }
+  for (const graph::Value& value : graph.values)
+    if (value.constant) summary.weights_bytes += value.desc.bytes();
+  return summary;
+}
+
+int inspect(const Options& options) {
+  auto source = import::open_source(options.models.files.front());
+  if (!source) return report(source.error());
+  auto declaration = import::declare_model(*source);
+  if (!declaration) return report(declaration.error());
+  const auto fleet = options.models.fleet();
+  if (!fleet) return report(fleet.error());
+  const ModelSpec& spec = fleet->spec.models.front();
+  auto graph = import::import_model(*source, {spec.dims, spec.shapes, spec.values, spec.states});
+  Result<void> passed;
+  if (graph) passed = passes::run_passes(*graph, {options.stop_after, false});
+  if (options.text) {
+    if (!graph) return report(graph.error());
+    if (!passed) return report(passed.error());
+    fmt::print("{}", graph::to_text(*graph));
+    return kExitOk;
+  }
+  if (options.json) {
+    nlohmann::json j = declaration_json(*declaration);
+    if (graph && passed) {
+      const CoreSummary core = summarize(*graph);
+      j["core"] = {{"nodes", core.nodes},
+                   {"constant_bytes", core.weights_bytes},
+                   {"multiply_accumulates", core.work},
+                   {"operators", core.ops}};
+    } else {
+      j["error"] = graph ? passed.error().message : graph.error().message;
+    }
+    print_json(j);
+    return graph && passed ? kExitOk : kExitFailed;
+  }
+  fmt::print("{}: {} {}{}\n", options.models.files.front(), declaration->format, printable(declaration->version),
+             declaration->producer.empty() ? "" : ", made by " + printable(declaration->producer));
+  for (const auto& port : declaration->inputs) fmt::print("{}\n", port_line("input ", port));
+  for (const auto& port : declaration->outputs) fmt::print("{}\n", port_line("output", port));
+  if (const std::string open = open_dimensions(*declaration); !open.empty())
+    fmt::print("  open dimensions: {}\n", open);
+  std::string operators;
+  for (const auto& [name, count] : declaration->operators)
+    operators += fmt::format("{}{} x{}", operators.empty() ? "" : ", ", printable(name), count);
+  fmt::print("  operators: {}\n", operators);
+  for (const auto& [key, value] : declaration->metadata)
+    fmt::print("  metadata {} = {}\n", printable(key), printable(value));
+  if (!graph) return report(graph.error());
+  if (!passed) return report(passed.error());
+  const CoreSummary core = summarize(*graph);
+  std::string ops;
+  for (const auto& [name, count] : core.ops) ops += fmt::format("{}{} x{}", ops.empty() ? "" : ", ", name, count);
+  fmt::print("as core operators: {} nodes, {} of constants, {:.3f} million multiply-accumulates\n  {}\n", core.nodes,
+             format_bytes(static_cast<std::uint64_t>(core.weights_bytes)), static_cast<double>(core.work) / 1e6, ops);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("inspect", "graph, operators, sizes and dynamic dimensions of a model");
+  auto options = std::make_shared<Options>();
+  options->models.add_to(*command, false);
+  command->add_flag("--text", options->text, "print the graph of core operators in text form");
+  command->add_option("--stop-after", options->stop_after, "run the passes only up to this one")->type_name("PASS");
+  command->add_flag("--json", options->json, "print JSON");
+  std::string passes = "Passes, in order:\n";
+  for (const passes::Pass& pass : passes::all_passes()) passes += fmt::format("  {:24} {}\n", pass.name, pass.summary);
+  command->footer(passes);
+  command->callback([=] { *exit_code = inspect(*options); });
+}
+
+}  // namespace bantam::cli

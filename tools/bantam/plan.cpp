@@ -1,0 +1,251 @@
+// bantam plan: memory by kind, by layer and per fleet; as text, JSON and a picture. Also solves bare planning problems.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "cli.h"
+#include "io/file.h"
+#include "plan/problem_csv.h"
+#include "plan/report.h"
+#include "plan/solve.h"
+
+namespace bantam::cli {
+namespace {
+
+struct Options {
+  ModelOptions models;
+  std::string map;
+  bool layers = false;
+  bool json = false;
+  std::string problem;
+  std::string capacity;
+  double time_limit = 0;
+  std::string solution;
+};
+
+const char* kind_name(PlanBlock::Kind kind) {
+  switch (kind) {
+    case PlanBlock::Kind::kInput: return "input";
+    case PlanBlock::Kind::kOutput: return "output";
+    case PlanBlock::Kind::kScratch: return "scratch";
+    case PlanBlock::Kind::kActivation: break;
+  }
+  return "activation";
+}
+
+plan::MapView map_view(const ModelReport& model) {
+  plan::MapView view;
+  view.title = model.name;
+  view.total_bytes = model.activation_bytes;
+  view.lower_bound = model.lower_bound_bytes;
+  for (const PlanBlock& block : model.blocks)
+    view.blocks.push_back(
+        {block.name, kind_name(block.kind), block.lower, block.upper, block.offset, block.bytes, block.detail});
+  std::int64_t last = 0;
+  for (const StepReport& step : model.steps) last = std::max(last, step.index);
+  view.step_labels.resize(static_cast<std::size_t>(last) + 1);
+  for (const StepReport& step : model.steps)
+    view.step_labels[static_cast<std::size_t>(step.index)] = step.op + " " + step.name;
+  return view;
+}
+
+nlohmann::json model_json(const ModelReport& model) {
+  nlohmann::json j = {{"name", model.name},
+                      {"activation_bytes", model.activation_bytes},
+                      {"lower_bound_bytes", model.lower_bound_bytes},
+                      {"scratch_bytes", model.scratch_bytes},
+                      {"state_bytes", model.state_bytes},
+                      {"weights_bytes", model.weights_bytes},
+                      {"peak_step", model.peak_step},
+                      {"method", model.method}};
+  j["steps"] = j["buffers"] = nlohmann::json::array();
+  for (const StepReport& s : model.steps)
+    j["steps"].push_back({{"index", s.index},
+                          {"name", s.name},
+                          {"operator", s.op},
+                          {"source", s.origin},
+                          {"kernel", s.variant},
+                          {"output", s.output},
+                          {"output_bytes", s.output_bytes},
+                          {"weights_bytes", s.weights_bytes},
+                          {"scratch_bytes", s.scratch_bytes},
+                          {"alive_bytes", s.alive_bytes},
+                          {"multiply_accumulates", s.work}});
+  for (const PlanBlock& b : model.blocks)
+    j["buffers"].push_back({{"name", b.name},
+                            {"kind", kind_name(b.kind)},
+                            {"lower", b.lower},
+                            {"upper", b.upper},
+                            {"offset", b.offset},
+                            {"bytes", b.bytes},
+                            {"detail", b.detail}});
+  return j;
+}
+
+nlohmann::json plan_json(const Compiled& compiled) {
+  nlohmann::json j = requirements_json(compiled.requirements());
+  j["lower_bound_bytes"] = compiled.lower_bound_bytes();
+  j["separate_bytes"] = compiled.separate_bytes();
+  std::int64_t scratch = 0;
+  j["models"] = nlohmann::json::array();
+  for (const ModelReport& model : compiled.models()) {
+    scratch = std::max(scratch, model.scratch_bytes);
+    j["models"].push_back(model_json(model));
+  }
+  j["scratch_bytes"] = scratch;
+  return j;
+}
+
+void print_plan(const Compiled& compiled, bool layers) {
+  std::vector<std::vector<std::string>> rows = {
+      {"model", "weights", "state", "activations", "of it scratch", "lower bound", "placed by"}};
+  const auto bytes = [](std::int64_t n) { return format_bytes(static_cast<std::uint64_t>(n)); };
+  for (const ModelReport& m : compiled.models())
+    rows.push_back({printable(m.name), bytes(m.weights_bytes), bytes(m.state_bytes), bytes(m.activation_bytes),
+                    bytes(m.scratch_bytes), bytes(m.lower_bound_bytes), m.method});
+  fmt::print("{}", format_table(rows, {false, true, true, true, true, true, false}));
+  const Requirements& need = compiled.requirements();
+  fmt::print("\narena        {:>12} bytes, aligned to {}\n", need.arena_bytes, need.alignment);
+  fmt::print("  activations {:>11}  shared by all sessions, scratch included\n", need.activation_bytes);
+  fmt::print("  state       {:>11}\n  links       {:>11}\n  tables      {:>11}\n", need.state_bytes, need.link_bytes,
+             need.table_bytes);
+  fmt::print("lower bound  {:>12} bytes for these buffers in this order{}\n", compiled.lower_bound_bytes(),
+             compiled.lower_bound_bytes() == need.arena_bytes ? ": met" : "");
+  fmt::print("weights      {:>12} bytes, in the package, used in place\n", need.weights_bytes);
+  if (compiled.models().size() > 1)
+    fmt::print("separately   {:>12} bytes, if every session had an arena of its own\n", compiled.separate_bytes());
+  if (!layers) return;
+  for (const ModelReport& m : compiled.models()) {
+    fmt::print("\n{}, by layer\n", printable(m.name));
+    std::vector<std::vector<std::string>> table = {
+        {"step", "alive", "output", "weights", "scratch", "operator", "kernel", "layer"}};
+    for (const StepReport& s : m.steps)
+      table.push_back({fmt::format("{}{}", s.index, s.index == m.peak_step ? "*" : ""), std::to_string(s.alive_bytes),
+                       s.output, std::to_string(s.weights_bytes), std::to_string(s.scratch_bytes), s.op, s.variant,
+                       printable(s.name)});
+    fmt::print("{}* the peak\n", format_table(table, {true, true, false, true, true}));
+  }
+}
+
+int solve_problem(const Options& options) {
+  auto problem = plan::read_problem_csv(options.problem);
+  if (!problem) return report(problem.error());
+  if (!options.capacity.empty()) {
+    const auto capacity = parse_bytes(options.capacity);
+    if (!capacity) return report(Error(capacity.error()).in("--capacity"));
+    problem->capacity = static_cast<std::int64_t>(*capacity);
+  }
+  Progress progress(options.json);
+  plan::SolveOptions solve_options;
+  if (options.time_limit > 0) {
+    solve_options.step_budget = plan::kUnlimitedSearchSteps;
+    solve_options.deadline = std::chrono::steady_clock::now() +
+                             std::chrono::milliseconds(static_cast<std::int64_t>(options.time_limit * 1000));
+  }
+  solve_options.progress = [&](const plan::SolveProgress& p) {
+    progress.show(fmt::format("searching: best {} bytes, proven bound {}", p.peak, p.bound));
+  };
+  const auto result = plan::solve(*problem, solve_options);
+  progress.clear();
+  if (!result) return report(result.error());
+  if (!options.solution.empty())
+    if (auto written = io::write_file(options.solution, plan::format_solution_csv(*problem, result->solution));
+        !written)
+      return report(written.error());
+  if (!options.map.empty()) {
+    const plan::MapView view =
+        plan::make_map_view(options.problem, *problem, result->solution, result->lower_bound.bytes);
+    const std::string page =
+        options.map.ends_with(".svg") ? plan::render_svg(view) : plan::render_html(options.problem, {&view, 1});
+    if (auto written = io::write_file(options.map, page); !written) return report(written.error());
+  }
+  const bool fits = !problem->capacity || result->solution.peak <= *problem->capacity;
+  if (options.json) {
+    nlohmann::json j = {{"peak_bytes", result->solution.peak},        {"lower_bound_bytes", result->lower_bound.bytes},
+                        {"proven_bound_bytes", result->proven_bound}, {"method", result->solution.method},
+                        {"buffers", problem->buffers.size()},         {"fits", fits},
+                        {"offsets", result->solution.offsets}};
+    if (problem->capacity) j["capacity_bytes"] = *problem->capacity;
+    print_json(j);
+  } else {
+    fmt::print("{} buffers: {} bytes by {}; lower bound {}{}\n", problem->buffers.size(), result->solution.peak,
+               result->solution.method, result->lower_bound.bytes, result->meets_lower_bound() ? ", met" : "");
+  }
+  if (fits) return kExitOk;
+  return report({StatusCode::kArenaTooSmall,
+                 fmt::format("the capacity of {} bytes is not reached: the smallest placement found needs {} bytes{}",
+                             *problem->capacity, result->solution.peak,
+                             result->proven_bound > *problem->capacity
+                                 ? fmt::format("; proven: none needs less than {}", result->proven_bound)
+                                 : ""),
+                 "raise the capacity, or give the search more time with --time-limit"});
+}
+
+int plan_models(const Options& options) {
+  const auto fleet = options.models.fleet();
+  if (!fleet) return report(fleet.error());
+  Progress progress(options.json);
+  progress.show("compiling and planning ...");
+  const auto compiled = compile(fleet->spec, options.models.compile_options());
+  progress.clear();
+  if (!compiled) return report(compiled.error());
+  if (!options.map.empty()) {
+    std::vector<plan::MapView> views;
+    for (const ModelReport& model : compiled->models()) views.push_back(map_view(model));
+    if (options.map.ends_with(".svg") && views.size() != 1)
+      return report(
+          {StatusCode::kInvalidArgument, "an SVG holds one model's map, the fleet has several", "write an .html file"});
+    const std::string page =
+        options.map.ends_with(".svg") ? plan::render_svg(views.front()) : plan::render_html("Memory plan", views);
+    if (auto written = io::write_file(options.map, page); !written) return report(written.error());
+  }
+  if (options.json) {
+    print_json(plan_json(*compiled));
+  } else {
+    print_plan(*compiled, options.layers);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("plan", "what memory a model or fleet needs, to the byte");
+  auto options = std::make_shared<Options>();
+  options->models.add_to(*command, true);
+  command->get_option("model")->required(false);
+  command->add_flag("--layers", options->layers, "list every step");
+  command->add_option("--map", options->map, "write a memory map, .html or .svg")->type_name("FILE");
+  command->add_flag("--json", options->json, "print JSON");
+  command->add_option("--problem", options->problem, "solve a bare problem: CSV with id,lower,upper,size")
+      ->type_name("FILE.csv");
+  command->add_option("--capacity", options->capacity, "with --problem: bytes to stay within")->type_name("N");
+  command->add_option("--time-limit", options->time_limit, "with --problem: seconds to search")->type_name("S");
+  command->add_option("--solution", options->solution, "with --problem: write the offsets as CSV")
+      ->type_name("FILE.csv");
+  command->footer(
+      "A fleet file:\n"
+      "  budget = \"512 KiB\"\n"
+      "  [[model]]\n"
+      "  path = \"denoise.onnx\"\n"
+      "  states = { hidden_in = \"hidden_out\" }\n"
+      "  inputs = { frame = \"mixture.wav\" }\n"
+      "  step = { frame = 256 }\n"
+      "  [[model]]\n"
+      "  path = \"voice.onnx\"\n"
+      "  labels = { speech = \"voice.txt\" }\n"
+      "  [[link]]\n"
+      "  from = \"denoise.enhanced\"\n"
+      "  to = \"voice.frame\"");
+  command->callback([=] {
+    if (options->problem.empty() == options->models.files.empty())
+      *exit_code = report({StatusCode::kInvalidArgument, "plan takes either model files or --problem",
+                           "give one of the two; see `bantam plan --help`"});
+    else
+      *exit_code = options->problem.empty() ? plan_models(*options) : solve_problem(*options);
+  });
+}
+
+}  // namespace bantam::cli
