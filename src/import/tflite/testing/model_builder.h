@@ -26,15 +26,15 @@ using schema::Padding;
 using schema::TensorType;
 
 struct TensorSpec {
-  std::string name;
+  std::string name{};
   TensorType type = TensorType::FLOAT32;
-  std::vector<std::int32_t> shape;
-  std::vector<float> scale;
-  std::vector<std::int64_t> zero_point;
+  std::vector<std::int32_t> shape{};
+  std::vector<float> scale{};
+  std::vector<std::int64_t> zero_point{};
   std::int32_t quantized_dimension = 0;
   bool is_variable = false;
-  std::vector<std::int32_t> signature;
-  std::vector<std::uint8_t> data;  ///< of a constant
+  std::vector<std::int32_t> signature{};
+  std::vector<std::uint8_t> data{};  ///< of a constant
 };
 
 template <typename T>
