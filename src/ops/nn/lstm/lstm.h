@@ -14,8 +14,8 @@ enum class RnnDirection : std::int32_t { kForward = 0, kReverse, kBidirectional,
 
 struct LstmParams {
   RnnDirection direction = RnnDirection::kForward;
-  float clip = 0.0F;                ///< 0: none; else gate inputs are clamped to [-clip, clip]
-  std::int32_t input_forget = 0;    ///< couple input and forget gates
+  float clip = 0.0F;              ///< 0: none; else gate inputs are clamped to [-clip, clip]
+  std::int32_t input_forget = 0;  ///< couple input and forget gates
 };
 
 extern const OpDef kLstm;  // "lstm"

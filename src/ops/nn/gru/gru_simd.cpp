@@ -1,0 +1,218 @@
+// GRU on packed weights: the inputs' share of the gates is one matrix product for many steps, the state's share two
+// products of a row per step, the rest passes over the hidden units.
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/nn/gru/gru_simd.cpp"
+#include "hwy/foreach_target.h"
+// Highway wants the headers below after foreach_target.h.
+#include "hwy/highway.h"
+#include "ops/common/math_simd-inl.h"
+#include "ops/common/rows_simd-inl.h"
+#include "ops/nn/gemm/gemm_f32.h"
+#include "ops/nn/gru/kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::HWY_NAMESPACE {
+namespace {
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+HWY_INLINE V clip(D d, V x, float limit) {
+  return limit == 0.0F ? x : at_most(d, at_least(d, x, hn::Set(d, -limit)), hn::Set(d, limit));
+}
+
+/// to[i] = f(load) for hidden units, `load(p)` giving the vector of p at the same units.
+template <class F>
+HWY_INLINE void map_units(std::size_t hidden, float* to, F f) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= hidden; i += lanes)
+    hn::StoreU(f(d, [=](const float* from) HWY_ATTR { return hn::LoadU(d, from + i); }), d, to + i);
+  if (i == hidden) return;
+  const std::size_t n = hidden - i;
+  store_partial(f(d, [=](const float* from) HWY_ATTR { return load_partial(d, from + i, n); }), d, to + i, n);
+}
+
+}  // namespace
+
+/// gates [2H] through their sigmoids, in place.
+void activate_gru_gates(const GruParams& p, std::size_t hidden, float* gates) {
+  map_row(
+      2 * hidden, gates, [&p](D d, V x) HWY_ATTR { return sigmoid_f32(d, clip(d, x, p.clip)); }, gates);
+}
+
+/// reset_state = r * h.
+void reset_gru_state(std::size_t hidden, const float* gates, const float* h, float* reset_state) {
+  map_units(hidden, reset_state, [=](D, auto load) HWY_ATTR { return hn::Mul(load(gates + hidden), load(h)); });
+}
+
+/// h from the gates, the input's share of the candidate and the state's share, which the reset gate scales when the
+/// product came before the reset (else it holds the sum of both shares).
+void update_gru_state(const GruParams& p, std::size_t hidden, const float* gates, const float* input_share,
+                      const float* state_share, float* h) {
+  map_units(hidden, h, [&](D d, auto load) HWY_ATTR {
+    const V share = load(state_share);
+    const V sum = p.linear_before_reset != 0 ? hn::MulAdd(load(gates + hidden), share, load(input_share)) : share;
+    const V candidate = tanh_f32(d, clip(d, sum, p.clip));
+    // (1 - z) c + z h
+    return hn::MulAdd(load(gates), hn::Sub(load(h), candidate), candidate);
+  });
+}
+
+}  // namespace bantam::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops::gru {
+
+HWY_EXPORT(activate_gru_gates);
+HWY_EXPORT(reset_gru_state);
+HWY_EXPORT(update_gru_state);
+
+namespace {
+
+/// Steps whose input products are computed at once: enough rows for the matrix kernel, little scratch.
+constexpr std::int64_t kStepsAtOnce = 16;
+
+constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, kAlignment / sizeof(float)); }
+
+std::int64_t w_floats(const rnn::Extents& e) { return gemm::packed_floats(e.input, kGates * e.hidden); }
+std::int64_t gates_floats(const rnn::Extents& e) { return gemm::packed_floats(e.hidden, 2 * e.hidden); }
+std::int64_t r_floats(const rnn::Extents& e) { return gates_floats(e) + gemm::packed_floats(e.hidden, e.hidden); }
+
+/// The regions of the scratch memory.
+struct Scratch {
+  float* input_bias;   ///< [3H] wb, plus rb where it may be added beforehand
+  float* gates;        ///< [2H]
+  float* reset_state;  ///< [H]
+  float* state_share;  ///< [H]
+  float* products;     ///< [steps at once, batch, 3H]
+};
+
+/// Floats of scratch; the regions begin at multiples of kAlignment from `memory` when it is not null.
+std::int64_t layout_scratch(const rnn::Extents& e, float* memory, Scratch* scratch) {
+  const std::int64_t row = round_up(e.hidden);
+  if (scratch != nullptr) *scratch = {memory, memory + 3 * row, memory + 5 * row, memory + 6 * row, memory + 7 * row};
+  return 7 * row + std::min(e.steps, kStepsAtOnce) * e.batch * kGates * e.hidden;
+}
+
+void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, float* sum) {
+  const std::int64_t count = kGates * e.hidden;
+  const float* bias = call.has(rnn::kB) ? call.input<float>(rnn::kB) + d * 2 * count : nullptr;
+  const std::int64_t both = call.as<GruParams>().linear_before_reset != 0 ? 2 * e.hidden : count;
+  for (std::int64_t g = 0; g < count; ++g)
+    sum[g] = bias != nullptr ? bias[g] + (g < both ? bias[count + g] : 0.0F) : 0.0F;
+}
+
+/// result[m] = rows[m] times panels, plus bias.
+void multiply(const float* rows, std::int64_t count, std::int64_t k, const float* panels, std::int64_t columns,
+              const float* bias, float* result) {
+  gemm::multiply({.data = rows, .rows = count, .row_stride = k, .length = k},
+                 {.data = panels, .n = columns, .first = 0, .last = gemm::panel_count(columns)},
+                 {.data = result, .row_stride = columns, .bias = bias});
+}
+
+/// One direction's packed weights, and the bias that is added to the state's share of the candidate before its reset.
+struct Weights {
+  const float* w;
+  const float* gates;
+  const float* candidate;
+  const float* candidate_bias;
+};
+
+Weights weights_of(const Invocation& call, const rnn::Extents& e, std::int64_t d) {
+  const float* r = call.input<float>(rnn::kR) + d * r_floats(e);
+  const bool apart = call.has(rnn::kB) && call.as<GruParams>().linear_before_reset != 0;
+  return {call.input<float>(rnn::kW) + d * w_floats(e), r, r + gates_floats(e),
+          apart ? call.input<float>(rnn::kB) + (d * 2 * kGates + 5) * e.hidden : nullptr};
+}
+
+/// `products` is the input's share of one step, [3H].
+void run_step(const GruParams& p, const rnn::Extents& e, const Weights& weights, const Scratch& scratch,
+              const float* products, float* h) {
+  const auto hidden = static_cast<std::size_t>(e.hidden);
+  multiply(h, 1, e.hidden, weights.gates, 2 * e.hidden, products, scratch.gates);
+  HWY_DYNAMIC_DISPATCH(activate_gru_gates)(p, hidden, scratch.gates);
+  const float* input_share = products + 2 * e.hidden;
+  if (p.linear_before_reset != 0) {
+    multiply(h, 1, e.hidden, weights.candidate, e.hidden, weights.candidate_bias, scratch.state_share);
+  } else {
+    HWY_DYNAMIC_DISPATCH(reset_gru_state)(hidden, scratch.gates, h, scratch.reset_state);
+    multiply(scratch.reset_state, 1, e.hidden, weights.candidate, e.hidden, input_share, scratch.state_share);
+  }
+  HWY_DYNAMIC_DISPATCH(update_gru_state)(p, hidden, scratch.gates, input_share, scratch.state_share, h);
+}
+
+void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d) {
+  const auto& p = call.as<GruParams>();
+  Scratch scratch;
+  layout_scratch(e, reinterpret_cast<float*>(call.scratch), &scratch);
+  const Weights weights = weights_of(call, e, d);
+  const std::int64_t count = kGates * e.hidden;
+  const bool backward = rnn::is_backward(p.direction, d);
+  sum_biases(call, e, d, scratch.input_bias);
+  for (std::int64_t k = 0; k < e.steps; k += kStepsAtOnce) {
+    const std::int64_t last = std::min(k + kStepsAtOnce, e.steps);
+    const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
+    multiply(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, e.input, weights.w,
+             count, scratch.input_bias, scratch.products);
+    rnn::walk(call, e, d, backward, k, last, [&](std::int64_t t, std::int64_t b) {
+      run_step(p, e, weights, scratch, scratch.products + ((t - first_step) * e.batch + b) * count,
+               call.output<float>(1) + d * e.state() + b * e.hidden);
+    });
+  }
+}
+
+}  // namespace
+
+bool supports_packed(const OpCall& call) {
+  return all_dense(call) && call.inputs[rnn::kW].data != nullptr && call.inputs[rnn::kR].data != nullptr;
+}
+
+Footprint packed_footprint(const OpCall& call, int /*threads*/) {
+  Footprint footprint;
+  footprint.scratch_bytes = layout_scratch(rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR)), nullptr, nullptr) * 4;
+  if (call.has(rnn::kInitialH)) footprint.overwrites[1] = std::uint64_t{1} << rnn::kInitialH;
+  return footprint;
+}
+
+std::int64_t packed_bytes(const OpCall& call, int input) {
+  if (input != rnn::kW && input != rnn::kR) return 0;
+  const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  return e.directions * (input == rnn::kW ? w_floats(e) : r_floats(e)) * 4;
+}
+
+void pack(const OpCall& call, int input, std::byte* destination) {
+  const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  const auto* from = static_cast<const float*>(call.inputs[static_cast<std::size_t>(input)].data);
+  auto* to = reinterpret_cast<float*>(destination);
+  const auto pack_rows = [&](std::int64_t k, std::int64_t rows) {
+    gemm::pack_panels(from, k, rows, 1, k, 0, gemm::panel_count(rows), to);
+    from += k * rows;
+    to += gemm::packed_floats(k, rows);
+  };
+  for (std::int64_t d = 0; d < e.directions; ++d) {
+    if (input == rnn::kW) {
+      pack_rows(e.input, kGates * e.hidden);
+    } else {
+      pack_rows(e.hidden, 2 * e.hidden);
+      pack_rows(e.hidden, e.hidden);
+    }
+  }
+}
+
+Status run_packed(const Invocation& call) {
+  const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  BANTAM_RETURN_IF_ERROR(rnn::check_lengths(call, e));
+  for (std::int64_t d = 0; d < e.directions; ++d) {
+    rnn::start_state(call, e, d, rnn::kInitialH, 1);
+    run_direction(call, e, d);
+  }
+  return ok_status();
+}
+
+}  // namespace bantam::ops::gru
+#endif

@@ -1,0 +1,109 @@
+#include "ops/nn/gru/gru.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using namespace testing;  // NOLINT: the harness is the vocabulary of operator tests
+
+TestTensor filled(const std::vector<std::int64_t>& dims, float value) {
+  TestTensor tensor(dense_desc(ElementType::kF32, dims));
+  tensor.set_values(std::vector<float>(static_cast<std::size_t>(tensor.desc().elements()), value));
+  return tensor;
+}
+
+void expect_near(const std::vector<float>& actual, const std::vector<float>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-6) << i;
+}
+
+TEST(Gru, GivesTheStandardsExample) {
+  // ONNX test_gru_with_initial_bias.
+  std::vector<float> bias(18, 0.0F);
+  std::fill(bias.begin(), bias.begin() + 9, 0.1F);
+  const OpCase op_case =
+      make_case(kGru, GruParams{},
+                {tensor_of<float>({1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}), constant(filled({1, 9, 3}, 0.1F)),
+                 constant(filled({1, 9, 3}, 0.1F)), tensor_of<float>({1, 18}, bias)});
+  for (const KernelVariant& variant : kGru.variants)
+    expect_near(run_variant(op_case, variant).outputs[1].values<float>(),
+                {0.20053662F, 0.20053662F, 0.20053662F, 0.15482338F, 0.15482338F, 0.15482338F, 0.07484276F, 0.07484276F,
+                 0.07484276F});
+}
+
+/// Values (i % modulus - offset) / scale with gate blocks update, reset, hidden, from a layout reset, update, hidden.
+std::vector<float> reordered(std::size_t columns, int modulus, int offset, float scale) {
+  constexpr std::size_t kHidden = 2;
+  constexpr std::size_t kSource[] = {1, 0, 2};
+  std::vector<float> result;
+  for (const std::size_t gate : kSource)
+    for (std::size_t i = 0; i < kHidden * columns; ++i)
+      result.push_back(static_cast<float>(static_cast<int>(gate * kHidden * columns + i) % modulus - offset) / scale);
+  return result;
+}
+
+TEST(Gru, SequenceAgreesWithAnotherImplementation) {
+  // PyTorch's GRU (gates reset, update, new; linear before reset) with the same weights.
+  std::vector<float> bias = reordered(1, 3, 1, 8);
+  const std::vector<float> state_bias = reordered(1, 4, 1, 8);
+  bias.insert(bias.end(), state_bias.begin(), state_bias.end());
+  const OpCase op_case =
+      make_case(kGru, GruParams{.linear_before_reset = 1},
+                {tensor_of<float>({3, 1, 2}, {1, -0.5F, 0.25F, 2, -1, 0.75F}),
+                 constant(tensor_of<float>({1, 6, 2}, reordered(2, 7, 3, 4))),
+                 constant(tensor_of<float>({1, 6, 2}, reordered(2, 5, 2, 4))), tensor_of<float>({1, 12}, bias)});
+  for (const KernelVariant& variant : kGru.variants)
+    expect_near(run_variant(op_case, variant).outputs[0].values<float>(),
+                {-0.17197561F, 0.00000000F, -0.26407236F, 0.44203639F, 0.02340430F, 0.34560341F});
+}
+
+TEST(Gru, VariantsMatchReference) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        const GruParams params{.direction = static_cast<RnnDirection>(random_int(random, 0, 2)),
+                               .clip = random_int(random, 0, 2) == 0 ? 0.7F : 0.0F,
+                               .linear_before_reset = static_cast<std::int32_t>(random_int(random, 0, 1))};
+        const std::int64_t d = params.direction == RnnDirection::kBidirectional ? 2 : 1;
+        const std::int64_t t = random_int(random, 0, 20);
+        const std::int64_t b = random_int(random, 1, 3);
+        const std::int64_t i = random_int(random, 0, 9);
+        const std::int64_t h = random_int(random, 1, 21);
+        const auto maybe = [&](Operand operand) {
+          return random_int(random, 0, 1) == 0 ? absent() : std::move(operand);
+        };
+        const auto tensor = [&](const std::vector<std::int64_t>& dims) {
+          return random_tensor(ElementType::kF32, dims, random, -0.6, 0.6);
+        };
+        return make_case(
+            kGru, params,
+            {tensor({t, b, i}), constant(tensor({d, 3 * h, i})), constant(tensor({d, 3 * h, h})),
+             maybe(tensor({d, 6 * h})), maybe(random_tensor(ElementType::kI32, {b}, random, 0, static_cast<double>(t))),
+             maybe(tensor({d, b, h}))});
+      },
+      {.cases = 60, .must_cover = {"f32_packed__simd"}});
+}
+
+TEST(Gru, RefusesHostileShapesAndParameters) {
+  std::vector<TensorDesc> outputs;
+  const auto accepted = [&](const GruParams& p, std::vector<Operand> operands) {
+    return infer_case(make_case(kGru, p, std::move(operands)), &outputs).ok();
+  };
+  const TestTensor x = filled({1, 1, 2}, 1);
+  const TestTensor w = filled({1, 6, 2}, 1);
+  EXPECT_TRUE(accepted({}, {x, w, w}));
+  EXPECT_FALSE(accepted({.direction = static_cast<RnnDirection>(-1)}, {x, w, w}));
+  EXPECT_FALSE(accepted({.clip = INFINITY}, {x, w, w}));
+  EXPECT_FALSE(accepted({.linear_before_reset = 2}, {x, w, w}));
+  EXPECT_FALSE(accepted({}, {x, filled({1, 8, 2}, 1), w}));
+  EXPECT_FALSE(accepted({}, {x, w, w, filled({1, 6}, 1)}));
+  EXPECT_FALSE(accepted({}, {x, w, w, absent(), absent(), filled({1, 1, 3}, 1)}));
+}
+
+}  // namespace
+}  // namespace bantam::ops

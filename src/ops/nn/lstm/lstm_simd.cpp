@@ -1,0 +1,194 @@
+// LSTM on packed weights: the inputs' share of the gates is one matrix product for many steps, the state's share one
+// product of a row per step, and the cell itself is one pass over the hidden units.
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/nn/lstm/lstm_simd.cpp"
+#include "hwy/foreach_target.h"
+// Highway wants the headers below after foreach_target.h.
+#include "hwy/highway.h"
+#include "ops/common/math_simd-inl.h"
+#include "ops/common/rows_simd-inl.h"
+#include "ops/nn/gemm/gemm_f32.h"
+#include "ops/nn/lstm/kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::HWY_NAMESPACE {
+namespace {
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+/// One vector of hidden units.
+struct Cell {
+  V in, out, forget, candidate;  ///< before their activations
+  V in_peephole, out_peephole, forget_peephole;
+  V c, h;
+};
+
+HWY_INLINE V clip(D d, V x, float limit) {
+  return limit == 0.0F ? x : at_most(d, at_least(d, x, hn::Set(d, -limit)), hn::Set(d, limit));
+}
+
+HWY_INLINE void update_cell(D d, const LstmParams& p, Cell* cell) {
+  const V in = sigmoid_f32(d, clip(d, hn::MulAdd(cell->in_peephole, cell->c, cell->in), p.clip));
+  const V forget = p.input_forget != 0
+                       ? hn::Sub(hn::Set(d, 1.0F), in)
+                       : sigmoid_f32(d, clip(d, hn::MulAdd(cell->forget_peephole, cell->c, cell->forget), p.clip));
+  cell->c = hn::MulAdd(forget, cell->c, hn::Mul(in, tanh_f32(d, clip(d, cell->candidate, p.clip))));
+  const V out = sigmoid_f32(d, clip(d, hn::MulAdd(cell->out_peephole, cell->c, cell->out), p.clip));
+  cell->h = hn::Mul(out, tanh_f32(d, cell->c));
+}
+
+/// gates [4H] in the order input, output, forget, cell; peepholes [3H] (input, output, forget) or null.
+void update_state(const LstmParams& p, std::size_t hidden, const float* gates, const float* peepholes, float* h,
+                  float* c) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t i = 0; i < hidden; i += lanes) {
+    const std::size_t n = std::min(lanes, hidden - i);
+    const auto load = [&](const float* from)
+                          HWY_ATTR { return n < lanes ? load_partial(d, from + i, n) : hn::LoadU(d, from + i); };
+    const auto peephole = [&](std::size_t gate)
+                              HWY_ATTR { return peepholes != nullptr ? load(peepholes + gate * hidden) : hn::Zero(d); };
+    Cell cell{load(gates),
+              load(gates + hidden),
+              load(gates + 2 * hidden),
+              load(gates + 3 * hidden),
+              peephole(0),
+              peephole(1),
+              peephole(2),
+              load(c),
+              hn::Zero(d)};
+    update_cell(d, p, &cell);
+    if (n < lanes) {
+      store_partial(cell.c, d, c + i, n);
+      store_partial(cell.h, d, h + i, n);
+    } else {
+      hn::StoreU(cell.c, d, c + i);
+      hn::StoreU(cell.h, d, h + i);
+    }
+  }
+}
+
+}  // namespace
+
+void update_lstm_state(const LstmParams& p, std::size_t hidden, const float* gates, const float* peepholes, float* h,
+                       float* c) {
+  update_state(p, hidden, gates, peepholes, h, c);
+}
+
+}  // namespace bantam::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops::lstm {
+
+HWY_EXPORT(update_lstm_state);
+
+namespace {
+
+/// Steps whose input products are computed at once: enough rows for the matrix kernel, little scratch.
+constexpr std::int64_t kStepsAtOnce = 16;
+
+constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, kAlignment / sizeof(float)); }
+
+std::int64_t steps_at_once(const rnn::Extents& e) { return std::min(e.steps, kStepsAtOnce); }
+
+/// Floats of the packed form of one direction of w or r.
+std::int64_t direction_floats(std::int64_t k, const rnn::Extents& e) {
+  return gemm::packed_floats(k, kGates * e.hidden);
+}
+
+/// The regions of the scratch memory.
+struct Scratch {
+  float* bias;
+  float* gates;
+  float* products;  ///< [steps at once, batch, gates]
+};
+
+Scratch scratch_of(const Invocation& call, const rnn::Extents& e) {
+  const std::int64_t row = round_up(kGates * e.hidden);
+  auto* memory = reinterpret_cast<float*>(call.scratch);
+  return {memory, memory + row, memory + 2 * row};
+}
+
+void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, float* sum) {
+  const std::int64_t count = kGates * e.hidden;
+  const float* bias = call.has(rnn::kB) ? call.input<float>(rnn::kB) + d * 2 * count : nullptr;
+  for (std::int64_t g = 0; g < count; ++g) sum[g] = bias != nullptr ? bias[g] + bias[count + g] : 0.0F;
+}
+
+/// result[m] = rows[m] times panels, plus bias.
+void multiply(const float* rows, std::int64_t count, std::int64_t k, const float* panels, std::int64_t columns,
+              const float* bias, float* result) {
+  gemm::multiply({.data = rows, .rows = count, .row_stride = k, .length = k},
+                 {.data = panels, .n = columns, .first = 0, .last = gemm::panel_count(columns)},
+                 {.data = result, .row_stride = columns, .bias = bias});
+}
+
+void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d) {
+  const auto& p = call.as<LstmParams>();
+  const Scratch scratch = scratch_of(call, e);
+  const std::int64_t count = kGates * e.hidden;
+  const float* w = call.input<float>(rnn::kW) + d * direction_floats(e.input, e);
+  const float* r = call.input<float>(rnn::kR) + d * direction_floats(e.hidden, e);
+  const float* peepholes = call.has(kPeepholes) ? call.input<float>(kPeepholes) + d * 3 * e.hidden : nullptr;
+  const bool backward = rnn::is_backward(p.direction, d);
+  sum_biases(call, e, d, scratch.bias);
+  for (std::int64_t k = 0; k < e.steps; k += kStepsAtOnce) {
+    const std::int64_t last = std::min(k + kStepsAtOnce, e.steps);
+    const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
+    multiply(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, e.input, w, count,
+             scratch.bias, scratch.products);
+    rnn::walk(call, e, d, backward, k, last, [&](std::int64_t t, std::int64_t b) {
+      float* h = call.output<float>(1) + d * e.state() + b * e.hidden;
+      float* c = call.output<float>(2) + d * e.state() + b * e.hidden;
+      const float* products = scratch.products + ((t - first_step) * e.batch + b) * count;
+      multiply(h, 1, e.hidden, r, count, products, scratch.gates);
+      HWY_DYNAMIC_DISPATCH(update_lstm_state)(p, static_cast<std::size_t>(e.hidden), scratch.gates, peepholes, h, c);
+    });
+  }
+}
+
+}  // namespace
+
+bool supports_packed(const OpCall& call) {
+  return all_dense(call) && call.inputs[rnn::kW].data != nullptr && call.inputs[rnn::kR].data != nullptr;
+}
+
+Footprint packed_footprint(const OpCall& call, int /*threads*/) {
+  const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  const std::int64_t count = kGates * e.hidden;
+  Footprint footprint;
+  footprint.scratch_bytes = (2 * round_up(count) + steps_at_once(e) * e.batch * count) * 4;
+  allow_state_in_place(call, &footprint);
+  return footprint;
+}
+
+std::int64_t packed_bytes(const OpCall& call, int input) {
+  if (input != rnn::kW && input != rnn::kR) return 0;
+  const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  return e.directions * direction_floats(input == rnn::kW ? e.input : e.hidden, e) * 4;
+}
+
+void pack(const OpCall& call, int input, std::byte* destination) {
+  const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  const std::int64_t k = input == rnn::kW ? e.input : e.hidden;
+  const std::int64_t columns = kGates * e.hidden;
+  const auto* from = static_cast<const float*>(call.inputs[static_cast<std::size_t>(input)].data);
+  auto* to = reinterpret_cast<float*>(destination);
+  for (std::int64_t d = 0; d < e.directions; ++d)
+    gemm::pack_panels(from + d * columns * k, k, columns, 1, k, 0, gemm::panel_count(columns),
+                      to + d * direction_floats(k, e));
+}
+
+Status run_packed(const Invocation& call) {
+  const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  BANTAM_RETURN_IF_ERROR(start(call, e));
+  for (std::int64_t d = 0; d < e.directions; ++d) run_direction(call, e, d);
+  return ok_status();
+}
+
+}  // namespace bantam::ops::lstm
+#endif

@@ -1,0 +1,94 @@
+// What LSTM and GRU have in common: extents, validation, and the walk over time steps, directions and batch items.
+// Freestanding; called by lstm/ and gru/ only.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "ops/common/operands.h"
+#include "ops/nn/lstm/lstm.h"
+
+namespace bantam::ops::rnn {
+
+struct Extents {
+  std::int64_t steps = 0;       ///< T
+  std::int64_t batch = 0;       ///< B
+  std::int64_t input = 0;       ///< I
+  std::int64_t hidden = 0;      ///< H
+  std::int64_t directions = 1;  ///< D
+
+  std::int64_t state() const noexcept { return batch * hidden; }  ///< elements of one direction's state
+};
+
+/// What the validation needs to know of an operator.
+struct Rules {
+  int gates = 4;
+  RnnDirection direction = RnnDirection::kForward;
+  float clip = 0.0F;
+};
+
+/// Operand positions, the same for both operators.
+enum Operand : int { kX = 0, kW, kR, kB, kLengths, kInitialH };
+
+/// Validates parameters and operands 0..5 and fills the descs of results y and y_h.
+Status infer(const Rules& rules, std::span<const Tensor> inputs, std::span<TensorDesc> outputs);
+
+/// Validates an optional f32 operand of the given dimensions.
+Status check_optional(std::span<const Tensor> inputs, int operand, std::span<const std::int64_t> dims);
+
+Extents extents_of(const TensorDesc& x, const TensorDesc& r) noexcept;
+
+/// True when that direction goes from the last step to the first.
+constexpr bool is_backward(RnnDirection direction, std::int64_t d) noexcept {
+  return direction == RnnDirection::kReverse || d == 1;
+}
+
+/// Checks the sequence lengths, which are data.
+Status check_lengths(const Invocation& call, const Extents& e) noexcept;
+
+/// Starts the state of direction d in result `output` from optional operand `input`, which it may overwrite.
+inline void start_state(const Invocation& call, const Extents& e, std::int64_t d, int input, int output) noexcept {
+  float* state = call.output<float>(output) + d * e.state();
+  const auto bytes = static_cast<std::size_t>(e.state()) * sizeof(float);
+  if (bytes == 0) return;
+  if (!call.has(input)) {
+    std::memset(state, 0, bytes);
+  } else if (const float* initial = call.input<float>(input) + d * e.state(); initial != state) {
+    std::memcpy(state, initial, bytes);
+  }
+}
+
+/// The time step of iteration k.
+constexpr std::int64_t step_at(const Extents& e, bool backward, std::int64_t k) noexcept {
+  return backward ? e.steps - 1 - k : k;
+}
+
+/// Calls step(t, b) for iterations [first, last) of direction d wherever batch item b is still within its sequence; the
+/// step updates the state y_h, which is then copied to y. Beyond the sequence y is zero and the state rests: going
+/// backward, an item thus begins at its own last step.
+template <typename Step>
+void walk(const Invocation& call, const Extents& e, std::int64_t d, bool backward, std::int64_t first,
+          std::int64_t last, Step&& step) {
+  const auto row = static_cast<std::size_t>(e.hidden) * sizeof(float);
+  if (row == 0) return;
+  for (std::int64_t k = first; k < last; ++k) {
+    const std::int64_t t = step_at(e, backward, k);
+    for (std::int64_t b = 0; b < e.batch; ++b) {
+      float* y = call.output<float>(0) + ((t * e.directions + d) * e.batch + b) * e.hidden;
+      if (call.has(kLengths) && t >= call.input<std::int32_t>(kLengths)[b]) {
+        std::memset(y, 0, row);
+      } else {
+        step(t, b);
+        std::memcpy(y, call.output<float>(1) + d * e.state() + b * e.hidden, row);
+      }
+    }
+  }
+}
+
+/// min(max(x, -clip), clip); clip 0 means none.
+constexpr float clipped(float x, float clip) noexcept {
+  if (clip == 0.0F) return x;
+  return x < -clip ? -clip : x > clip ? clip : x;
+}
+
+}  // namespace bantam::ops::rnn
