@@ -1,6 +1,7 @@
-// Resampling of any axes of a tensor with ONNX Resize's definitions. Operand 0: x (f32; nearest also i8, u8 and any type
-// of 1, 2, 4 or 8 bytes); result: dims `sizes`. Axis i maps output coordinate to input coordinate by `coordinates` with
-// scale[i] = given scale (output/input when the source gave sizes). Axes with equal size and scale 1 are untouched.
+// Resampling of any axes of a tensor with ONNX Resize's definitions. Operand 0: x (f32; nearest also i8, u8 and any
+// type of 1, 2, 4 or 8 bytes); result: dims `sizes`. Axis i maps output coordinate to input coordinate by `coordinates`
+// with scale[i] = given scale (output/input when the source gave sizes). Axes with equal size and scale 1 are
+// untouched.
 #pragma once
 
 #include "ops/op.h"
@@ -23,7 +24,7 @@ struct ResizeParams {
   ResizeMode mode = ResizeMode::kNearest;
   ResizeCoordinates coordinates = ResizeCoordinates::kHalfPixel;
   ResizeNearest nearest = ResizeNearest::kRoundPreferFloor;
-  IntList sizes{};         ///< every output dimension
+  IntList sizes{};  ///< every output dimension
   float scales[kMaxRank] = {1, 1, 1, 1, 1, 1, 1, 1};
   float roi_start[kMaxRank] = {};  ///< crop_and_resize: normalised, per axis
   float roi_end[kMaxRank] = {1, 1, 1, 1, 1, 1, 1, 1};

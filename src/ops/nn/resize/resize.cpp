@@ -1,0 +1,94 @@
+#include "ops/nn/resize/resize.h"
+
+#include <cmath>
+
+#include "ops/common/operands.h"
+#include "ops/common/params.h"
+#include "ops/nn/resize/kernels.h"
+#include "ops/nn/resize/sampling.h"
+
+namespace bantam::ops {
+namespace {
+
+constexpr std::string_view kModeNames[] = {"nearest", "linear", "cubic"};
+constexpr std::string_view kCoordinateNames[] = {"half_pixel",         "asymmetric",           "align_corners",
+                                                 "pytorch_half_pixel", "half_pixel_symmetric", "crop_and_resize"};
+constexpr std::string_view kNearestNames[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+static_assert(std::size(kModeNames) == static_cast<std::size_t>(ResizeMode::kCount));
+static_assert(std::size(kCoordinateNames) == static_cast<std::size_t>(ResizeCoordinates::kCount));
+static_assert(std::size(kNearestNames) == static_cast<std::size_t>(ResizeNearest::kCount));
+
+Status check_params(const ResizeParams& p, int rank) {
+  if (!is_enumerator(p.mode) || !is_enumerator(p.coordinates) || !is_enumerator(p.nearest))
+    return failure(StatusCode::kInvalidModel, "unknown resize mode");
+  if (!is_flag(p.exclude_outside))
+    return failure(StatusCode::kInvalidModel, "exclude_outside is neither 0 nor 1", p.exclude_outside, 1);
+  BANTAM_RETURN_IF_ERROR(check_list(p.sizes, rank, "sizes do not have the operand's rank"));
+  for (int i = 0; i < rank; ++i) {
+    if (!(p.scales[i] > 0) || !std::isfinite(p.scales[i]))
+      return failure(StatusCode::kInvalidModel, "scale is not a positive number").at(i);
+    if (!std::isfinite(p.roi_start[i]) || !std::isfinite(p.roi_end[i]))
+      return failure(StatusCode::kInvalidModel, "region of interest is not finite").at(i);
+  }
+  return ok_status();
+}
+
+Status infer_resize(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
+  const auto& p = *static_cast<const ResizeParams*>(params);
+  const TensorDesc& x = desc_of(inputs, 0);
+  BANTAM_RETURN_IF_ERROR(check_params(p, x.rank));
+  if (p.mode != ResizeMode::kNearest || p.coordinates == ResizeCoordinates::kCropAndResize) {
+    BANTAM_RETURN_IF_ERROR(check_type(x, ElementType::kF32, 0));
+  } else {
+    BANTAM_RETURN_IF_ERROR(check_whole_bytes(x, 0));
+  }
+  for (int i = 0; i < x.rank; ++i)
+    if (x.dims[i] == 0 && p.sizes[i] > 0)
+      return failure(StatusCode::kInvalidModel, "an empty axis has nothing to sample", p.sizes[i], 0).at(i);
+  return desc_from_list(x.type, p.sizes, &outputs[0]);
+}
+
+std::int64_t work(const OpCall& call) {
+  const auto& p = call.as<ResizeParams>();
+  if (p.mode == ResizeMode::kNearest) return 0;
+  std::int64_t taps = 1;
+  for (int i = 0; i < call.in(0).rank; ++i)
+    if (resize::is_resampled(p, call.in(0), i)) taps *= p.mode == ResizeMode::kCubic ? 4 : 2;
+  return call.out().elements() * taps;
+}
+
+constexpr ResizeParams kDefaults{};
+constexpr ParamField kFields[] = {
+    enum_field("mode", offsetof(ResizeParams, mode), kModeNames),
+    enum_field("coordinates", offsetof(ResizeParams, coordinates), kCoordinateNames),
+    enum_field("nearest", offsetof(ResizeParams, nearest), kNearestNames),
+    list_field("sizes", offsetof(ResizeParams, sizes)),
+    f32_field("scales", offsetof(ResizeParams, scales), kMaxRank),
+    f32_field("roi_start", offsetof(ResizeParams, roi_start), kMaxRank),
+    f32_field("roi_end", offsetof(ResizeParams, roi_end), kMaxRank),
+    f32_field("cubic_coefficient", offsetof(ResizeParams, cubic_coefficient)),
+    bool_field("exclude_outside", offsetof(ResizeParams, exclude_outside)),
+    f32_field("extrapolation", offsetof(ResizeParams, extrapolation)),
+};
+constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "f32_rows__simd",
+     .supports = resize::supports_rows,
+     .run = resize::run_rows,
+     // The same products of at most 16 taps, fused.
+     .accuracy = {Accuracy::Kind::kRelative, 4e-6F}},
+#endif
+    {.name = "any__ref", .supports = all_dense, .run = resize::run_reference},
+};
+
+}  // namespace
+
+constexpr OpDef kResize{.name = "resize",
+                        .params_bytes = sizeof(ResizeParams),
+                        .default_params = &kDefaults,
+                        .fields = kFields,
+                        .infer = infer_resize,
+                        .work = work,
+                        .variants = kVariants};
+
+}  // namespace bantam::ops

@@ -1,0 +1,169 @@
+#include "ops/nn/resize/resize.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using namespace testing;  // NOLINT: the harness is the vocabulary of operator tests
+
+struct Size {
+  std::int32_t size;
+  float scale;
+};
+
+ResizeParams with_sizes(ResizeParams p, const std::vector<Size>& sizes) {
+  for (const auto& [size, scale] : sizes) {
+    p.scales[p.sizes.size] = scale;
+    p.sizes.v[p.sizes.size++] = size;
+  }
+  return p;
+}
+
+/// The picture 1, 2, 3 ... of that size, resized.
+std::vector<float> resize(const ResizeParams& p, std::int64_t h, std::int64_t w, Size out_h, Size out_w) {
+  TestTensor x(dense_desc(ElementType::kF32, {h, w}));
+  std::vector<float> values(static_cast<std::size_t>(h * w));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
+  x.set_values(values);
+  const Outcome y = run_reference(make_case(kResize, with_sizes(p, {out_h, out_w}), {x}));
+  EXPECT_TRUE(y.status.ok()) << y.status.message;
+  return y.outputs.empty() ? std::vector<float>{} : y.outputs[0].values<float>();
+}
+
+void expect_near(const std::vector<float>& actual, const std::vector<float>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 2e-5) << i;
+}
+
+TEST(Resize, LinearExamplesOfTheStandard) {
+  // ONNX test_resize_{down,up}sample_scales_linear, ..._align_corners, ..._sizes_linear_pytorch_half_pixel.
+  const ResizeParams p{.mode = ResizeMode::kLinear};
+  expect_near(resize(p, 2, 4, {1, 0.6F}, {2, 0.6F}), {2.6666665F, 4.333333F});
+  expect_near(resize(p, 2, 2, {4, 2}, {4, 2}),
+              {1, 1.25F, 1.75F, 2, 1.5F, 1.75F, 2.25F, 2.5F, 2.5F, 2.75F, 3.25F, 3.5F, 3, 3.25F, 3.75F, 4});
+  expect_near(
+      resize({.mode = ResizeMode::kLinear, .coordinates = ResizeCoordinates::kAlignCorners}, 2, 2, {4, 2}, {4, 2}),
+      {1, 1.3333334F, 1.6666666F, 2, 1.6666666F, 2, 2.3333333F, 2.6666667F, 2.3333333F, 2.6666667F, 3, 3.3333333F, 3,
+       3.3333333F, 3.6666667F, 4});
+  expect_near(resize({.mode = ResizeMode::kLinear, .coordinates = ResizeCoordinates::kPytorchHalfPixel}, 4, 4,
+                     {3, 0.75F}, {1, 0.25F}),
+              {1.6666666F, 7, 12.333333F});
+}
+
+TEST(Resize, CubicExampleOfTheStandard) {
+  // ONNX test_resize_downsample_scales_cubic_A_n0p5_exclude_outside.
+  expect_near(resize({.mode = ResizeMode::kCubic, .cubic_coefficient = -0.5F, .exclude_outside = 1}, 4, 4, {3, 0.8F},
+                     {3, 0.8F}),
+              {1.3681267F, 2.6695013F, 4.0133367F, 6.573625F, 7.875F, 9.218835F, 11.948966F, 13.250341F, 14.594176F});
+}
+
+TEST(Resize, CropExampleOfTheStandard) {
+  // ONNX test_resize_tf_crop_and_resize.
+  ResizeParams p{.mode = ResizeMode::kLinear, .coordinates = ResizeCoordinates::kCropAndResize};
+  p.roi_start[0] = 0.4F;
+  p.roi_start[1] = 0.6F;
+  p.roi_end[0] = 1.2F;
+  p.roi_end[1] = 1.7F;
+  p.extrapolation = 10;
+  expect_near(resize(p, 4, 4, {3, 0.75F}, {3, 0.75F}), {7.6000004F, 10, 10, 12.400001F, 10, 10, 10, 10, 10});
+}
+
+TEST(Resize, NearestExamplesOfTheStandard) {
+  const auto row = [](ResizeCoordinates coordinates, ResizeNearest nearest) {
+    return resize({.coordinates = coordinates, .nearest = nearest}, 1, 4, {1, 1}, {8, 2});
+  };
+  using V = std::vector<float>;
+  // First rows of ONNX test_resize_upsample_sizes_nearest_{ceil_half_pixel, floor_align_corners,
+  // round_prefer_ceil_asymmetric}.
+  EXPECT_EQ(row(ResizeCoordinates::kHalfPixel, ResizeNearest::kCeil), (V{1, 2, 2, 3, 3, 4, 4, 4}));
+  EXPECT_EQ(row(ResizeCoordinates::kAlignCorners, ResizeNearest::kFloor), (V{1, 1, 1, 2, 2, 3, 3, 4}));
+  EXPECT_EQ(row(ResizeCoordinates::kAsymmetric, ResizeNearest::kRoundPreferCeil), (V{1, 2, 2, 3, 3, 4, 4, 4}));
+  EXPECT_EQ(row(ResizeCoordinates::kHalfPixel, ResizeNearest::kRoundPreferFloor), (V{1, 1, 2, 2, 3, 3, 4, 4}));
+}
+
+TEST(Resize, NearestMovesElementsOfAnyType) {
+  const TestTensor x = tensor_of<std::int8_t>({1, 2, 2}, {1, 2, 3, 4});
+  const ResizeParams p = with_sizes({.coordinates = ResizeCoordinates::kAsymmetric, .nearest = ResizeNearest::kFloor},
+                                    {{1, 1}, {4, 2}, {2, 1}});
+  EXPECT_EQ(run_reference(make_case(kResize, p, {x})).outputs[0].values<std::int8_t>(),
+            (std::vector<std::int8_t>{1, 2, 1, 2, 3, 4, 3, 4}));
+}
+
+TEST(Resize, SymmetricHalfPixelsKeepTheCentre) {
+  // Two of ten elements at scale 0.25 (2.5 floored): centred on the operand.
+  const auto y = resize({.mode = ResizeMode::kLinear, .coordinates = ResizeCoordinates::kHalfPixelSymmetric}, 1, 10,
+                        {1, 1}, {2, 0.25F});
+  EXPECT_NEAR(y[0] + y[1], 11, 1e-5);
+}
+
+TEST(Resize, ThreeAxesInterpolateTogether) {
+  const TestTensor x = tensor_of<float>({2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
+  const ResizeParams p = with_sizes({.mode = ResizeMode::kLinear, .coordinates = ResizeCoordinates::kAlignCorners},
+                                    {{3, 1.5F}, {3, 1.5F}, {3, 1.5F}});
+  const auto y = run_reference(make_case(kResize, p, {x})).outputs[0].values<float>();
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t j = 0; j < 3; ++j)
+      for (std::size_t k = 0; k < 3; ++k)
+        EXPECT_NEAR(y[(i * 3 + j) * 3 + k], 0.5 * static_cast<double>(4 * i + 2 * j + k), 1e-6);
+}
+
+OpCase random_case(Random& random) {
+  ResizeParams p{.mode = static_cast<ResizeMode>(random_int(random, 0, 2)),
+                 .coordinates = static_cast<ResizeCoordinates>(random_int(random, 0, 5)),
+                 .nearest = static_cast<ResizeNearest>(random_int(random, 0, 3)),
+                 .exclude_outside = static_cast<std::int32_t>(random_int(random, 0, 1)),
+                 .extrapolation = 7};
+  const std::vector<std::int64_t> dims{random_int(random, 1, 2), random_int(random, 1, 7), random_int(random, 1, 7),
+                                       random_int(random, 1, 20)};
+  for (int i = 0; i < 4; ++i) {
+    const bool resampled = i == 1 || i == 2;
+    const auto dim = static_cast<std::int32_t>(dims[static_cast<std::size_t>(i)]);
+    const auto size = resampled ? static_cast<std::int32_t>(random_int(random, 0, 12)) : dim;
+    p.sizes.v[p.sizes.size++] = size;
+    p.scales[i] = size == dim || size == 0 ? 1.0F : static_cast<float>(size) / static_cast<float>(dim);
+    if (resampled) p.roi_start[i] = static_cast<float>(random_int(random, -2, 5)) / 10;
+  }
+  return make_case(kResize, p, {random_tensor(ElementType::kF32, dims, random)});
+}
+
+TEST(Resize, VariantsMatchReference) {
+  expect_variants_match_reference(random_case, {.cases = 200, .must_cover = {"f32_rows__simd"}});
+}
+
+TEST(Resize, RefusesHostileParameters) {
+  std::vector<TensorDesc> outputs;
+  const TestTensor x = tensor_of<float>({2}, {1, 2});
+  const auto refused = [&](const ResizeParams& p, const TestTensor& operand) {
+    return !infer_case(make_case(kResize, p, {operand}), &outputs).ok();
+  };
+  EXPECT_FALSE(refused(with_sizes({}, {{4, 2}}), x));
+  EXPECT_TRUE(refused(with_sizes({}, {}), x));
+  EXPECT_TRUE(refused(with_sizes({}, {{-1, 2}}), x));
+  EXPECT_TRUE(refused(with_sizes({}, {{4, 0}}), x));
+  EXPECT_TRUE(refused(with_sizes({}, {{4, -2}}), x));
+  EXPECT_TRUE(refused(with_sizes({}, {{4, std::nanf("")}}), x));
+  EXPECT_TRUE(refused(with_sizes({.mode = static_cast<ResizeMode>(3)}, {{4, 2}}), x));
+  EXPECT_TRUE(refused(with_sizes({.coordinates = static_cast<ResizeCoordinates>(-1)}, {{4, 2}}), x));
+  EXPECT_TRUE(refused(with_sizes({.nearest = static_cast<ResizeNearest>(9)}, {{4, 2}}), x));
+  EXPECT_TRUE(refused(with_sizes({.exclude_outside = 3}, {{4, 2}}), x));
+  EXPECT_TRUE(refused(with_sizes({}, {{4, 2}}), tensor_of<float>({0}, {})));
+  EXPECT_TRUE(refused(with_sizes({.mode = ResizeMode::kLinear}, {{4, 2}}), tensor_of<std::int8_t>({2}, {1, 2})));
+}
+
+TEST(Resize, ExtremeScalesSampleInside) {
+  for (const ResizeMode mode : {ResizeMode::kNearest, ResizeMode::kLinear, ResizeMode::kCubic})
+    for (int coordinates = 0; coordinates < 6; ++coordinates)
+      for (const float scale : {1e-38F, 1e38F}) {
+        const ResizeParams p =
+            with_sizes({.mode = mode, .coordinates = static_cast<ResizeCoordinates>(coordinates)}, {{5, scale}});
+        EXPECT_TRUE(run_reference(make_case(kResize, p, {tensor_of<float>({3}, {1, 2, 3})})).status.ok());
+      }
+}
+
+}  // namespace
+}  // namespace bantam::ops

@@ -1,0 +1,138 @@
+#include "ops/nn/resize/sampling.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bantam::ops::resize {
+namespace {
+
+/// The input coordinate of an output coordinate. In float, as the runtimes compute it whose results models are judged
+/// by: which neighbour is nearest can hang on the last bit.
+float source_coordinate(const ResizeParams& p, std::int32_t in, std::int32_t out, int axis, std::int32_t position) {
+  const float scale = p.scales[axis];
+  const auto x = static_cast<float>(position);
+  const auto size = static_cast<float>(in);
+  const float half_pixel = (x + 0.5F) / scale - 0.5F;
+  switch (p.coordinates) {
+    case ResizeCoordinates::kAsymmetric: return x / scale;
+    case ResizeCoordinates::kAlignCorners: {
+      const float last = scale * size - 1.0F;
+      return last > 0.0F ? x * (size - 1.0F) / last : 0.0F;
+    }
+    case ResizeCoordinates::kPytorchHalfPixel: return out > 1 ? half_pixel : 0.0F;
+    case ResizeCoordinates::kHalfPixelSymmetric: {
+      const float adjustment = static_cast<float>(out) / (scale * size);
+      return 0.5F * size * (1.0F - adjustment) + half_pixel;
+    }
+    case ResizeCoordinates::kCropAndResize: {
+      const float start = p.roi_start[axis];
+      const float end = p.roi_end[axis];
+      if (out <= 1) return 0.5F * (start + end) * (size - 1.0F);
+      return start * (size - 1.0F) + x * (end - start) * (size - 1.0F) / static_cast<float>(out - 1);
+    }
+    default: return half_pixel;
+  }
+}
+
+float nearest_coordinate(ResizeNearest mode, float x) {
+  switch (mode) {
+    case ResizeNearest::kRoundPreferCeil: return std::floor(x + 0.5F);
+    case ResizeNearest::kFloor: return std::floor(x);
+    case ResizeNearest::kCeil: return std::ceil(x);
+    default: return std::ceil(x - 0.5F);
+  }
+}
+
+/// Four neighbours weighted by the cubic convolution kernel with coefficient a.
+void set_cubic(const ResizeParams& p, std::int32_t in, std::int32_t floor, float s, Taps* taps) {
+  const float a = p.cubic_coefficient;
+  const auto near = [a](float t) { return ((a + 2.0F) * t - (a + 3.0F)) * t * t + 1.0F; };
+  const auto far = [a](float t) { return ((a * t - 5.0F * a) * t + 8.0F * a) * t - 4.0F * a; };
+  const float weights[] = {far(s + 1.0F), near(s), near(1.0F - s), far(2.0F - s)};
+  taps->count = 4;
+  float sum = 0;
+  for (int i = 0; i < 4; ++i) {
+    const std::int32_t index = floor - 1 + i;
+    const bool inside = index >= 0 && index < in;
+    taps->index[i] = std::clamp(index, 0, in - 1);
+    taps->weight[i] = inside || p.exclude_outside == 0 ? weights[i] : 0.0F;
+    sum += taps->weight[i];
+  }
+  if (p.exclude_outside != 0 && sum != 0.0F)
+    for (float& weight : taps->weight) weight /= sum;
+}
+
+void set_linear(std::int32_t in, std::int32_t floor, float s, Taps* taps) {
+  taps->count = 2;
+  taps->index[0] = std::clamp(floor, 0, in - 1);
+  taps->index[1] = std::clamp(floor + 1, 0, in - 1);
+  taps->weight[0] = 1.0F - s;
+  taps->weight[1] = s;
+}
+
+}  // namespace
+
+bool is_resampled(const ResizeParams& p, const TensorDesc& x, int axis) noexcept {
+  if (p.sizes[axis] != x.dims[axis] || p.scales[axis] != 1.0F) return true;
+  return p.coordinates == ResizeCoordinates::kCropAndResize && (p.roi_start[axis] != 0.0F || p.roi_end[axis] != 1.0F);
+}
+
+int last_resampled(const ResizeParams& p, const TensorDesc& x) noexcept {
+  int axis = x.rank - 1;
+  while (axis >= 0 && !is_resampled(p, x, axis)) --axis;
+  return axis;
+}
+
+Taps taps_at(const ResizeParams& p, const TensorDesc& x, int axis, std::int32_t position) noexcept {
+  Taps taps;
+  const std::int32_t in = x.dims[axis];
+  if (!is_resampled(p, x, axis)) {
+    taps.index[0] = position;
+    return taps;
+  }
+  const float coordinate = source_coordinate(p, in, p.sizes[axis], axis, position);
+  const auto size = static_cast<float>(in);
+  taps.outside =
+      p.coordinates == ResizeCoordinates::kCropAndResize && !(coordinate >= 0.0F && coordinate <= size - 1.0F);
+  // A few elements beyond either end all taps are the same; what is not a number counts as the beginning.
+  const float bounded = coordinate >= -4.0F ? std::min(coordinate, size + 4.0F) : -4.0F;
+  if (p.mode == ResizeMode::kNearest) {
+    taps.index[0] = static_cast<std::int32_t>(std::clamp(nearest_coordinate(p.nearest, bounded), 0.0F, size - 1.0F));
+    taps.index[0] = std::min(taps.index[0], in - 1);  // float cannot hold every size
+    return taps;
+  }
+  const float floor = std::floor(bounded);
+  // Sizes up to 2^31 + 4 leave int32 by a little; no tensor of more than one tap per element is as large.
+  const auto floor_index = static_cast<std::int32_t>(std::min(floor, 2147483000.0F));
+  if (p.mode == ResizeMode::kCubic) {
+    set_cubic(p, in, floor_index, bounded - floor, &taps);
+  } else {
+    set_linear(in, floor_index, bounded - floor, &taps);
+  }
+  return taps;
+}
+
+Cursor::Cursor(const ResizeParams& p, const TensorDesc& x, int last, std::int64_t position) noexcept
+    : params_(p), x_(x), last_(last) {
+  for (int i = last; i >= 0; --i) {
+    at_[i] = static_cast<std::int32_t>(position % p.sizes[i]);
+    position /= p.sizes[i];
+    taps_[i] = taps_at(p, x, i, at_[i]);
+  }
+}
+
+bool Cursor::outside() const noexcept {
+  for (int i = 0; i <= last_; ++i)
+    if (taps_[i].outside) return true;
+  return false;
+}
+
+void Cursor::next() noexcept {
+  for (int i = last_; i >= 0; --i) {
+    if (++at_[i] == params_.sizes[i]) at_[i] = 0;
+    taps_[i] = taps_at(params_, x_, i, at_[i]);
+    if (at_[i] != 0) return;
+  }
+}
+
+}  // namespace bantam::ops::resize
