@@ -1,0 +1,121 @@
+#include "ops/nn/conv_transpose2d/conv_transpose2d.h"
+
+#include <algorithm>
+
+#include "ops/common/operands.h"
+#include "ops/common/params.h"
+#include "ops/nn/conv_transpose2d/geometry.h"
+#include "ops/nn/conv_transpose2d/kernels.h"
+
+namespace bantam::ops {
+namespace {
+
+struct AxisParams {
+  std::int32_t stride, dilation, pad_before, pad_after, output_pad;
+};
+
+Status output_extent(const AxisParams& a, std::int64_t in, std::int64_t kernel, std::int64_t* out) {
+  if (a.stride < 1) return failure(StatusCode::kInvalidModel, "stride must be positive", a.stride, 1);
+  if (a.dilation < 1) return failure(StatusCode::kInvalidModel, "dilation must be positive", a.dilation, 1);
+  if (kernel < 1) return failure(StatusCode::kInvalidModel, "kernel is empty", kernel, 1).at(1);
+  if (a.pad_before < 0 || a.pad_after < 0 || a.output_pad < 0)
+    return failure(StatusCode::kInvalidModel, "padding must not be negative",
+                   std::min({a.pad_before, a.pad_after, a.output_pad}), 0);
+  if (in == 0) {
+    *out = 0;
+    return ok_status();
+  }
+  // Two products of factors below 2^31: no overflow.
+  *out = a.stride * (in - 1) + a.dilation * (kernel - 1) + 1 + a.output_pad - a.pad_before - a.pad_after;
+  if (*out < 0) return failure(StatusCode::kInvalidModel, "padding removes more than there is", *out, 0);
+  return ok_status();
+}
+
+Status check_operands(const ConvTranspose2dParams& p, std::span<const Tensor> inputs) {
+  for (int i = 0; i < 2; ++i) {
+    BANTAM_RETURN_IF_ERROR(check_type(desc_of(inputs, i), ElementType::kF32, i));
+    BANTAM_RETURN_IF_ERROR(check_rank(desc_of(inputs, i), 4, i));
+  }
+  const TensorDesc& x = desc_of(inputs, 0);
+  const TensorDesc& w = desc_of(inputs, 1);
+  if (p.groups < 1) return failure(StatusCode::kInvalidModel, "groups must be positive", p.groups, 1);
+  if (static_cast<std::int64_t>(w.dims[3]) * p.groups != x.dims[3])
+    return failure(StatusCode::kInvalidModel, "weights do not fit the operand's channels",
+                   static_cast<std::int64_t>(w.dims[3]) * p.groups, x.dims[3])
+        .at(1);
+  if (w.dims[0] % p.groups != 0)
+    return failure(StatusCode::kInvalidModel, "output channels are not a multiple of groups", w.dims[0], p.groups)
+        .at(1);
+  if (!is_given(inputs, 2)) return ok_status();
+  BANTAM_RETURN_IF_ERROR(check_type(desc_of(inputs, 2), ElementType::kF32, 2));
+  BANTAM_RETURN_IF_ERROR(check_rank(desc_of(inputs, 2), 1, 2));
+  if (desc_of(inputs, 2).dims[0] != w.dims[0])
+    return failure(StatusCode::kInvalidModel, "bias does not have one value per output channel",
+                   desc_of(inputs, 2).dims[0], w.dims[0])
+        .at(2);
+  return ok_status();
+}
+
+Status infer_conv_transpose2d(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
+  const auto& p = *static_cast<const ConvTranspose2dParams*>(params);
+  BANTAM_RETURN_IF_ERROR(check_activation(p.activation));
+  BANTAM_RETURN_IF_ERROR(check_operands(p, inputs));
+  const TensorDesc& x = desc_of(inputs, 0);
+  const TensorDesc& w = desc_of(inputs, 1);
+  std::int64_t dims[4] = {x.dims[0], 0, 0, w.dims[0]};
+  const AxisParams vertical{p.stride_h, p.dilation_h, p.pad_top, p.pad_bottom, p.output_pad_h};
+  const AxisParams horizontal{p.stride_w, p.dilation_w, p.pad_left, p.pad_right, p.output_pad_w};
+  BANTAM_RETURN_IF_ERROR(output_extent(vertical, x.dims[1], w.dims[1], &dims[1]));
+  BANTAM_RETURN_IF_ERROR(output_extent(horizontal, x.dims[2], w.dims[2], &dims[2]));
+  return make_desc(x.type, dims, 4, &outputs[0]);
+}
+
+std::int64_t work(const OpCall& call) {
+  const TensorDesc& w = call.in(1);
+  // Each input meets every tap and every output channel of its group. The product of two element counts below 2^31.
+  return call.in(0).elements() * (w.elements() / std::max(w.dims[3], 1) / call.as<ConvTranspose2dParams>().groups);
+}
+
+constexpr ConvTranspose2dParams kDefaults{};
+constexpr ParamField kFields[] = {
+    i32_field("stride_h", offsetof(ConvTranspose2dParams, stride_h)),
+    i32_field("stride_w", offsetof(ConvTranspose2dParams, stride_w)),
+    i32_field("dilation_h", offsetof(ConvTranspose2dParams, dilation_h)),
+    i32_field("dilation_w", offsetof(ConvTranspose2dParams, dilation_w)),
+    i32_field("pad_top", offsetof(ConvTranspose2dParams, pad_top)),
+    i32_field("pad_left", offsetof(ConvTranspose2dParams, pad_left)),
+    i32_field("pad_bottom", offsetof(ConvTranspose2dParams, pad_bottom)),
+    i32_field("pad_right", offsetof(ConvTranspose2dParams, pad_right)),
+    i32_field("output_pad_h", offsetof(ConvTranspose2dParams, output_pad_h)),
+    i32_field("output_pad_w", offsetof(ConvTranspose2dParams, output_pad_w)),
+    i32_field("groups", offsetof(ConvTranspose2dParams, groups)),
+    enum_field("activation", offsetof(ConvTranspose2dParams, activation.function), kUnaryFunctionNames),
+    f32_field("activation_a", offsetof(ConvTranspose2dParams, activation.a)),
+    f32_field("activation_b", offsetof(ConvTranspose2dParams, activation.b)),
+};
+constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "f32_gemm__simd",
+     .supports = conv_transpose2d::gemm_supports,
+     .footprint = conv_transpose2d::gemm_footprint,
+     .packed_bytes = conv_transpose2d::gemm_packed_bytes,
+     .pack = conv_transpose2d::gemm_pack,
+     .run = conv_transpose2d::run_gemm,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+#endif
+    {.name = "f32__ref", .supports = all_dense, .run = conv_transpose2d::run_reference},
+};
+
+}  // namespace
+
+constexpr OpDef kConvTranspose2d{.name = "conv_transpose2d",
+                                 .params_bytes = sizeof(ConvTranspose2dParams),
+                                 .default_params = &kDefaults,
+                                 .fields = kFields,
+                                 .min_inputs = 2,
+                                 .max_inputs = 3,
+                                 .infer = infer_conv_transpose2d,
+                                 .work = work,
+                                 .variants = kVariants};
+
+}  // namespace bantam::ops

@@ -1,0 +1,172 @@
+// Transposed convolution as matrix products. All outputs of a row that leave the same remainder modulo the stride see
+// the same taps, at input positions that move along with them: they are the rows of one product, whose left operand
+// lies in place in the padded image and whose right operand holds just those taps.
+#include <algorithm>
+#include <cstring>
+
+#include "ops/common/operands.h"
+#include "ops/common/parallel.h"
+#include "ops/nn/conv_transpose2d/geometry.h"
+#include "ops/nn/conv_transpose2d/kernels.h"
+#include "ops/nn/gemm/gemm_f32.h"
+
+namespace bantam::ops::conv_transpose2d {
+namespace {
+
+/// More phases than this are left to the reference: they would hold next to no tap each.
+constexpr std::int64_t kMaxStride = 16;
+/// Few output channels per group leave most of a panel empty: fine while it costs little memory.
+constexpr std::int64_t kSmallPackedBytes = 65536;
+constexpr std::int64_t kMaxPackedGrowth = 4;
+
+/// One batch item with its border of zeros.
+struct PaddedImage {
+  Border vertical;
+  Border horizontal;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t channels = 0;
+
+  explicit PaddedImage(const Geometry& g) noexcept
+      : vertical(border_of(g.vertical)),
+        horizontal(border_of(g.horizontal)),
+        height(vertical.before + g.vertical.in + vertical.after),
+        width(horizontal.before + g.horizontal.in + horizontal.after),
+        channels(g.channels_in) {}
+
+  std::int64_t row() const noexcept { return width * channels; }
+  std::int64_t floats() const noexcept { return height * row(); }
+};
+
+Geometry geometry_of(const OpCall& call) {
+  return conv_transpose2d::geometry_of(call.as<ConvTranspose2dParams>(), call.in(0), call.in(1), call.out());
+}
+
+/// Calls f(group, vertical phase, horizontal phase, offset of its panels) in the order of the packed weights and
+/// returns the floats of them all. `f` gets the phases' numbers with their taps.
+template <typename F>
+std::int64_t for_each_phase(const Geometry& g, F&& f) {
+  std::int64_t offset = 0;
+  for (std::int64_t group = 0; group < g.groups; ++group)
+    for (std::int64_t v = 0; v < g.vertical.stride; ++v)
+      for (std::int64_t h = 0; h < g.horizontal.stride; ++h) {
+        const Phase vertical = phase_of(g.vertical, v);
+        const Phase horizontal = phase_of(g.horizontal, h);
+        f(group, v, vertical, h, horizontal, offset);
+        offset += gemm::packed_floats(vertical.count * horizontal.count * g.group_in(), g.group_out());
+      }
+  return offset;
+}
+
+/// Writes the panels of one phase; `w` are the weights of its group's first output channel.
+void pack_phase(const Geometry& g, const Phase& vertical, const Phase& horizontal, const float* w, float* to) {
+  const std::int64_t tap_floats = g.group_in();
+  const std::int64_t channel_floats = g.vertical.kernel * g.horizontal.kernel * tap_floats;
+  for (std::int64_t panel = 0; panel < gemm::panel_count(g.group_out()); ++panel)
+    for (std::int64_t a = 0; a < vertical.count; ++a)
+      for (std::int64_t b = 0; b < horizontal.count; ++b) {
+        const std::int64_t kh = vertical.first + a * vertical.step;
+        const std::int64_t kw = horizontal.first + b * horizontal.step;
+        const float* tap = w + (kh * g.horizontal.kernel + kw) * tap_floats;
+        for (std::int64_t c = 0; c < tap_floats; ++c)
+          for (std::int64_t i = 0; i < gemm::kPanel; ++i) {
+            const std::int64_t channel = panel * gemm::kPanel + i;
+            *to++ = channel < g.group_out() ? tap[channel * channel_floats + c] : 0.0F;
+          }
+      }
+}
+
+void pad_image(const Geometry& g, const PaddedImage& image, const float* x, float* padded) {
+  std::memset(padded, 0, static_cast<std::size_t>(image.floats()) * sizeof(float));
+  const std::int64_t row = g.horizontal.in * g.channels_in;
+  for (std::int64_t h = 0; h < g.vertical.in; ++h)
+    std::memcpy(padded + (image.vertical.before + h) * image.row() + image.horizontal.before * image.channels,
+                x + h * row, static_cast<std::size_t>(row) * sizeof(float));
+}
+
+/// Output row `oh`: every group and horizontal phase of the row's vertical phase.
+void run_row(const Invocation& call, const Geometry& g, const PaddedImage& image, std::int64_t oh, float* y) {
+  const auto& p = call.as<ConvTranspose2dParams>();
+  const auto* padded = reinterpret_cast<const float*>(call.scratch);
+  const std::int64_t row_phase = (oh + g.vertical.pad) % g.vertical.stride;
+  const std::int64_t row_base = (oh + g.vertical.pad) / g.vertical.stride + image.vertical.before;
+  for_each_phase(g, [&](std::int64_t group, std::int64_t v, const Phase& vertical, std::int64_t h,
+                        const Phase& horizontal, std::int64_t offset) {
+    if (v != row_phase) return;
+    const Axis& axis = g.horizontal;
+    const std::int64_t ow = (h - axis.pad % axis.stride + axis.stride) % axis.stride;
+    if (ow >= axis.out) return;
+    const std::int64_t column_base = (ow + axis.pad) / axis.stride + image.horizontal.before - horizontal.back;
+    const gemm::LeftRows left{
+        .data = padded + (row_base - vertical.back) * image.row() + column_base * image.channels + group * g.group_in(),
+        .rows = (axis.out - ow + axis.stride - 1) / axis.stride,
+        .row_stride = image.channels,
+        .outer = vertical.count,
+        .outer_stride = -vertical.back_step * image.row(),
+        .segments = horizontal.count,
+        .segment_stride = -horizontal.back_step * image.channels,
+        .length = g.group_in()};
+    gemm::multiply(left,
+                   {.data = call.input<float>(1) + offset,
+                    .n = g.group_out(),
+                    .first = 0,
+                    .last = gemm::panel_count(g.group_out())},
+                   {.data = y + ow * g.channels_out + group * g.group_out(),
+                    .row_stride = axis.stride * g.channels_out,
+                    .bias = call.has(2) ? call.input<float>(2) + group * g.group_out() : nullptr,
+                    .activation = p.activation});
+  });
+}
+
+}  // namespace
+
+bool gemm_supports(const OpCall& call) {
+  const auto& p = call.as<ConvTranspose2dParams>();
+  if (!all_dense(call) || call.inputs[1].data == nullptr || call.out().elements() == 0) return false;
+  const Geometry g = geometry_of(call);
+  if (p.stride_h > kMaxStride || p.stride_w > kMaxStride || g.group_in() < 1) return false;
+  // A huge dilation would make the border dwarf the image.
+  const PaddedImage image(g);
+  if (image.height > 4 * (g.vertical.in + 16) || image.width > 4 * (g.horizontal.in + 16)) return false;
+  const std::int64_t packed = gemm_packed_bytes(call, 1);
+  return packed <= kSmallPackedBytes || packed <= kMaxPackedGrowth * call.in(1).bytes();
+}
+
+Footprint gemm_footprint(const OpCall& call, int /*threads*/) {
+  Footprint footprint;
+  footprint.scratch_bytes = PaddedImage(geometry_of(call)).floats() * 4;
+  return footprint;
+}
+
+std::int64_t gemm_packed_bytes(const OpCall& call, int input) {
+  if (input != 1) return 0;
+  return for_each_phase(geometry_of(call), [](auto&&...) {}) * 4;
+}
+
+void gemm_pack(const OpCall& call, int /*input*/, std::byte* destination) {
+  const Geometry g = geometry_of(call);
+  const auto* w = static_cast<const float*>(call.inputs[1].data);
+  const std::int64_t group_floats = g.group_out() * g.vertical.kernel * g.horizontal.kernel * g.group_in();
+  for_each_phase(g, [&](std::int64_t group, std::int64_t, const Phase& vertical, std::int64_t, const Phase& horizontal,
+                        std::int64_t offset) {
+    pack_phase(g, vertical, horizontal, w + group * group_floats, reinterpret_cast<float*>(destination) + offset);
+  });
+}
+
+Status run_gemm(const Invocation& call) {
+  const Geometry g =
+      conv_transpose2d::geometry_of(call.as<ConvTranspose2dParams>(), call.in(0), call.in(1), call.out());
+  const PaddedImage image(g);
+  const std::int64_t row = g.horizontal.out * g.channels_out;
+  for (std::int64_t n = 0; n < g.batch; ++n) {
+    pad_image(g, image, call.input<float>(0) + n * g.vertical.in * g.horizontal.in * g.channels_in,
+              reinterpret_cast<float*>(call.scratch));
+    float* y = call.output<float>() + n * g.vertical.out * row;
+    parallel_ranges(*call.threads, g.vertical.out, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t oh = begin; oh < end; ++oh) run_row(call, g, image, oh, y + oh * row);
+    });
+  }
+  return ok_status();
+}
+
+}  // namespace bantam::ops::conv_transpose2d

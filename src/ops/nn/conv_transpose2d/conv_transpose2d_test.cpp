@@ -1,0 +1,140 @@
+#include "ops/nn/conv_transpose2d/conv_transpose2d.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using namespace testing;  // NOLINT: the harness is the vocabulary of operator tests
+
+TEST(ConvTranspose2d, GivesTheStandardsExamples) {
+  // ONNX test_convtranspose, channel 0, test_convtranspose_pads and test_convtranspose_dilations.
+  const TestTensor x = tensor_of<float>({1, 3, 3, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8});
+  const TestTensor ones = tensor_of<float>({1, 3, 3, 1}, std::vector<float>(9, 1.0F));
+  EXPECT_EQ(
+      run_reference(make_case(kConvTranspose2d, ConvTranspose2dParams{}, {x, ones})).outputs[0].values<float>(),
+      (std::vector<float>{0, 1, 3, 3, 2, 3, 8, 15, 12, 7, 9, 21, 36, 27, 15, 9, 20, 33, 24, 13, 6, 13, 21, 15, 8}));
+  const ConvTranspose2dParams pads{
+      .stride_h = 3, .stride_w = 2, .pad_top = 1, .pad_left = 2, .pad_bottom = 1, .pad_right = 2};
+  EXPECT_EQ(run_reference(make_case(kConvTranspose2d, pads, {x, ones})).outputs[0].values<float>(),
+            (std::vector<float>{1, 1, 3, 1, 1, 3, 7, 4, 9, 7, 4, 9, 7, 4, 9, 13, 7, 15, 13, 7, 15}));
+  const Outcome dilated = run_reference(make_case(
+      kConvTranspose2d, ConvTranspose2dParams{.dilation_h = 2, .dilation_w = 2},
+      {tensor_of<float>({1, 3, 3, 1}, {3, 8, 1, 9, 5, 7, 3, 2, 6}), tensor_of<float>({1, 2, 2, 1}, {7, 2, 1, 9})}));
+  EXPECT_EQ(dilated.outputs[0].values<float>(), (std::vector<float>{21, 56, 13, 16, 2,  63, 35, 67, 10, 14, 24, 22, 76,
+                                                                    76, 21, 9,  5,  88, 45, 63, 3,  2,  33, 18, 54}));
+}
+
+ConvTranspose2dParams random_params(Random& random) {
+  const auto draw = [&](std::int64_t low, std::int64_t high) {
+    return static_cast<std::int32_t>(random_int(random, low, high));
+  };
+  return {.stride_h = draw(1, 4),
+          .stride_w = draw(1, 4),
+          .dilation_h = draw(1, 3),
+          .dilation_w = draw(1, 3),
+          .output_pad_h = draw(0, 3),
+          .output_pad_w = draw(0, 3),
+          .groups = draw(1, 3)};
+}
+
+/// Random parameters with paddings that leave something of the image.
+OpCase random_case(Random& random) {
+  ConvTranspose2dParams p = random_params(random);
+  const std::int64_t n = random_int(random, 1, 2), h = random_int(random, 1, 6), w = random_int(random, 1, 9);
+  const std::int64_t kh = random_int(random, 1, 4), kw = random_int(random, 1, 5);
+  const std::int64_t cg = random_int(random, 1, 6), og = random_int(random, 1, 20);
+  const auto split = [&](std::int64_t room, std::int32_t* before, std::int32_t* after) {
+    *before = static_cast<std::int32_t>(random_int(random, 0, room / 2));
+    *after = static_cast<std::int32_t>(random_int(random, 0, room / 2));
+  };
+  split(p.stride_h * (h - 1) + p.dilation_h * (kh - 1), &p.pad_top, &p.pad_bottom);
+  split(p.stride_w * (w - 1) + p.dilation_w * (kw - 1), &p.pad_left, &p.pad_right);
+  if (random_int(random, 0, 1) == 1) p.activation.function = UnaryFunction::kRelu;
+  const auto tensor = [&](const std::vector<std::int64_t>& dims) {
+    return random_tensor(ElementType::kF32, dims, random);
+  };
+  return make_case(kConvTranspose2d, p,
+                   {tensor({n, h, w, cg * p.groups}), constant(tensor({og * p.groups, kh, kw, cg})),
+                    random_int(random, 0, 1) == 1 ? Operand(tensor({og * p.groups})) : absent()});
+}
+
+TEST(ConvTranspose2d, VariantsMatchReference) {
+  expect_variants_match_reference(random_case, {.cases = 150, .must_cover = {"f32_gemm__simd"}});
+}
+
+TEST(ConvTranspose2d, ReferenceAgreesWithScattering) {
+  Random random(12);
+  for (int round = 0; round < 100; ++round) {
+    const OpCase op_case = random_case(random);
+    const Outcome outcome = run_reference(op_case);
+    ASSERT_TRUE(outcome.status.ok());
+    ConvTranspose2dParams p;
+    std::memcpy(&p, op_case.params.data(), sizeof p);
+    const TensorDesc& x = op_case.inputs[0].tensor.desc();
+    const TensorDesc& w = op_case.inputs[1].tensor.desc();
+    const TensorDesc& y = outcome.outputs[0].desc();
+    const auto xs = op_case.inputs[0].tensor.to_doubles();
+    const auto ws = op_case.inputs[1].tensor.to_doubles();
+    std::vector<double> sums(static_cast<std::size_t>(y.elements()), 0.0);
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      if (op_case.inputs[2].tensor.present())
+        sums[i] = op_case.inputs[2].tensor.to_doubles()[i % static_cast<std::size_t>(y.dims[3])];
+    for (std::int32_t n = 0; n < x.dims[0]; ++n)
+      for (std::int32_t h = 0; h < x.dims[1]; ++h)
+        for (std::int32_t v = 0; v < x.dims[2]; ++v)
+          for (std::int32_t kh = 0; kh < w.dims[1]; ++kh)
+            for (std::int32_t kw = 0; kw < w.dims[2]; ++kw) {
+              const std::int32_t oh = p.stride_h * h + p.dilation_h * kh - p.pad_top;
+              const std::int32_t ow = p.stride_w * v + p.dilation_w * kw - p.pad_left;
+              if (oh < 0 || ow < 0 || oh >= y.dims[1] || ow >= y.dims[2]) continue;
+              for (std::int32_t oc = 0; oc < y.dims[3]; ++oc)
+                for (std::int32_t c = 0; c < w.dims[3]; ++c) {
+                  const std::int32_t channel = oc / (y.dims[3] / p.groups) * w.dims[3] + c;
+                  sums[static_cast<std::size_t>(((n * y.dims[1] + oh) * y.dims[2] + ow) * y.dims[3] + oc)] +=
+                      xs[static_cast<std::size_t>(((n * x.dims[1] + h) * x.dims[2] + v) * x.dims[3] + channel)] *
+                      ws[static_cast<std::size_t>(((oc * w.dims[1] + kh) * w.dims[2] + kw) * w.dims[3] + c)];
+                }
+            }
+    const auto actual = outcome.outputs[0].to_doubles();
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      ASSERT_NEAR(actual[i], p.activation.function == UnaryFunction::kRelu ? std::max(sums[i], 0.0) : sums[i], 1e-5)
+          << "round " << round;
+  }
+}
+
+TEST(ConvTranspose2d, EmptyImagesGiveEmptyResults) {
+  const Outcome y = run_reference(make_case(kConvTranspose2d, ConvTranspose2dParams{},
+                                            {tensor_of<float>({1, 0, 3, 1}, {}), tensor_of<float>({1, 1, 1, 1}, {1})}));
+  ASSERT_TRUE(y.status.ok());
+  EXPECT_EQ(y.outputs[0].desc().elements(), 0);
+}
+
+TEST(ConvTranspose2d, RefusesHostileParameters) {
+  std::vector<TensorDesc> outputs;
+  const TestTensor x = tensor_of<float>({1, 1, 1, 2}, {1, 2});
+  const TestTensor w = tensor_of<float>({2, 1, 1, 2}, {1, 2, 3, 4});
+  const auto accepted = [&](const ConvTranspose2dParams& p, std::vector<Operand> operands) {
+    return infer_case(make_case(kConvTranspose2d, p, std::move(operands)), &outputs).ok();
+  };
+  EXPECT_TRUE(accepted({}, {x, w}));
+  EXPECT_FALSE(accepted({.stride_h = 0}, {x, w}));
+  EXPECT_FALSE(accepted({.dilation_w = -1}, {x, w}));
+  EXPECT_FALSE(accepted({.pad_top = -1}, {x, w}));
+  EXPECT_FALSE(accepted({.pad_top = 2}, {x, w}));
+  EXPECT_FALSE(accepted({.output_pad_h = 0x7fffffff, .output_pad_w = 0x7fffffff}, {x, w}));
+  EXPECT_FALSE(accepted({.groups = 0}, {x, w}));
+  EXPECT_FALSE(accepted({.groups = 2}, {x, w}));
+  EXPECT_FALSE(accepted({.activation = {.function = UnaryFunction::kSin}}, {x, w}));
+  EXPECT_FALSE(accepted({}, {x, tensor_of<float>({2, 0, 1, 2}, {})}));
+  EXPECT_FALSE(accepted({}, {x, w, tensor_of<float>({3}, {1, 2, 3})}));
+  EXPECT_FALSE(accepted({}, {tensor_of<float>({1, 1, 2}, {1, 2}), w}));
+}
+
+}  // namespace
+}  // namespace bantam::ops

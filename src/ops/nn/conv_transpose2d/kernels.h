@@ -1,0 +1,19 @@
+// The kernels of conv_transpose2d behind its variants table in conv_transpose2d.cpp. Dense operands.
+#pragma once
+
+#include "ops/nn/conv_transpose2d/conv_transpose2d.h"
+
+namespace bantam::ops::conv_transpose2d {
+
+Status run_reference(const Invocation& call);
+
+/// Matrix products on constant weights (nn/gemm/gemm_f32.h). Weights are packed phase by phase: per group, vertical and
+/// horizontal phase the panels of a matrix [vertical taps, horizontal taps, group's input channels] x output channels.
+/// The scratch holds one batch item with zeros around it.
+bool gemm_supports(const OpCall& call);
+Footprint gemm_footprint(const OpCall& call, int threads);
+std::int64_t gemm_packed_bytes(const OpCall& call, int input);
+void gemm_pack(const OpCall& call, int input, std::byte* destination);
+Status run_gemm(const Invocation& call);
+
+}  // namespace bantam::ops::conv_transpose2d
