@@ -97,7 +97,7 @@ struct FixedPointReciprocal {
 
 /// The reciprocal of x > 0 in Qm with m = `integer_bits`.
 constexpr FixedPointReciprocal fixed_point_reciprocal(std::int32_t x, int integer_bits) noexcept {
-  const auto bits = static_cast<std::uint32_t>(std::max(x, 1));
+  const auto bits = static_cast<std::uint32_t>(std::max<std::int32_t>(x, 1));
   const int headroom = std::countl_zero(bits);
   const auto fraction = static_cast<std::int32_t>((bits << headroom) - (std::uint32_t{1} << 31));
   return {one_over_one_plus(fraction), integer_bits - headroom};
@@ -150,7 +150,7 @@ constexpr std::int8_t logistic_i8(std::int32_t input, const ActivationInput& to_
   if (input <= -to_q4.radius) return -128;
   if (input >= to_q4.radius) return 127;
   const std::int32_t q0 = logistic_q4(multiply_by_quantized_multiplier(input, to_q4.multiplier, to_q4.shift));
-  return static_cast<std::int8_t>(std::clamp(rounding_divide_by_pot(q0, 23) - 128, -128, 127));
+  return static_cast<std::int8_t>(std::clamp<std::int32_t>(rounding_divide_by_pot(q0, 23) - 128, -128, 127));
 }
 
 /// int8 tanh with result scale 1/128, zero point 0. `input` = q - zero_point, in [-255, 255].
@@ -158,7 +158,7 @@ constexpr std::int8_t tanh_i8(std::int32_t input, const ActivationInput& to_q4) 
   if (input <= -to_q4.radius) return -128;
   if (input >= to_q4.radius) return 127;
   const std::int32_t q0 = tanh_q4(multiply_by_quantized_multiplier(input, to_q4.multiplier, to_q4.shift));
-  return static_cast<std::int8_t>(std::clamp(rounding_divide_by_pot(q0, 24), -128, 127));
+  return static_cast<std::int8_t>(std::clamp<std::int32_t>(rounding_divide_by_pot(q0, 24), -128, 127));
 }
 
 }  // namespace bantam::ops

@@ -54,7 +54,7 @@ void set_cubic(const ResizeParams& p, std::int32_t in, std::int32_t floor, float
   for (int i = 0; i < 4; ++i) {
     const std::int32_t index = floor - 1 + i;
     const bool inside = index >= 0 && index < in;
-    taps->index[i] = std::clamp(index, 0, in - 1);
+    taps->index[i] = std::clamp<std::int32_t>(index, 0, in - 1);
     taps->weight[i] = inside || p.exclude_outside == 0 ? weights[i] : 0.0F;
     sum += taps->weight[i];
   }
@@ -64,8 +64,8 @@ void set_cubic(const ResizeParams& p, std::int32_t in, std::int32_t floor, float
 
 void set_linear(std::int32_t in, std::int32_t floor, float s, Taps* taps) {
   taps->count = 2;
-  taps->index[0] = std::clamp(floor, 0, in - 1);
-  taps->index[1] = std::clamp(floor + 1, 0, in - 1);
+  taps->index[0] = std::clamp<std::int32_t>(floor, 0, in - 1);
+  taps->index[1] = std::clamp<std::int32_t>(floor + 1, 0, in - 1);
   taps->weight[0] = 1.0F - s;
   taps->weight[1] = s;
 }

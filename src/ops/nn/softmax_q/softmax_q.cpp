@@ -46,7 +46,7 @@ Footprint softmax_q_footprint(const OpCall& call, int /*threads*/) {
 std::int32_t exp_below_maximum(const SoftmaxQParams& p, int difference) {
   if (-difference < p.diff_min) return 0;
   return exp_of_negative<5>(
-      std::min(multiply_by_quantized_multiplier(-difference, p.input_multiplier, p.input_left_shift), 0));
+      std::min<std::int32_t>(multiply_by_quantized_multiplier(-difference, p.input_multiplier, p.input_left_shift), 0));
 }
 
 /// exp_below_maximum of every difference: worth its making for tensors of more elements than it has.
