@@ -53,6 +53,15 @@ struct Requantizer {
   std::int32_t minimum = -128;
   std::int32_t maximum = 127;
 
+  /// The same for a group of channels that begins at `first`.
+  Requantizer from_channel(std::int64_t first) const noexcept {
+    Requantizer result = *this;
+    if (bias != nullptr) result.bias += first;
+    result.multiplier += first;
+    result.shift += first;
+    return result;
+  }
+
   /// The result for an accumulator without bias. Sums wrap; shifts outside [-31, 30] count as the nearest bound.
   std::int8_t operator()(std::uint32_t accumulator, std::int32_t channel) const noexcept {
     if (bias != nullptr) accumulator += static_cast<std::uint32_t>(bias[channel]);
@@ -95,6 +104,14 @@ struct HybridScaler {
   const float* bias = nullptr;  ///< may be null
   const float* scale = nullptr;
   bool per_channel = false;  ///< `scale` has one value per channel, not one for all
+
+  /// The same for a group of channels that begins at `first`.
+  HybridScaler from_channel(std::int64_t first) const noexcept {
+    HybridScaler result = *this;
+    if (bias != nullptr) result.bias += first;
+    if (per_channel) result.scale += first;
+    return result;
+  }
 
   float operator()(std::uint32_t accumulator, float input_scale, std::int32_t channel) const noexcept {
     const float product =

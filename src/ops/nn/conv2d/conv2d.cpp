@@ -40,6 +40,13 @@ constexpr KernelVariant kVariants[] = {
      .pack = conv2d::gemm_pack,
      .run = conv2d::run_gemm,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+    {.name = "i8_gemm__simd",
+     .supports = conv2d::int8_supports,
+     .footprint = conv2d::int8_footprint,
+     .packed_bytes = conv2d::int8_packed_bytes,
+     .pack = conv2d::int8_pack,
+     .run = conv2d::run_int8,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-6F}},  // exact in the int8 form
 #endif
     {.name = "any__ref", .footprint = conv2d::reference_footprint, .run = conv2d::run_reference},
 };

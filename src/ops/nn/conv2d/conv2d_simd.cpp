@@ -5,43 +5,12 @@
 #include <algorithm>
 
 #include "ops/common/parallel.h"
-#include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/conv2d/kernels.h"
+#include "ops/nn/conv2d/problem.h"
 #include "ops/nn/gemm/gemm_f32.h"
 
 namespace bantam::ops::conv2d {
 namespace {
-
-/// Everything about one convolution that does not depend on the pixel.
-struct Problem {
-  ConvGeometry g;
-  std::int64_t group_inputs = 0;
-  std::int64_t group_outputs = 0;
-  std::int64_t k = 0;
-  bool taps_touch = false;     ///< neighbouring taps of a row are contiguous: one segment per kernel row
-  bool always_inside = false;  ///< 1x1 without padding: no window leaves the image
-  bool one_run = false;        ///< pointwise, and all pixels of x and y are equally far apart
-  bool y_uniform = false;      ///< all pixels of y are equally far apart
-};
-
-bool uniform_pixels(const ImageShape& s) {
-  return (s.h == 1 || s.h_stride == s.w * s.w_stride) && (s.n == 1 || s.n_stride == s.h * s.w * s.w_stride);
-}
-
-Problem make_problem(const Conv2dParams& params, const TensorDesc& x, const TensorDesc& w, const TensorDesc& y) {
-  Problem p;
-  p.g = conv_geometry(params, x, y, w.dims[1], w.dims[2]);
-  p.group_inputs = w.dims[3];
-  p.group_outputs = w.dims[0] / params.groups;
-  p.k = static_cast<std::int64_t>(w.dims[1]) * w.dims[2] * w.dims[3];
-  p.taps_touch = p.g.horizontal.dilation == 1 && p.g.x.w_stride == p.group_inputs;
-  p.always_inside = p.g.vertical.kernel == 1 && p.g.horizontal.kernel == 1 && params.pad_top == 0 &&
-                    params.pad_left == 0 && params.pad_bottom == 0 && params.pad_right == 0;
-  p.y_uniform = uniform_pixels(p.g.y);
-  // Without padding or strides, x has the pixels of y.
-  p.one_run = p.always_inside && params.stride_h == 1 && params.stride_w == 1 && p.y_uniform && uniform_pixels(p.g.x);
-  return p;
-}
 
 /// Rows of the tile that border pixels are gathered into: as many as the micro-kernel takes, fewer where they would
 /// not stay in the first-level cache.
@@ -52,45 +21,6 @@ std::int64_t gathered_rows(std::int64_t k) {
 
 std::int64_t gathered_floats(const Problem& p) {
   return p.always_inside ? 0 : align_up(gathered_rows(p.k) * p.k, kAlignment / sizeof(float));
-}
-
-struct Pixel {
-  std::int64_t n = 0;
-  std::int64_t y = 0;
-  std::int64_t x = 0;
-};
-
-Pixel pixel_at(const ImageShape& shape, std::int64_t index) {
-  const std::int64_t row = index / shape.w;
-  return {row / shape.h, row % shape.h, index % shape.w};
-}
-
-/// Writes the window of output pixel `at` in the order of k. `x` is the first channel of the group.
-void gather_window(const Problem& p, const float* x, const Pixel& at, float* to) {
-  const ConvGeometry& g = p.g;
-  const std::int64_t y0 = window_origin(g.vertical, at.y);
-  const std::int64_t x0 = window_origin(g.horizontal, at.x);
-  const TapRange columns = taps_inside(g.horizontal, x0, 0, g.x.w);
-  const std::int64_t before = columns.first * p.group_inputs;
-  const std::int64_t inside = columns.size() * p.group_inputs;
-  const std::int64_t row_floats = g.horizontal.kernel * p.group_inputs;
-  for (std::int32_t ky = 0; ky < g.vertical.kernel; ++ky, to += row_floats) {
-    const std::int64_t iy = y0 + static_cast<std::int64_t>(ky) * g.vertical.dilation;
-    if (iy < 0 || iy >= g.x.h || inside == 0) {
-      std::fill_n(to, row_floats, 0.0F);
-      continue;
-    }
-    std::fill_n(to, before, 0.0F);
-    const std::int64_t step = g.x.w_stride * g.horizontal.dilation;
-    const float* from = x + g.x.offset(at.n, iy, x0) + columns.first * step;
-    if (p.taps_touch) {
-      std::copy_n(from, inside, to + before);
-    } else {
-      for (std::int32_t kx = 0; kx < columns.size(); ++kx)
-        std::copy_n(from + kx * step, p.group_inputs, to + before + kx * p.group_inputs);
-    }
-    std::fill_n(to + before + inside, row_floats - before - inside, 0.0F);
-  }
 }
 
 /// How many pixels from `at` on, in the same row, have their whole window inside the image.
@@ -125,6 +55,8 @@ gemm::LeftRows windows_in_place(const Problem& p, const float* x, const Pixel& a
   return rows;
 }
 
+void copy_floats(const float* from, std::int64_t n, float* to) { std::copy_n(from, n, to); }
+
 /// Computes output pixels [begin, end) of one group; all operands start at the group's first channel.
 void convolve_pixels(const Problem& p, const float* x, const gemm::RightPanels& weights, gemm::Result y,
                      std::int64_t begin, std::int64_t end, float* gathered) {
@@ -141,7 +73,8 @@ void convolve_pixels(const Problem& p, const float* x, const gemm::RightPanels& 
       multiply(windows_in_place(p, x, at, count), weights, y);
     } else {
       count = std::min({tile, end - index, p.y_uniform ? tile : p.g.y.w - at.x});
-      for (std::int64_t i = 0; i < count; ++i) gather_window(p, x, pixel_at(p.g.y, index + i), gathered + i * p.k);
+      for (std::int64_t i = 0; i < count; ++i)
+        gather_window(p, x, pixel_at(p.g.y, index + i), gathered + i * p.k, copy_floats);
       multiply({.data = gathered, .rows = count, .row_stride = p.k, .length = p.k}, weights, y);
     }
     index += count;

@@ -205,5 +205,51 @@ TEST(Conv2d, PointwiseVariantsMatchReference) {
       {.cases = 60, .must_cover = {"f32_gemm__simd"}});
 }
 
+/// The float case with int8 operands instead. Scales reach from tiny to beyond 1, and a few are extreme.
+OpCase random_int8_case(Random& random) {
+  OpCase c = random_float_case(random);
+  auto* p = reinterpret_cast<Conv2dParams*>(c.params.data());
+  p->input_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
+  p->output_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
+  p->minimum = static_cast<std::int32_t>(random_int(random, -128, 0));
+  p->maximum = static_cast<std::int32_t>(random_int(random, 0, 127));
+  const auto dims = [&](std::size_t i) {
+    const TensorDesc& desc = c.inputs[i].tensor.desc();
+    return std::vector<std::int64_t>(desc.dims, desc.dims + desc.rank);
+  };
+  const std::int64_t oc = dims(1)[0];
+  const bool has_bias = c.inputs.size() > 2;
+  const bool extreme = random_int(random, 0, 4) == 0;
+  std::vector<testing::Operand> inputs;
+  inputs.emplace_back(random_tensor(ElementType::kI8, dims(0), random, -128, 127));
+  inputs.push_back(constant(random_tensor(ElementType::kI8, dims(1), random, -128, 127)));
+  inputs.push_back(has_bias ? constant(random_tensor(ElementType::kI32, {oc}, random, -20000, 20000)) : absent());
+  inputs.push_back(
+      constant(random_tensor(ElementType::kI32, {oc}, random, extreme ? -2147483648.0 : 0x40000000, 0x7fffffff)));
+  inputs.push_back(constant(random_tensor(ElementType::kI32, {oc}, random, extreme ? -40 : -12, extreme ? 40 : 2)));
+  c.inputs = std::move(inputs);
+  return c;
+}
+
+OpCase random_hybrid_case(Random& random) {
+  OpCase c = random_float_case(random);
+  const TensorDesc w = c.inputs[1].tensor.desc();
+  const bool has_bias = c.inputs.size() > 2;
+  c.inputs[1] =
+      constant(random_tensor(ElementType::kI8, std::vector<std::int64_t>(w.dims, w.dims + 4), random, -127, 127));
+  if (!has_bias) c.inputs.push_back(absent());
+  c.inputs.push_back(
+      constant(random_tensor(ElementType::kF32, {random_int(random, 0, 1) == 0 ? 1 : w.dims[0]}, random, 0.001, 0.1)));
+  return c;
+}
+
+TEST(Conv2d, Int8VariantsMatchReferenceExactly) {
+  testing::expect_variants_match_reference(random_int8_case, {.cases = 100, .must_cover = {"i8_gemm__simd"}});
+}
+
+TEST(Conv2d, HybridVariantsMatchReference) {
+  testing::expect_variants_match_reference(random_hybrid_case, {.cases = 80, .must_cover = {"i8_gemm__simd"}});
+}
+
 }  // namespace
 }  // namespace bantam::ops

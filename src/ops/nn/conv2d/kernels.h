@@ -15,4 +15,11 @@ std::int64_t gemm_packed_bytes(const OpCall& call, int input);
 void gemm_pack(const OpCall& call, int input, std::byte* destination);
 Status run_gemm(const Invocation& call);
 
+/// int8 and hybrid, constant weights.
+bool int8_supports(const OpCall& call);
+Footprint int8_footprint(const OpCall& call, int threads);
+std::int64_t int8_packed_bytes(const OpCall& call, int input);
+void int8_pack(const OpCall& call, int input, std::byte* destination);
+Status run_int8(const Invocation& call);
+
 }  // namespace bantam::ops::conv2d

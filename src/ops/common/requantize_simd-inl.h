@@ -1,0 +1,114 @@
+// The int8 form's scaling of accumulators (Requantizer in linear_form.h) on vectors of channels, to the bit. Included
+// by
+// *_simd.cpp files inside Highway's per-target compilation.
+#if defined(BANTAM_OPS_REQUANTIZE_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BANTAM_OPS_REQUANTIZE_SIMD_INL_H_
+#undef BANTAM_OPS_REQUANTIZE_SIMD_INL_H_
+#else
+#define BANTAM_OPS_REQUANTIZE_SIMD_INL_H_
+#endif
+
+#include <cstdint>
+#include <limits>
+
+#include "hwy/highway.h"
+#include "ops/common/linear_form.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// The first `lanes` elements at `from`, zeros behind. Reads nothing beyond.
+template <class D, typename T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> load_channels(D d, const T* from, std::int64_t lanes) {
+  if (lanes >= static_cast<std::int64_t>(hn::Lanes(d))) return hn::LoadU(d, from);
+  HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)] = {};
+  for (std::int64_t i = 0; i < lanes; ++i) buffer[i] = from[i];
+  return hn::Load(d, buffer);
+}
+
+/// Stores the first `lanes` lanes, nothing behind.
+template <class D, typename T = hn::TFromD<D>>
+HWY_INLINE void store_lanes(D d, hn::Vec<D> v, std::int64_t lanes, T* to) {
+  if (lanes >= static_cast<std::int64_t>(hn::Lanes(d))) {
+    hn::StoreU(v, d, to);
+    return;
+  }
+  HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(v, d, buffer);
+  for (std::int64_t i = 0; i < lanes; ++i) to[i] = buffer[i];
+}
+
+/// Requantizer for the channels [first, first + lanes), one per lane of the int32 tag D.
+template <class D>
+class RequantizeVector {
+ public:
+  using V = hn::Vec<D>;
+
+  HWY_INLINE RequantizeVector(D d, const Requantizer& r, std::int64_t first, std::int64_t lanes)
+      : bias_(r.bias != nullptr ? load_channels(d, r.bias + first, lanes) : hn::Zero(d)),
+        multiplier_(load_channels(d, r.multiplier + first, lanes)),
+        low_(hn::Set(d, r.minimum - r.zero_point)),
+        high_(hn::Set(d, r.maximum - r.zero_point)),
+        zero_point_(hn::Set(d, r.zero_point)) {
+    const V shift = hn::Min(hn::Max(load_channels(d, r.shift + first, lanes), hn::Set(d, -31)), hn::Set(d, 30));
+    left_ = hn::Max(shift, hn::Zero(d));
+    right_ = hn::Max(hn::Neg(shift), hn::Zero(d));
+    mask_ = hn::Sub(hn::Shl(hn::Set(d, 1), right_), hn::Set(d, 1));
+  }
+
+  /// The results, in the range of int8.
+  HWY_INLINE V operator()(V sum) const {
+    const V scaled = divide_by_power(multiply_high(hn::Shl(hn::Add(sum, bias_), left_)));
+    const V limited = hn::Min(hn::Max(scaled, low_), high_);
+    return hn::Add(limited, zero_point_);
+  }
+
+ private:
+#if HWY_TARGET == HWY_SCALAR
+  HWY_INLINE V multiply_high(V x) const {
+    return hn::Set(D(), saturating_rounding_doubling_high_mul(hn::GetLane(x), hn::GetLane(multiplier_)));
+  }
+#else
+  /// saturating_rounding_doubling_high_mul: for either sign it equals (x * multiplier + 2^30) >> 31.
+  HWY_INLINE V multiply_high(V x) const {
+    const D d;
+    const hn::RepartitionToWide<D> d64;
+    const hn::RebindToUnsigned<decltype(d64)> u64;
+    const auto odd_lanes = [&](V v) HWY_ATTR { return hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(u64, v))); };
+    const auto nudge = hn::Set(d64, std::int64_t{1} << 30);
+    const auto even = hn::Add(hn::MulEven(x, multiplier_), nudge);
+    const auto odd = hn::Add(hn::MulEven(odd_lanes(x), odd_lanes(multiplier_)), nudge);
+    // Bits 31 to 62 of each sum: in the low half for even lanes, in the high half for odd ones.
+    const V result = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<1>(hn::BitCast(u64, odd))),
+                                 hn::BitCast(d, hn::ShiftRight<31>(hn::BitCast(u64, even))));
+    const V lowest = hn::Set(d, std::numeric_limits<std::int32_t>::min());
+    const auto overflows = hn::And(hn::Eq(x, lowest), hn::Eq(multiplier_, lowest));
+    return hn::IfThenElse(overflows, hn::Set(d, std::numeric_limits<std::int32_t>::max()), result);
+  }
+#endif
+
+  /// rounding_divide_by_pot by 2^right_.
+  HWY_INLINE V divide_by_power(V x) const {
+    const D d;
+    const V remainder = hn::And(x, mask_);
+    const V one = hn::Set(d, 1);
+    const V threshold = hn::Add(hn::ShiftRight<1>(mask_), hn::IfThenElseZero(hn::Lt(x, hn::Zero(d)), one));
+    return hn::Add(hn::Shr(x, right_), hn::IfThenElseZero(hn::Gt(remainder, threshold), one));
+  }
+
+  V bias_;
+  V multiplier_;
+  V low_;
+  V high_;
+  V zero_point_;
+  V left_;
+  V right_;
+  V mask_;
+};
+
+}  // namespace bantam::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,162 @@
+// conv2d in int8 and hybrid form as an implicit matrix product. The windows of a block of output pixels are gathered,
+// widened to int16 with the zero point subtracted, and multiplied by the packed weights.
+#include <algorithm>
+
+#include "ops/common/parallel.h"
+#include "ops/nn/conv2d/kernels.h"
+#include "ops/nn/conv2d/problem.h"
+#include "ops/nn/gemm/gemm_i8.h"
+
+namespace bantam::ops::conv2d {
+namespace {
+
+/// Pixels of a block: many enough to reuse the weights, few enough to stay in the cache.
+std::int64_t block_rows(std::int64_t k) {
+  constexpr std::int64_t kBlockNumbers = 12288;
+  return std::clamp<std::int64_t>(kBlockNumbers / k, 1, 4) * gemm::kMaxTileRows;
+}
+
+std::int64_t row_numbers(const Problem& p) { return 2 * gemm::pair_count(p.k); }
+
+/// Bytes of one thread's block.
+std::int64_t block_bytes(const Problem& p) {
+  constexpr std::int64_t kNumber = sizeof(std::int16_t);
+  return align_up(block_rows(p.k) * row_numbers(p) * kNumber, kAlignment);
+}
+
+std::int64_t packed_group_bytes(const Problem& p) { return gemm::packed_i8_bytes(p.k, p.group_outputs); }
+
+/// The quantised copy of x that the hybrid form works on, and the scale of each row of a block.
+std::int64_t hybrid_bytes(const Problem& p) { return align_up(quantized_image_bytes(p.g.x), kAlignment); }
+
+/// Gathers the windows of `count` pixels from `index` on into rows.
+void gather_block(const Problem& p, const std::int8_t* x, std::int32_t zero_point, std::int64_t index,
+                  std::int64_t count, std::int16_t* rows) {
+  for (std::int64_t i = 0; i < count; ++i, rows += row_numbers(p)) {
+    gather_window(p, x, pixel_at(p.g.y, index + i), rows,
+                  [zero_point](const std::int8_t* from, std::int64_t n, std::int16_t* to) {
+                    gemm::widen(from, n, zero_point, to);
+                  });
+    if (p.k % 2 != 0) rows[p.k] = 0;
+  }
+}
+
+/// Calls multiply(group, rows, first output pixel) for blocks of the pixels [begin, end).
+template <typename Multiply>
+void for_each_block(const Problem& p, const std::int8_t* x, std::int32_t zero_point, std::int64_t begin,
+                    std::int64_t end, std::byte* block, Multiply multiply) {
+  auto* rows = reinterpret_cast<std::int16_t*>(block);
+  for (std::int64_t index = begin; index < end;) {
+    const Pixel at = pixel_at(p.g.y, index);
+    std::int64_t count = std::min(block_rows(p.k), end - index);
+    if (!p.y_uniform) count = std::min(count, p.g.y.w - at.x);
+    for (std::int32_t group = 0; group < p.g.groups; ++group) {
+      gather_block(p, x + group * p.group_inputs, zero_point, index, count, rows);
+      multiply(group, gemm::LeftRowsI16{rows, count, gemm::pair_count(p.k)}, at);
+    }
+    index += count;
+  }
+}
+
+gemm::RightPanelsI8 group_weights(const Invocation& call, const Problem& p, std::int32_t group) {
+  return {call.input<std::int8_t>(1) + group * packed_group_bytes(p), p.group_outputs, 0,
+          gemm::panel_count(p.group_outputs)};
+}
+
+}  // namespace
+
+bool int8_supports(const OpCall& call) {
+  return linear_form(call.in(0), call.in(1)) != LinearForm::kFloat && call.inputs[1].data != nullptr &&
+         call.in(1).elements() > 0 && call.out().elements() > 0;
+}
+
+Footprint int8_footprint(const OpCall& call, int threads) {
+  const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+  const bool hybrid = linear_form(call.in(0), call.in(1)) == LinearForm::kHybrid;
+  return {.scratch_bytes = block_bytes(p) * threads + (hybrid ? hybrid_bytes(p) : 0)};
+}
+
+std::int64_t int8_packed_bytes(const OpCall& call, int input) {
+  if (input != 1) return 0;
+  const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+  return packed_group_bytes(p) * p.g.groups;
+}
+
+void int8_pack(const OpCall& call, int /*input*/, std::byte* destination) {
+  const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+  const auto* data = static_cast<const std::int8_t*>(call.inputs[1].data);
+  auto* packed = reinterpret_cast<std::int8_t*>(destination);
+  for (std::int32_t group = 0; group < p.g.groups; ++group)
+    gemm::pack_panels_i8(data + group * p.group_outputs * p.k, p.k, p.group_outputs, 1, p.k,
+                         packed + group * packed_group_bytes(p));
+}
+
+namespace {
+
+constexpr std::int64_t kGrain = 4 * gemm::kMaxTileRows;
+
+void run_int8_form(const Invocation& call, const Problem& p) {
+  const auto& params = call.as<Conv2dParams>();
+  const Requantizer all = make_requantizer(call, int8_range(params));
+  const std::int64_t pixels = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w;
+  parallel_slots(*call.threads, pixels, kGrain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+    for_each_block(
+        p, call.input<std::int8_t>(0), params.input_zero_point, begin, end, call.scratch + slot * block_bytes(p),
+        [&](std::int32_t group, const gemm::LeftRowsI16& rows, const Pixel& at) {
+          const std::int64_t first = group * p.group_outputs;
+          std::int8_t* y = call.output<std::int8_t>() + p.g.y.offset(at.n, at.y, at.x) + first;
+          multiply(rows, group_weights(call, p, group), gemm::Int8Result{y, p.g.y.w_stride, all.from_channel(first)});
+        });
+  });
+}
+
+void quantize_item(const ImageShape& shape, const float* x, std::int32_t item, std::int8_t* q, float* scale) {
+  float largest = 0.0F;
+  for (std::int32_t iy = 0; iy < shape.h; ++iy)
+    for (std::int32_t ix = 0; ix < shape.w; ++ix)
+      largest = gemm::largest_magnitude_simd(x + shape.offset(item, iy, ix), shape.c, largest);
+  *scale = symmetric_scale(largest);
+  for (std::int32_t iy = 0; iy < shape.h; ++iy)
+    for (std::int32_t ix = 0; ix < shape.w; ++ix, q += shape.c)
+      gemm::quantize_symmetric_simd(x + shape.offset(item, iy, ix), shape.c, *scale, q);
+}
+
+void run_hybrid_form(const Invocation& call, const Problem& p) {
+  const HybridScaler all = make_hybrid_scaler(call);
+  auto* q = reinterpret_cast<std::int8_t*>(call.scratch);
+  const std::int64_t item_pixels = static_cast<std::int64_t>(p.g.y.h) * p.g.y.w;
+  Problem dense = p;
+  dense.g = with_dense_item(p.g);
+  dense.taps_touch = p.g.horizontal.dilation == 1 && p.g.groups == 1;
+  for (std::int32_t item = 0; item < p.g.y.n; ++item) {
+    float scale = 1.0F;
+    quantize_item(p.g.x, call.input<float>(0), item, q, &scale);
+    float row_scales[4 * gemm::kMaxTileRows];
+    std::fill_n(row_scales, std::size(row_scales), scale);
+    parallel_slots(*call.threads, item_pixels, kGrain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+      for_each_block(dense, q, 0, item * item_pixels + begin, item * item_pixels + end,
+                     call.scratch + hybrid_bytes(p) + slot * block_bytes(p),
+                     [&](std::int32_t group, const gemm::LeftRowsI16& rows, const Pixel& at) {
+                       const std::int64_t first = group * p.group_outputs;
+                       float* y = call.output<float>() + p.g.y.offset(at.n, at.y, at.x) + first;
+                       multiply(rows, group_weights(call, p, group),
+                                gemm::HybridResult{y, p.g.y.w_stride, row_scales, all.from_channel(first),
+                                                   call.as<Conv2dParams>().activation});
+                     });
+    });
+  }
+}
+
+}  // namespace
+
+Status run_int8(const Invocation& call) {
+  const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+  if (linear_form(call.in(0), call.in(1)) == LinearForm::kInt8) {
+    run_int8_form(call, p);
+  } else {
+    run_hybrid_form(call, p);
+  }
+  return ok_status();
+}
+
+}  // namespace bantam::ops::conv2d

@@ -1,0 +1,84 @@
+// What the matrix-product kernels of conv2d share: the sizes of the implicit product and the gathering of windows.
+// Freestanding.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ops/nn/conv2d/geometry.h"
+
+namespace bantam::ops::conv2d {
+
+/// Everything about one convolution that does not depend on the pixel.
+struct Problem {
+  ConvGeometry g;
+  std::int64_t group_inputs = 0;
+  std::int64_t group_outputs = 0;
+  std::int64_t k = 0;
+  bool taps_touch = false;     ///< neighbouring taps of a row are contiguous: one segment per kernel row
+  bool always_inside = false;  ///< 1x1 without padding: no window leaves the image
+  bool one_run = false;        ///< pointwise, and all pixels of x and y are equally far apart
+  bool y_uniform = false;      ///< all pixels of y are equally far apart
+};
+
+inline bool uniform_pixels(const ImageShape& s) {
+  return (s.h == 1 || s.h_stride == s.w * s.w_stride) && (s.n == 1 || s.n_stride == s.h * s.w * s.w_stride);
+}
+
+inline Problem make_problem(const Conv2dParams& params, const TensorDesc& x, const TensorDesc& w, const TensorDesc& y) {
+  Problem p;
+  p.g = conv_geometry(params, x, y, w.dims[1], w.dims[2]);
+  p.group_inputs = w.dims[3];
+  p.group_outputs = w.dims[0] / params.groups;
+  p.k = static_cast<std::int64_t>(w.dims[1]) * w.dims[2] * w.dims[3];
+  p.taps_touch = p.g.horizontal.dilation == 1 && p.g.x.w_stride == p.group_inputs;
+  p.always_inside = p.g.vertical.kernel == 1 && p.g.horizontal.kernel == 1 && params.pad_top == 0 &&
+                    params.pad_left == 0 && params.pad_bottom == 0 && params.pad_right == 0;
+  p.y_uniform = uniform_pixels(p.g.y);
+  // Without padding or strides, x has the pixels of y.
+  p.one_run = p.always_inside && params.stride_h == 1 && params.stride_w == 1 && p.y_uniform && uniform_pixels(p.g.x);
+  return p;
+}
+
+struct Pixel {
+  std::int64_t n = 0;
+  std::int64_t y = 0;
+  std::int64_t x = 0;
+};
+
+inline Pixel pixel_at(const ImageShape& shape, std::int64_t index) {
+  const std::int64_t row = index / shape.w;
+  return {row / shape.h, row % shape.h, index % shape.w};
+}
+
+/// Writes the window of output pixel `at` in the order of k, zeros for padding; `copy(from, n, to)` copies or converts
+/// n elements. `x` is the first channel of the group.
+template <typename From, typename To, typename Copy>
+void gather_window(const Problem& p, const From* x, const Pixel& at, To* to, Copy copy) {
+  const ConvGeometry& g = p.g;
+  const std::int64_t y0 = window_origin(g.vertical, at.y);
+  const std::int64_t x0 = window_origin(g.horizontal, at.x);
+  const TapRange columns = taps_inside(g.horizontal, x0, 0, g.x.w);
+  const std::int64_t before = columns.first * p.group_inputs;
+  const std::int64_t inside = columns.size() * p.group_inputs;
+  const std::int64_t row_floats = g.horizontal.kernel * p.group_inputs;
+  for (std::int32_t ky = 0; ky < g.vertical.kernel; ++ky, to += row_floats) {
+    const std::int64_t iy = y0 + static_cast<std::int64_t>(ky) * g.vertical.dilation;
+    if (iy < 0 || iy >= g.x.h || inside == 0) {
+      std::fill_n(to, row_floats, To{0});
+      continue;
+    }
+    std::fill_n(to, before, To{0});
+    const std::int64_t step = g.x.w_stride * g.horizontal.dilation;
+    const From* from = x + g.x.offset(at.n, iy, x0) + columns.first * step;
+    if (p.taps_touch) {
+      copy(from, inside, to + before);
+    } else {
+      for (std::int32_t kx = 0; kx < columns.size(); ++kx)
+        copy(from + kx * step, p.group_inputs, to + before + kx * p.group_inputs);
+    }
+    std::fill_n(to + before + inside, row_floats - before - inside, To{0});
+  }
+}
+
+}  // namespace bantam::ops::conv2d

@@ -1,0 +1,244 @@
+// The micro-kernel of gemm_i8.h. A tile of R rows and V vectors of columns is accumulated in registers, then leaves
+// through a small buffer to the stage that scales it.
+#include <algorithm>
+#include <limits>
+
+#include "ops/nn/gemm/gemm_i8.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/nn/gemm/gemm_i8_simd.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "ops/common/activate_rows_simd-inl.h"
+#include "ops/common/requantize_simd-inl.h"
+#include "ops/nn/gemm/unroll-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::gemm::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using ops::HWY_NAMESPACE::activate_rows;
+using ops::HWY_NAMESPACE::load_channels;
+using ops::HWY_NAMESPACE::RequantizeVector;
+using ops::HWY_NAMESPACE::store_lanes;
+using ops::HWY_NAMESPACE::unroll;
+
+using D32 = hn::CappedTag<std::int32_t, kPanel>;
+constexpr D32 kD32;
+constexpr int kLanes = static_cast<int>(hn::MaxLanes(D32()));
+constexpr int kVectorsPerPanel = static_cast<int>(kPanel) / kLanes;
+
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+constexpr int kRows = 12;
+constexpr int kVectors = 2;
+#elif HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+constexpr int kRows = 6;
+constexpr int kVectors = 2;
+#else
+constexpr int kRows = 2;
+constexpr int kVectors = kVectorsPerPanel;
+#endif
+constexpr std::int64_t kColumns = kVectors * kLanes;
+static_assert(kColumns % kPanel == 0 && kRows <= kMaxTileRows);
+
+/// The sums of one tile, row after row of kColumns.
+struct Sums {
+  HWY_ALIGN std::int32_t at[kRows * kColumns];
+};
+
+#if HWY_TARGET == HWY_SCALAR
+void sum_tile(const std::int16_t* a, std::int64_t rows, std::int64_t pairs, const std::int8_t* panel, std::int64_t,
+              Sums& sums) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < kPanel; ++c) {
+      std::uint32_t sum = 0;
+      for (std::int64_t k = 0; k < 2 * pairs; ++k)
+        sum += static_cast<std::uint32_t>(a[r * 2 * pairs + k] * panel[(k / 2 * kPanel + c) * 2 + k % 2]);
+      sums.at[r * kColumns + c] = static_cast<std::int32_t>(sum);
+    }
+}
+#else
+template <int kTileRows, int kTileVectors>
+HWY_NOINLINE void sum_tile_of(const std::int16_t* a, std::int64_t pairs, const std::int8_t* panel,
+                              std::int64_t panel_stride, Sums& sums) {
+  using V32 = hn::Vec<D32>;
+  const hn::Repartition<std::int16_t, D32> d16;
+  const hn::Rebind<std::int8_t, decltype(d16)> d8;
+  V32 low[kTileRows][kTileVectors];
+  V32 high[kTileRows][kTileVectors];
+  unroll<kTileRows>([&](auto r) HWY_ATTR {
+    unroll<kTileVectors>([&](auto v) HWY_ATTR { low[r][v] = high[r][v] = hn::Zero(kD32); });
+  });
+  // Every third row has a pointer; the two between are reached by an index, which keeps all in registers.
+  const std::int64_t row = 2 * pairs;
+  const std::int16_t* base[(kTileRows + 2) / 3];
+  unroll<(kTileRows + 2) / 3>([&](auto g) HWY_ATTR { base[g] = a + 3 * g * row; });
+  for (std::int64_t pair = 0; pair < pairs; ++pair, panel += 2 * kPanel) {
+    hn::Vec<decltype(d16)> right[kTileVectors];
+    unroll<kTileVectors>([&](auto v) HWY_ATTR {
+      const std::int8_t* from = panel + v / kVectorsPerPanel * panel_stride + v % kVectorsPerPanel * 2 * kLanes;
+      right[v] = hn::PromoteTo(d16, hn::LoadU(d8, from));
+    });
+    unroll<kTileRows>([&](auto r) HWY_ATTR {
+      std::int32_t both;
+      __builtin_memcpy(&both, base[r / 3] + r % 3 * row + 2 * pair, sizeof both);
+      const auto x = hn::BitCast(d16, hn::Set(kD32, both));
+      unroll<kTileVectors>([&](auto v) HWY_ATTR {
+        low[r][v] = hn::ReorderWidenMulAccumulate(kD32, x, right[v], low[r][v], high[r][v]);
+      });
+    });
+  }
+  unroll<kTileRows>([&](auto r) HWY_ATTR {
+    unroll<kTileVectors>([&](auto v) HWY_ATTR {
+      hn::Store(hn::RearrangeToOddPlusEven(low[r][v], high[r][v]), kD32, sums.at + r * kColumns + v * kLanes);
+    });
+  });
+}
+
+using TileFunction = void (*)(const std::int16_t*, std::int64_t, const std::int8_t*, std::int64_t, Sums&);
+
+template <int kTileVectors, int... kRowsMinusOne>
+TileFunction tile_function(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
+  constexpr TileFunction kFunctions[] = {sum_tile_of<kRowsMinusOne + 1, kTileVectors>...};
+  return kFunctions[rows - 1];
+}
+
+void sum_tile(const std::int16_t* a, std::int64_t rows, std::int64_t pairs, const std::int8_t* panel,
+              std::int64_t columns, Sums& sums) {
+  constexpr auto kCounts = std::make_integer_sequence<int, kRows>();
+  constexpr int kNarrow = std::max(kVectors / 2, 1);
+  const auto function =
+      columns <= kNarrow * kLanes ? tile_function<kNarrow>(rows, kCounts) : tile_function<kVectors>(rows, kCounts);
+  function(a, pairs, panel, pairs * 2 * kPanel, sums);
+}
+#endif
+
+/// Scales the sums of `rows` rows and columns [first, first + columns), and stores them at row m on.
+void finish_tile(const Int8Result& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
+                 std::int64_t columns) {
+  const hn::Rebind<std::int8_t, D32> d8;
+  for (std::int64_t c = 0; c < columns; c += kLanes) {
+    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
+    const RequantizeVector<D32> requantize(kD32, y.requantize, first + c, lanes);
+    for (std::int64_t r = 0; r < rows; ++r)
+      store_lanes(d8, hn::DemoteTo(d8, requantize(hn::LoadU(kD32, sums.at + r * kColumns + c))), lanes,
+                  y.data + (m + r) * y.row_stride + first + c);
+  }
+}
+
+void finish_tile(const HybridResult& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
+                 std::int64_t columns) {
+  const hn::Rebind<float, D32> df;
+  for (std::int64_t c = 0; c < columns; c += kLanes) {
+    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
+    const auto scale =
+        y.scaler.per_channel ? load_channels(df, y.scaler.scale + first + c, lanes) : hn::Set(df, y.scaler.scale[0]);
+    const auto bias = y.scaler.bias != nullptr ? load_channels(df, y.scaler.bias + first + c, lanes) : hn::Zero(df);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto sum = hn::ConvertTo(df, hn::LoadU(kD32, sums.at + r * kColumns + c));
+      const auto product = hn::Mul(hn::Mul(sum, hn::Set(df, y.row_scales[m + r])), scale);
+      store_lanes(df, hn::Add(product, bias), lanes, y.data + (m + r) * y.row_stride + first + c);
+    }
+  }
+  activate_rows(y.activation, y.data + m * y.row_stride + first, rows, y.row_stride, columns);
+}
+
+template <typename Result>
+HWY_INLINE void multiply_all(const LeftRowsI16& a, const RightPanelsI8& b, const Result& y) {
+  Sums sums;
+  const std::int64_t panel_bytes = a.pairs * 2 * kPanel;
+  for (std::int64_t n = b.first * kPanel; n < std::min(b.last * kPanel, b.n); n += kColumns) {
+    const std::int64_t columns = std::min({kColumns, b.n - n, b.last * kPanel - n});
+    for (std::int64_t m = 0; m < a.rows; m += kRows) {
+      const std::int64_t rows = std::min<std::int64_t>(kRows, a.rows - m);
+      sum_tile(a.data + m * 2 * a.pairs, rows, a.pairs, b.data + n / kPanel * panel_bytes, columns, sums);
+      finish_tile(y, sums, m, rows, n, columns);
+    }
+  }
+}
+
+void multiply_int8(const LeftRowsI16& a, const RightPanelsI8& b, const Int8Result& y) { multiply_all(a, b, y); }
+
+void multiply_hybrid(const LeftRowsI16& a, const RightPanelsI8& b, const HybridResult& y) { multiply_all(a, b, y); }
+
+void widen_target(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
+  const hn::ScalableTag<std::int16_t> d16;
+  const hn::Rebind<std::int8_t, decltype(d16)> d8;
+  const auto zero = hn::Set(d16, static_cast<std::int16_t>(zero_point));
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d16));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::Sub(hn::PromoteTo(d16, hn::LoadU(d8, from + i)), zero), d16, to + i);
+  for (; i < n; ++i) to[i] = static_cast<std::int16_t>(from[i] - zero_point);
+}
+
+float largest_magnitude_target(const float* x, std::int64_t n, float previous) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  auto largest = hn::Set(d, previous);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto magnitude = hn::Abs(hn::LoadU(d, x + i));
+    largest = hn::IfThenElse(hn::Gt(magnitude, largest), magnitude, largest);
+  }
+  return largest_magnitude(x + i, n - i, hn::GetLane(hn::MaxOfLanes(d, largest)));
+}
+
+void quantize_symmetric_target(const float* x, std::int64_t n, float scale, std::int8_t* q) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<std::int32_t, decltype(d)> d32;
+  const hn::Rebind<std::int8_t, decltype(d)> d8;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto limit = hn::Set(d, 127.0F);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto quotient = hn::Div(hn::LoadU(d, x + i), hn::Set(d, scale));
+    // Limited before rounding, so that everything is in the range of conversions; a NaN becomes the lower limit.
+    const auto below = hn::IfThenElse(hn::Lt(quotient, limit), quotient,
+                                      hn::IfThenElse(hn::Ge(quotient, limit), limit, hn::Neg(limit)));
+    const auto value = hn::IfThenElse(hn::Gt(below, hn::Neg(limit)), below, hn::Neg(limit));
+    // The fraction that truncation leaves is exact; half and more goes away from zero.
+    const auto whole = hn::Trunc(value);
+    const auto away = hn::Ge(hn::Abs(hn::Sub(value, whole)), hn::Set(d, 0.5F));
+    const auto rounded = hn::Add(whole, hn::IfThenElseZero(away, hn::CopySign(hn::Set(d, 1.0F), value)));
+    hn::StoreU(hn::DemoteTo(d8, hn::ConvertTo(d32, rounded)), d8, q + i);
+  }
+  quantize_symmetric(x + i, n - i, scale, q + i);
+}
+
+}  // namespace
+}  // namespace bantam::ops::gemm::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops::gemm {
+
+HWY_EXPORT(multiply_int8);
+HWY_EXPORT(multiply_hybrid);
+HWY_EXPORT(widen_target);
+HWY_EXPORT(largest_magnitude_target);
+HWY_EXPORT(quantize_symmetric_target);
+
+void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const Int8Result& y) {
+  HWY_DYNAMIC_DISPATCH(multiply_int8)(a, b, y);
+}
+
+void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const HybridResult& y) {
+  HWY_DYNAMIC_DISPATCH(multiply_hybrid)(a, b, y);
+}
+
+void widen(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
+  HWY_DYNAMIC_DISPATCH(widen_target)(from, n, zero_point, to);
+}
+
+float largest_magnitude_simd(const float* x, std::int64_t n, float previous) {
+  return HWY_DYNAMIC_DISPATCH(largest_magnitude_target)(x, n, previous);
+}
+
+void quantize_symmetric_simd(const float* x, std::int64_t n, float scale, std::int8_t* q) {
+  HWY_DYNAMIC_DISPATCH(quantize_symmetric_target)(x, n, scale, q);
+}
+
+}  // namespace bantam::ops::gemm
+#endif
