@@ -62,6 +62,19 @@ inline MatmulGeometry matmul_geometry(const MatmulParams& p, const TensorDesc& a
   return g;
 }
 
+/// The batch as one tall matrix, where all rows of a and y are equally far apart and there is one b.
+inline MatmulGeometry fold_batch(const MatmulGeometry& g) {
+  const auto& batch = g.batch;
+  if (batch.outer_rank != 0 || batch.elements < 2 || batch.row_strides[2] != 0 ||
+      batch.row_strides[0] != g.m * g.y.row_stride || batch.row_strides[1] != g.m * g.a.row_stride ||
+      batch.elements * g.m > 0x7fffffff)
+    return g;
+  MatmulGeometry folded = g;
+  folded.m = static_cast<std::int32_t>(batch.elements * g.m);
+  folded.batch = {};
+  return folded;
+}
+
 inline Int8Range int8_range(const MatmulParams& p) noexcept {
   return {p.input_zero_point, p.weights_zero_point, p.output_zero_point, p.minimum, p.maximum};
 }

@@ -20,4 +20,11 @@ bool dynamic_supports(const OpCall& call);
 Footprint dynamic_footprint(const OpCall& call, int threads);
 Status run_dynamic(const Invocation& call);
 
+/// int8 and hybrid, constant b without zero point.
+bool int8_supports(const OpCall& call);
+Footprint int8_footprint(const OpCall& call, int threads);
+std::int64_t int8_packed_bytes(const OpCall& call, int input);
+void int8_pack(const OpCall& call, int input, std::byte* destination);
+Status run_int8(const Invocation& call);
+
 }  // namespace bantam::ops::matmul

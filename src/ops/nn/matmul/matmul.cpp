@@ -76,6 +76,13 @@ constexpr KernelVariant kVariants[] = {
      .footprint = matmul::dynamic_footprint,
      .run = matmul::run_dynamic,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+    {.name = "i8_packed__simd",
+     .supports = matmul::int8_supports,
+     .footprint = matmul::int8_footprint,
+     .packed_bytes = matmul::int8_packed_bytes,
+     .pack = matmul::int8_pack,
+     .run = matmul::run_int8,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-6F}},  // exact in the int8 form
 #endif
     {.name = "any__ref", .footprint = matmul::reference_footprint, .run = matmul::run_reference},
 };

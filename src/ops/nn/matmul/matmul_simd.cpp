@@ -71,19 +71,6 @@ void multiply_matrix(const Invocation& call, const MatmulGeometry& g, const floa
   }
 }
 
-/// The batch as one tall matrix, where all rows of a and y are equally far apart and there is one b.
-MatmulGeometry fold_batch(const MatmulGeometry& g) {
-  const auto& batch = g.batch;
-  if (batch.outer_rank != 0 || batch.elements < 2 || batch.row_strides[2] != 0 ||
-      batch.row_strides[0] != g.m * g.y.row_stride || batch.row_strides[1] != g.m * g.a.row_stride ||
-      batch.elements * g.m > 0x7fffffff)
-    return g;
-  MatmulGeometry folded = g;
-  folded.m = static_cast<std::int32_t>(batch.elements * g.m);
-  folded.batch = {};
-  return folded;
-}
-
 /// Calls f(y, a, offset of b) for each product of the batch.
 template <typename F>
 void for_each_product(const Invocation& call, const MatmulGeometry& g, F f) {

@@ -130,5 +130,45 @@ TEST(Matmul, FloatVariantsMatchReference) {
                                            {.cases = 150, .must_cover = {"f32_packed__simd", "f32_dynamic__simd"}});
 }
 
+/// A random product with int8 weights [n,k]: int8 or hybrid, by the type of a.
+OpCase random_quantized_case(Random& random, ElementType type) {
+  const auto in_int8 = [&] { return static_cast<std::int32_t>(random_int(random, -128, 127)); };
+  MatmulParams p{.transpose_b = 1};
+  std::vector<std::int64_t> a{random_int(random, 0, 1) == 0 ? 1 : random_int(random, 1, 40), random_int(random, 1, 90)};
+  const std::int64_t k = a[1];
+  const std::int64_t n = random_int(random, 1, 100);
+  if (random_int(random, 0, 2) == 0) a.insert(a.begin(), random_int(random, 1, 3));
+  std::vector<testing::Operand> inputs;
+  inputs.emplace_back(random_tensor(type, a, random, -128, 127));
+  inputs.push_back(constant(random_tensor(ElementType::kI8, {n, k}, random, -128, 127)));
+  const bool has_bias = random_int(random, 0, 2) != 0;
+  if (type == ElementType::kF32) {
+    p.activation = {random_int(random, 0, 1) == 0 ? UnaryFunction::kIdentity : UnaryFunction::kRelu, 0, 0};
+    inputs.push_back(has_bias ? constant(random_tensor(ElementType::kF32, {n}, random, -50, 50)) : absent());
+    const std::int64_t scales = random_int(random, 0, 1) == 0 ? 1 : n;
+    inputs.push_back(constant(random_tensor(ElementType::kF32, {scales}, random, 0.001, 0.1)));
+  } else {
+    p.input_zero_point = in_int8();
+    p.weights_zero_point = random_int(random, 0, 3) == 0 ? in_int8() : 0;
+    p.output_zero_point = in_int8();
+    inputs.push_back(has_bias ? constant(random_tensor(ElementType::kI32, {n}, random, -20000, 20000)) : absent());
+    inputs.push_back(constant(random_tensor(ElementType::kI32, {n}, random, 0x40000000, 0x7fffffff)));
+    inputs.push_back(constant(random_tensor(ElementType::kI32, {n}, random, -14, 1)));
+  }
+  return make_case(kMatmul, p, std::move(inputs));
+}
+
+TEST(Matmul, Int8VariantsMatchReferenceExactly) {
+  testing::expect_variants_match_reference(
+      [](Random& random) { return random_quantized_case(random, ElementType::kI8); },
+      {.cases = 100, .must_cover = {"i8_packed__simd"}});
+}
+
+TEST(Matmul, HybridVariantsMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) { return random_quantized_case(random, ElementType::kF32); },
+      {.cases = 100, .must_cover = {"i8_packed__simd"}});
+}
+
 }  // namespace
 }  // namespace bantam::ops
