@@ -35,6 +35,7 @@ constexpr KernelVariant kVariants[] = {
      .supports = depthwise::float_supports,
      .run = depthwise::run_float,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+    {.name = "i8_channels__simd", .supports = depthwise::int8_supports, .run = depthwise::run_int8},
 #endif
     {.name = "any__ref", .footprint = depthwise::reference_footprint, .run = depthwise::run_reference},
 };

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "ops/common/parallel.h"
-#include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/depthwise_conv2d/kernels.h"
+#include "ops/nn/depthwise_conv2d/pixel_run.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/depthwise_conv2d/depthwise_conv2d_f32_simd.cpp"
@@ -22,19 +22,11 @@ using ops::HWY_NAMESPACE::activate_rows;
 using ops::HWY_NAMESPACE::ClampedStore;
 using ops::HWY_NAMESPACE::unroll;
 
-/// Some output pixels of one row whose windows have the same taps; strides in floats.
-struct Pixels {
-  const float* x;  ///< first tap of the first pixel, channel 0
-  const float* w;  ///< its weights
-  float* y;
-  std::int64_t x_step;      ///< from one output pixel's window to the next
-  std::int64_t y_step;      ///< from one output pixel to the next
-  std::int64_t row_step;    ///< from one kernel row to the next, in x
-  std::int64_t tap_step;    ///< from one tap to the next within a row, in x
-  std::int64_t w_row_step;  ///< from one kernel row to the next, in w
-  std::int32_t rows;
-  std::int32_t taps;
-  std::int64_t channels;
+using Pixels = PixelRun<float>;
+
+struct Output {
+  float* y;           ///< of the first pixel, channel 0
+  std::int64_t step;  ///< from one output pixel to the next
   const float* bias;  ///< may be null
 };
 
@@ -74,92 +66,63 @@ HWY_INLINE void accumulate_sharing(DF d, const Pixels& p, std::int64_t c, hn::Ve
 /// kTaps 0: any kernel. Channels in vectors of kLanes <= p.channels; the last vector may overlap the one before, which
 /// writes equal values twice.
 template <int kPixels, int kTaps, int kStride, int kLanes>
-HWY_INLINE void convolve_pixels(const Pixels& p, const ClampedStore& store) {
+HWY_INLINE void convolve_pixels(const Pixels& p, const Output& out, const ClampedStore& store) {
   const hn::CappedTag<float, kLanes> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t next = 0; next < p.channels; next += lanes) {
     const std::int64_t c = std::min(next, p.channels - lanes);
     hn::Vec<decltype(d)> sums[kPixels];
-    const auto start = p.bias != nullptr ? hn::LoadU(d, p.bias + c) : hn::Zero(d);
+    const auto start = out.bias != nullptr ? hn::LoadU(d, out.bias + c) : hn::Zero(d);
     unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = start; });
     if constexpr (kTaps > 0) {
       accumulate_sharing<kPixels, kTaps, kStride>(d, p, c, sums);
     } else {
       accumulate<kPixels>(d, p, c, sums);
     }
-    unroll<kPixels>([&](auto i) HWY_ATTR { store(d, sums[i], p.y + i * p.y_step + c); });
+    unroll<kPixels>([&](auto i) HWY_ATTR { store(d, sums[i], out.y + i * out.step + c); });
   }
 }
 
 /// `count` pixels, four at a time.
 template <int kTaps, int kStride, int kLanes>
-HWY_NOINLINE void convolve_run(Pixels p, std::int64_t count, const ClampedStore& store) {
+HWY_NOINLINE void convolve_run(Pixels p, Output out, std::int64_t count, const ClampedStore& store) {
   const auto advance = [&](std::int64_t n) HWY_ATTR {
     p.x += n * p.x_step;
-    p.y += n * p.y_step;
+    out.y += n * out.step;
     count -= n;
   };
-  for (; count >= 4; advance(4)) convolve_pixels<4, kTaps, kStride, kLanes>(p, store);
-  for (; count > 0; advance(1)) convolve_pixels<1, 0, 1, kLanes>(p, store);
+  for (; count >= 4; advance(4)) convolve_pixels<4, kTaps, kStride, kLanes>(p, out, store);
+  for (; count > 0; advance(1)) convolve_pixels<1, 0, 1, kLanes>(p, out, store);
 }
 
 template <int kLanes>
-void convolve_run_of_kernel(const Pixels& p, std::int64_t count, const ClampedStore& store) {
+void convolve_run_of_kernel(const Pixels& p, const Output& out, std::int64_t count, const ClampedStore& store) {
   const auto is = [&](std::int32_t taps, std::int64_t stride) {
     return p.taps == taps && p.x_step == stride * p.tap_step;
   };
-  if (is(3, 1)) return convolve_run<3, 1, kLanes>(p, count, store);
-  if (is(3, 2)) return convolve_run<3, 2, kLanes>(p, count, store);
-  if (is(5, 1)) return convolve_run<5, 1, kLanes>(p, count, store);
-  return convolve_run<0, 1, kLanes>(p, count, store);
+  if (is(3, 1)) return convolve_run<3, 1, kLanes>(p, out, count, store);
+  if (is(3, 2)) return convolve_run<3, 2, kLanes>(p, out, count, store);
+  if (is(5, 1)) return convolve_run<5, 1, kLanes>(p, out, count, store);
+  return convolve_run<0, 1, kLanes>(p, out, count, store);
 }
 
 /// Vectors of the machine's width, narrower ones for few channels.
-void convolve_run_of_width(const Pixels& p, std::int64_t count, const ClampedStore& store) {
+void convolve_run_of_width(const Pixels& p, const Output& out, std::int64_t count, const ClampedStore& store) {
   constexpr int kFull = static_cast<int>(hn::MaxLanes(hn::CappedTag<float, 16>()));
-  if (p.channels >= kFull) return convolve_run_of_kernel<kFull>(p, count, store);
-  if (p.channels >= 8) return convolve_run_of_kernel<std::min(kFull, 8)>(p, count, store);
-  if (p.channels >= 4) return convolve_run_of_kernel<std::min(kFull, 4)>(p, count, store);
-  return convolve_run_of_kernel<1>(p, count, store);
+  if (p.channels >= kFull) return convolve_run_of_kernel<kFull>(p, out, count, store);
+  if (p.channels >= 8) return convolve_run_of_kernel<std::min(kFull, 8)>(p, out, count, store);
+  if (p.channels >= 4) return convolve_run_of_kernel<std::min(kFull, 4)>(p, out, count, store);
+  return convolve_run_of_kernel<1>(p, out, count, store);
 }
 
 /// Output row oy of item n.
 void convolve_row(const ConvGeometry& g, const float* x, const float* w, const float* bias,
                   const Activation& activation, float* y, std::int64_t n, std::int64_t oy) {
   const ClampedStore store(activation);
-  const std::int64_t y0 = window_origin(g.vertical, oy);
-  const TapRange rows = taps_inside(g.vertical, y0, 0, g.x.h);
-  float* out = y + g.y.offset(n, oy, 0);
-  for (std::int64_t ox = 0; ox < g.y.w;) {
-    const std::int64_t x0 = window_origin(g.horizontal, ox);
-    const TapRange columns = taps_inside(g.horizontal, x0, 0, g.x.w);
-    // Windows entirely inside come in a run; others one by one.
-    std::int64_t count = 1;
-    if (columns.size() == g.horizontal.kernel) {
-      const std::int64_t reach = static_cast<std::int64_t>(g.horizontal.kernel - 1) * g.horizontal.dilation;
-      count = std::min<std::int64_t>((g.x.w - 1 - reach - x0) / g.horizontal.stride + 1, g.y.w - ox);
-    }
-    const std::int64_t first_y = y0 + static_cast<std::int64_t>(rows.first) * g.vertical.dilation;
-    const std::int64_t first_x = x0 + static_cast<std::int64_t>(columns.first) * g.horizontal.dilation;
-    const bool any = rows.size() > 0 && columns.size() > 0;
-    const Pixels pixels{
-        .x = any ? x + g.x.offset(n, first_y, first_x) : x,
-        .w = any ? w + (static_cast<std::int64_t>(rows.first) * g.horizontal.kernel + columns.first) * g.x.c : w,
-        .y = out + ox * g.y.w_stride,
-        .x_step = g.horizontal.stride * g.x.w_stride,
-        .y_step = g.y.w_stride,
-        .row_step = g.vertical.dilation * g.x.h_stride,
-        .tap_step = g.horizontal.dilation * g.x.w_stride,
-        .w_row_step = static_cast<std::int64_t>(g.horizontal.kernel) * g.x.c,
-        .rows = any ? rows.size() : 0,
-        .taps = any ? columns.size() : 0,
-        .channels = g.x.c,
-        .bias = bias,
-    };
-    convolve_run_of_width(pixels, count, store);
-    ox += count;
-  }
-  if (!store.complete()) activate_rows(activation, out, g.y.w, g.y.w_stride, g.y.c);
+  for_each_run(g, x, w, n, oy, [&](const Pixels& pixels, std::int64_t ox, std::int64_t count) HWY_ATTR {
+    convolve_run_of_width(pixels, {y + g.y.offset(n, oy, ox), g.y.w_stride, bias}, count, store);
+  });
+  if (!store.complete()) activate_rows(activation, y + g.y.offset(n, oy, 0), g.y.w, g.y.w_stride, g.y.c);
 }
 
 }  // namespace

@@ -12,4 +12,8 @@ Status run_reference(const Invocation& call);
 bool float_supports(const OpCall& call);
 Status run_float(const Invocation& call);
 
+/// int8, multiplier 1, four channels or more, dense weights.
+bool int8_supports(const OpCall& call);
+Status run_int8(const Invocation& call);
+
 }  // namespace bantam::ops::depthwise

@@ -1,0 +1,125 @@
+// depthwise_conv2d in int8 with multiplier 1, exact: vectors run over channels, products and sums are int32, and the
+// zero point is taken off at the end: sum((x - z) w) = sum(x w) - z sum(w).
+#include <algorithm>
+
+#include "ops/common/parallel.h"
+#include "ops/nn/depthwise_conv2d/kernels.h"
+#include "ops/nn/depthwise_conv2d/pixel_run.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/nn/depthwise_conv2d/depthwise_conv2d_i8_simd.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "ops/common/requantize_simd-inl.h"
+#include "ops/nn/gemm/unroll-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::depthwise::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using ops::HWY_NAMESPACE::RequantizeVector;
+using ops::HWY_NAMESPACE::unroll;
+
+using Pixels = PixelRun<std::int8_t>;
+
+struct Output {
+  std::int8_t* y;  ///< of the first pixel, channel 0
+  std::int64_t step;
+  std::int32_t input_zero_point;
+  const Requantizer& requantize;
+};
+
+/// kPixels pixels; channels in vectors of kLanes <= p.channels. The last vector may overlap the one before.
+template <int kPixels, int kLanes>
+HWY_INLINE void convolve_pixels(const Pixels& p, const Output& out) {
+  using D = hn::CappedTag<std::int32_t, kLanes>;
+  const D d;
+  const hn::Rebind<std::int8_t, D> narrow;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t next = 0; next < p.channels; next += lanes) {
+    const std::int64_t c = std::min(next, p.channels - lanes);
+    hn::Vec<D> sums[kPixels];
+    unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = hn::Zero(d); });
+    auto weight_sum = hn::Zero(d);
+    for (std::int32_t ky = 0; ky < p.rows; ++ky) {
+      const std::int8_t* x = p.x + ky * p.row_step + c;
+      const std::int8_t* w = p.w + ky * p.w_row_step + c;
+      for (std::int32_t kx = 0; kx < p.taps; ++kx, x += p.tap_step, w += p.channels) {
+        const auto weight = hn::PromoteTo(d, hn::LoadU(narrow, w));
+        weight_sum = hn::Add(weight_sum, weight);
+        unroll<kPixels>([&](auto i) HWY_ATTR {
+          const auto pixel = hn::PromoteTo(d, hn::LoadU(narrow, x + i * p.x_step));
+          sums[i] = hn::Add(sums[i], hn::Mul(pixel, weight));
+        });
+      }
+    }
+    const auto offset = hn::Mul(weight_sum, hn::Set(d, out.input_zero_point));
+    const RequantizeVector<D> requantize(d, out.requantize, c, lanes);
+    unroll<kPixels>([&](auto i) HWY_ATTR {
+      const auto value = requantize(hn::Sub(sums[i], offset));
+      hn::StoreU(hn::DemoteTo(narrow, value), narrow, out.y + i * out.step + c);
+    });
+  }
+}
+
+template <int kLanes>
+HWY_NOINLINE void convolve_run(Pixels p, Output out, std::int64_t count) {
+  const auto advance = [&](std::int64_t n) HWY_ATTR {
+    p.x += n * p.x_step;
+    out.y += n * out.step;
+    count -= n;
+  };
+  for (; count >= 4; advance(4)) convolve_pixels<4, kLanes>(p, out);
+  for (; count > 0; advance(1)) convolve_pixels<1, kLanes>(p, out);
+}
+
+/// Output row oy of item n.
+void convolve_row_i8(const ConvGeometry& g, const std::int8_t* x, const std::int8_t* w, std::int32_t input_zero_point,
+                     const Requantizer& requantize, std::int8_t* y, std::int64_t n, std::int64_t oy) {
+  constexpr int kFull = static_cast<int>(hn::MaxLanes(hn::CappedTag<std::int32_t, 16>()));
+  for_each_run(g, x, w, n, oy, [&](const Pixels& pixels, std::int64_t ox, std::int64_t count) HWY_ATTR {
+    const Output out{y + g.y.offset(n, oy, ox), g.y.w_stride, input_zero_point, requantize};
+    if (pixels.channels >= kFull) {
+      convolve_run<kFull>(pixels, out, count);
+    } else if (pixels.channels >= 8) {
+      convolve_run<std::min(kFull, 8)>(pixels, out, count);
+    } else {
+      convolve_run<std::min(kFull, 4)>(pixels, out, count);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace bantam::ops::depthwise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops::depthwise {
+
+HWY_EXPORT(convolve_row_i8);
+
+bool int8_supports(const OpCall& call) {
+  // Narrower vectors than four channels do not pay.
+  return linear_form(call.in(0), call.in(1)) == LinearForm::kInt8 && call.in(0).dims[3] == call.out().dims[3] &&
+         call.out().dims[3] >= 4 && call.in(1).is_dense() && call.out().elements() > 0;
+}
+
+Status run_int8(const Invocation& call) {
+  const auto& params = call.as<Conv2dParams>();
+  const ConvGeometry g = conv_geometry(params, call.in(0), call.out(), call.in(1).dims[0], call.in(1).dims[1]);
+  const Requantizer requantize = make_requantizer(call, int8_range(params));
+  const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_row_i8);
+  const std::int64_t row_work = static_cast<std::int64_t>(g.y.w) * g.y.c * call.in(1).dims[0] * call.in(1).dims[1];
+  const std::int64_t grain = std::max<std::int64_t>(50'000 / row_work, 1);
+  parallel_ranges(*call.threads, static_cast<std::int64_t>(g.y.n) * g.y.h, grain,
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t row = begin; row < end; ++row)
+                      convolve(g, call.input<std::int8_t>(0), call.input<std::int8_t>(1), params.input_zero_point,
+                               requantize, call.output<std::int8_t>(), row / g.y.h, row % g.y.h);
+                  });
+  return ok_status();
+}
+
+}  // namespace bantam::ops::depthwise
+#endif

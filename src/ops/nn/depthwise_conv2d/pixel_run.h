@@ -1,0 +1,58 @@
+// The division of an output row into runs of pixels whose windows have the same taps inside the image: the border
+// pixels one by one, the interior in one piece. Used by the SIMD kernels. Freestanding.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ops/nn/conv2d/geometry.h"
+
+namespace bantam::ops::depthwise {
+
+/// Some neighbouring output pixels of one row; strides in elements.
+template <typename T>
+struct PixelRun {
+  const T* x = nullptr;         ///< first tap of the first pixel, channel 0
+  const T* w = nullptr;         ///< its weights
+  std::int64_t x_step = 0;      ///< from one output pixel's window to the next
+  std::int64_t row_step = 0;    ///< from one kernel row to the next, in x
+  std::int64_t tap_step = 0;    ///< from one tap to the next within a row, in x
+  std::int64_t w_row_step = 0;  ///< from one kernel row to the next, in w
+  std::int32_t rows = 0;
+  std::int32_t taps = 0;
+  std::int64_t channels = 0;
+};
+
+/// Calls f(run, first output column, pixels) for all pixels of output row oy of item n.
+template <typename T, typename F>
+void for_each_run(const ConvGeometry& g, const T* x, const T* w, std::int64_t n, std::int64_t oy, F f) {
+  const std::int64_t y0 = window_origin(g.vertical, oy);
+  const TapRange rows = taps_inside(g.vertical, y0, 0, g.x.h);
+  for (std::int64_t ox = 0; ox < g.y.w;) {
+    const std::int64_t x0 = window_origin(g.horizontal, ox);
+    const TapRange columns = taps_inside(g.horizontal, x0, 0, g.x.w);
+    std::int64_t count = 1;
+    if (columns.size() == g.horizontal.kernel) {
+      const std::int64_t reach = static_cast<std::int64_t>(g.horizontal.kernel - 1) * g.horizontal.dilation;
+      count = std::min<std::int64_t>((g.x.w - 1 - reach - x0) / g.horizontal.stride + 1, g.y.w - ox);
+    }
+    PixelRun<T> run{.x = x,
+                    .w = w,
+                    .x_step = g.horizontal.stride * g.x.w_stride,
+                    .row_step = g.vertical.dilation * g.x.h_stride,
+                    .tap_step = g.horizontal.dilation * g.x.w_stride,
+                    .w_row_step = static_cast<std::int64_t>(g.horizontal.kernel) * g.x.c,
+                    .channels = g.x.c};
+    if (rows.size() > 0 && columns.size() > 0) {
+      run.rows = rows.size();
+      run.taps = columns.size();
+      run.x += g.x.offset(n, y0 + static_cast<std::int64_t>(rows.first) * g.vertical.dilation,
+                          x0 + static_cast<std::int64_t>(columns.first) * g.horizontal.dilation);
+      run.w += rows.first * run.w_row_step + columns.first * run.channels;
+    }
+    f(run, ox, count);
+    ox += count;
+  }
+}
+
+}  // namespace bantam::ops::depthwise
