@@ -7,5 +7,14 @@
 namespace bantam::passes {
 
 Result<bool> remove_dead_code(graph::Graph& graph);
+Result<bool> fold_constants(graph::Graph& graph);
+Result<bool> remove_identities(graph::Graph& graph);
+Result<bool> merge_slices(graph::Graph& graph);
+Result<bool> recognize_functions(graph::Graph& graph);
+Result<bool> channels_last(graph::Graph& graph);
+Result<bool> fuse_affine(graph::Graph& graph);
+Result<bool> fuse_pads(graph::Graph& graph);
+Result<bool> fuse_activations(graph::Graph& graph);
+Result<bool> common_subexpressions(graph::Graph& graph);
 
 }  // namespace bantam::passes

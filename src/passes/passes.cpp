@@ -9,6 +9,15 @@ namespace {
 
 constexpr Pass kPasses[] = {
     {"dead-code", "removes nodes whose results nobody reads", remove_dead_code},
+    {"fold-constants", "computes nodes whose operands are all constant", fold_constants},
+    {"remove-identities", "removes nodes that give their operand unchanged", remove_identities},
+    {"merge-slices", "makes slices and concats of regular gathers and scatters, and merges them", merge_slices},
+    {"recognize-functions", "finds activations and normalisations written out as arithmetic", recognize_functions},
+    {"channels-last", "computes in the layout that transposes the fewest bytes", channels_last},
+    {"fuse-affine", "folds scales, biases and batch normalisation into weights", fuse_affine},
+    {"fuse-pads", "moves padding into the convolution or pooling behind it", fuse_pads},
+    {"fuse-activations", "applies activations in the operator before them", fuse_activations},
+    {"common-subexpressions", "computes equal expressions once", common_subexpressions},
 };
 
 std::string pass_names() {
