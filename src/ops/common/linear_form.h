@@ -66,7 +66,7 @@ struct Requantizer {
   std::int8_t operator()(std::uint32_t accumulator, std::int32_t channel) const noexcept {
     if (bias != nullptr) accumulator += static_cast<std::uint32_t>(bias[channel]);
     const std::int32_t scaled = multiply_by_quantized_multiplier(
-        static_cast<std::int32_t>(accumulator), multiplier[channel], std::clamp(shift[channel], -31, 30));
+        static_cast<std::int32_t>(accumulator), multiplier[channel], std::clamp<std::int32_t>(shift[channel], -31, 30));
     // Clamping before the zero point is added is the same, and cannot overflow.
     return static_cast<std::int8_t>(std::clamp(scaled, minimum - zero_point, maximum - zero_point) + zero_point);
   }

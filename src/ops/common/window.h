@@ -46,7 +46,7 @@ struct TapRange {
   std::int32_t first = 0;
   std::int32_t last = 0;
 
-  constexpr std::int32_t size() const noexcept { return std::max(last - first, 0); }
+  constexpr std::int32_t size() const noexcept { return std::max<std::int32_t>(last - first, 0); }
 };
 
 /// The taps of the window whose tap 0 lies at `origin` that lie inside [low, high).
