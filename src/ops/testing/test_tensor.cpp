@@ -26,7 +26,7 @@ std::size_t alignment_of(const TensorDesc& desc, Placement placement) {
 template <typename F>
 void for_each_run(const TensorDesc& desc, F f) {
   if (desc.type == ElementType::kI4) {
-    f(std::size_t{0}, std::size_t{0}, static_cast<std::size_t>(desc.bytes()));
+    if (desc.bytes() > 0) f(std::size_t{0}, std::size_t{0}, static_cast<std::size_t>(desc.bytes()));
     return;
   }
   const auto size = static_cast<std::size_t>(element_size(desc.type));

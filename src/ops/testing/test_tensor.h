@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -108,14 +108,14 @@ template <typename T>
 std::vector<T> TestTensor::values() const {
   const std::vector<std::byte> bytes = packed();
   std::vector<T> result(bytes.size() / sizeof(T));
-  __builtin_memcpy(result.data(), bytes.data(), result.size() * sizeof(T));
+  if (!result.empty()) std::memcpy(result.data(), bytes.data(), result.size() * sizeof(T));
   return result;
 }
 
 template <typename T>
 void TestTensor::set_values(const std::vector<T>& values) {
   std::vector<std::byte> bytes(values.size() * sizeof(T));
-  __builtin_memcpy(bytes.data(), values.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   set_packed(bytes);
 }
 

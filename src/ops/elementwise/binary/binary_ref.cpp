@@ -140,12 +140,15 @@ auto widen(T x) {
   }
 }
 
+/// The computed y as it is stored; only f32 results have an activation.
 template <typename T, typename V>
-T narrow_float(V y) {
+T finish_float(V y, const Activation& activation) {
   if constexpr (std::is_same_v<T, Half>) {
     return to_half(y);
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     return to_bfloat16(y);
+  } else if constexpr (std::is_same_v<T, float>) {
+    return apply_activation(y, activation);
   } else {
     return y;
   }
@@ -177,12 +180,7 @@ void run_power(const Invocation& invocation, const BinaryParams& p, Fault& fault
     } else if constexpr (kIsFloat<T>) {
       using V = decltype(widen(T{}));
       map_elements2<T, T, U>(invocation, [&p](T a, U b) {
-        const V y = std::pow(widen(a), static_cast<V>(widen(b)));
-        if constexpr (std::is_same_v<T, float>) {
-          return apply_activation(y, p.activation);
-        } else {
-          return narrow_float<T>(y);
-        }
+        return finish_float<T>(std::pow(widen(a), static_cast<V>(widen(b))), p.activation);
       });
     } else if constexpr (kIsFloat<U>) {
       map_elements2<T, T, U>(invocation, [](T a, U b) {
@@ -217,12 +215,7 @@ void run_numbers(const Invocation& invocation, const BinaryParams& p, Fault& fau
     run_power<T>(invocation, p, fault);
   } else if constexpr (kIsFloat<T>) {
     map_elements2<T, T, T>(invocation, [&p](T a, T b) {
-      const auto y = float_arithmetic(p.function, widen(a), widen(b));
-      if constexpr (std::is_same_v<T, float>) {
-        return apply_activation(y, p.activation);
-      } else {
-        return narrow_float<T>(y);
-      }
+      return finish_float<T>(float_arithmetic(p.function, widen(a), widen(b)), p.activation);
     });
   } else if (function == BinaryFunction::kShiftLeft || function == BinaryFunction::kShiftRight) {
     run_shift<T>(invocation, function);
