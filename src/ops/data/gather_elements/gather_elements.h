@@ -1,5 +1,5 @@
-// result[i][j][k] = operand[i][index[i][j][k]][k] (axis 1 shown). Operands: 0 any type; 1 indices i32 or i64 of the same
-// rank, no dimension but `axis` larger than operand 0's. Negative indices count from the end.
+// result[i][j][k] = operand[i][index[i][j][k]][k] (axis 1 shown). Operands: 0 any type; 1 indices i32 or i64 of the
+// same rank, no dimension but `axis` larger than operand 0's. Negative indices count from the end.
 #pragma once
 
 #include "ops/op.h"

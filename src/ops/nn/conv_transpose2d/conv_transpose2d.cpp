@@ -73,7 +73,8 @@ Status infer_conv_transpose2d(const void* params, std::span<const Tensor> inputs
 std::int64_t work(const OpCall& call) {
   const TensorDesc& w = call.in(1);
   // Each input meets every tap and every output channel of its group. The product of two element counts below 2^31.
-  return call.in(0).elements() * (w.elements() / std::max<std::int32_t>(w.dims[3], 1) / call.as<ConvTranspose2dParams>().groups);
+  return call.in(0).elements() *
+         (w.elements() / std::max<std::int32_t>(w.dims[3], 1) / call.as<ConvTranspose2dParams>().groups);
 }
 
 constexpr ConvTranspose2dParams kDefaults{};
