@@ -16,6 +16,9 @@ namespace {
 /// Strips whose search tables would be larger than this many words (about 200 MB) are placed greedily only.
 constexpr std::int64_t kMaxTableWords = std::int64_t{1} << 25;
 
+/// Elementary steps below which another attempt is not worth its start.
+constexpr std::int64_t kSmallestBudget = 2'000'000;
+
 /// Elementary steps between two reports of progress.
 constexpr std::int64_t kStepsBetweenReports = 50'000'000;
 
@@ -79,30 +82,35 @@ class Solver {
     return part;
   }
 
-  /// Searches for the goal; should it fail, for ever smaller improvements between what failed and what is known.
+  /// Searches for the goal; should that fail, for ever smaller improvements between what failed and what is known; then
+  /// all over again with what is left of the budget.
   void improve(Part& part) {
     if (TreeSearch::words_needed(part.strip) > kMaxTableWords) return;
     StripSearch search(part.strip, options_.seed);
     const std::int64_t quantum = part.strip.exact ? part.strip.unit : 1;
-    part.failed = std::max(goal_, part.bound) - quantum;
     std::int64_t target = goal_;
-    std::int64_t share = steps_left() / 2;
-    while (target < part.peak && share > 0 && !is_late()) {
+    // A capacity is what the caller wants to know about; without one, any improvement is welcome.
+    double share = problem_.capacity ? 0.8 : 0.5;
+    while (target < part.peak && steps_left() >= kSmallestBudget && !is_late()) {
       attempt(part, search, target, share);
-      const std::int64_t low = std::max(part.failed, part.bound - quantum);
-      // Between low (in vain) and peak (known) in whole quanta.
-      const std::int64_t gap = (part.peak - low) / quantum;
-      target = std::max(goal_, low + std::max<std::int64_t>(gap / 2, 1) * quantum);
-      share = steps_left() / 4;
+      const std::int64_t lowest = std::max(goal_, part.bound);
+      if (part.peak <= lowest) break;
+      const std::int64_t failed = std::max(part.failed, lowest - quantum);
+      const std::int64_t gap = (part.peak - failed) / quantum;
+      target = gap > 1 ? failed + gap / 2 * quantum : lowest;
+      if (gap <= 1) part.failed = 0;
+      share = 0.25;
     }
   }
 
-  void attempt(Part& part, StripSearch& search, std::int64_t target, std::int64_t share) {
+  /// One target, with a share of the steps and of the time left.
+  void attempt(Part& part, StripSearch& search, std::int64_t target, double share) {
     const auto pulse = [&](std::int64_t steps) {
       result_.steps += steps;
       report(part, target);
     };
-    switch (search.run(target, share, options_.deadline, pulse)) {
+    const auto steps = std::max(static_cast<std::int64_t>(share * static_cast<double>(steps_left())), kSmallestBudget);
+    switch (search.run(target, std::min(steps, steps_left()), partial_deadline(share), pulse)) {
       case TreeSearch::Outcome::kFound:
         part.offsets = search.offsets();
         part.peak = 0;
@@ -147,6 +155,13 @@ class Solver {
       if (problem_.buffers[i].size > 0)
         solution.peak = std::max(solution.peak, solution.offsets[i] + problem_.buffers[i].size);
     solution.method = decisive == nullptr ? "stacked" : decisive->method;
+  }
+
+  Deadline partial_deadline(double share) const {
+    if (!options_.deadline) return std::nullopt;
+    const auto now = std::chrono::steady_clock::now();
+    const auto left = std::chrono::duration<double>(*options_.deadline - now) * share;
+    return now + std::chrono::duration_cast<std::chrono::steady_clock::duration>(left);
   }
 
   std::int64_t steps_left() const { return std::max<std::int64_t>(options_.step_budget - result_.steps, 0); }

@@ -156,6 +156,22 @@ TEST(SolveTest, PassedDeadlineLeavesTheGreedySolution) {
   EXPECT_EQ(result.steps, 0);
 }
 
+TEST(SolveTest, SearchForTheBoundLeavesRoomForLesserImprovements) {
+  // Far too hard to reassemble, so the search for the bound must not use up the budget.
+  const Problem problem = testing::cut_rectangle(1, 400, 300, 1 << 20, 1);
+  const std::int64_t greedy = solved(problem, {.step_budget = 0}).solution.peak;
+  const SolveResult result = solved(problem, {.step_budget = 200'000'000});
+  EXPECT_FALSE(result.meets_lower_bound());
+  EXPECT_LT(result.solution.peak, greedy);
+}
+
+TEST(SolveTest, DeadlineEndsAnUnlimitedSearch) {
+  SolveOptions options{.step_budget = kUnlimitedSearchSteps};
+  options.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  solved(testing::cut_rectangle(1, 400, 300, 1 << 20, 1), options);
+  EXPECT_GE(std::chrono::steady_clock::now(), *options.deadline);
+}
+
 TEST(SolveTest, TenThousandBuffersAreHandled) {
   for (const std::int64_t steps : {300, 30'000}) {
     Problem problem = testing::random_problem(1, {.buffers = 10'000, .steps = steps, .max_size = 1 << 20});
