@@ -109,10 +109,9 @@ class Emitter {
     const format::KernelData kernel{std::string(model_.graph.node(step.node).op->name),
                                     std::string(step.variant->name)};
     auto& kernels = package_.kernels;
-    const auto it = std::find(kernels.begin(), kernels.end(), kernel);
-    if (it == kernels.end()) kernels.push_back(kernel);
-    return static_cast<std::uint16_t>(it == kernels.end() ? kernels.size() - 1
-                                                          : static_cast<std::size_t>(it - kernels.begin()));
+    const auto index = static_cast<std::size_t>(std::find(kernels.begin(), kernels.end(), kernel) - kernels.begin());
+    if (index == kernels.size()) kernels.push_back(kernel);
+    return static_cast<std::uint16_t>(index);
   }
 
   std::uint32_t add_params(const graph::Params& params) {

@@ -34,7 +34,10 @@ struct Source {
 struct Options {
   std::map<std::string, std::int64_t> dims;                 ///< symbolic dimension -> value
   std::map<std::string, std::vector<std::int64_t>> shapes;  ///< input -> its whole shape; wins over `dims`
-  std::map<std::string, std::vector<double>> values;        ///< input -> constant elements; it stops being an input
+  /// input -> constant elements (or one for all); it stops being an input. For ONNX the name may also be that of a
+  /// value inside the graph: what a model computes from data to decide a shape (a Range up to the longest length, say)
+  /// is fixed so, while the data stay inputs.
+  std::map<std::string, std::vector<double>> values;
   /// input -> output that carries its next value. The pair becomes a graph::State and leaves the model's ports.
   std::vector<std::pair<std::string, std::string>> states;
 };
@@ -43,7 +46,7 @@ struct Options {
 struct DeclaredPort {
   std::string name;
   ElementType type = ElementType::kNone;
-  std::vector<std::string> dims;  ///< a number, a symbol, or "?" where the file names none
+  std::vector<std::string> dims;  ///< a number, a symbol, "?" where the file names none; only "..." for unknown rank
   std::optional<Quantization> quantization;
 };
 struct Declaration {

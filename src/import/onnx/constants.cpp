@@ -63,7 +63,7 @@ void lower_range(NodeLowering& n) {
     const std::string name = printable(n.proto().inputs[static_cast<std::size_t>(i)]);
     return n.fail(
         fmt::format("operand {} '{}' decides the size of the result, so it must be known when the model is "
-                    "imported; give it a fixed value: --value {}=...",
+                    "imported; give it a fixed value: --set {}=...",
                     i, name, name));
   }
   const auto one = [&](int i) { return n.reshape(n.input(i), {}); };

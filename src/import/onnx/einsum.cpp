@@ -43,7 +43,7 @@ class Einsum {
   void infer_result();
   Term diagonal(Term term);
   Term sum_unneeded(Term term, const Indices& needed);
-  Term spread(Term term, const Indices& indices);
+  Term spread(Term term);
   Term contract(Term a, Term b, const Indices& needed);
   ValueId arrange(const Term& term, const Indices& order);
   std::int64_t product(const Indices& indices) const;
@@ -192,15 +192,14 @@ Term Einsum::sum_unneeded(Term term, const Indices& needed) {
   }
   if (axes.empty()) return term;
   // A size of 1 that stands for more counts once for each.
-  term = spread(std::move(term), term.indices);
+  term = spread(std::move(term));
   return {n_.reduce(ops::ReduceFunction::kSum, term.value, axes, false), kept};
 }
 
-/// Repeats dimensions of size 1 that stand for larger ones, among `indices`.
-Term Einsum::spread(Term term, const Indices& indices) {
-  auto dims = n_.dims(term.value);
-  for (std::size_t i = 0; i < dims.size(); ++i)
-    if (contains(indices, term.indices[i])) dims[i] = sizes_.at(term.indices[i]);
+/// Repeats dimensions of size 1 that stand for larger ones.
+Term Einsum::spread(Term term) {
+  std::vector<std::int64_t> dims;
+  for (const Index i : term.indices) dims.push_back(sizes_.at(i));
   term.value = n_.expand(term.value, dims);
   return term;
 }
@@ -212,8 +211,8 @@ Term Einsum::contract(Term a, Term b, const Indices& needed) {
   needed_by_b.insert(needed_by_b.end(), a.indices.begin(), a.indices.end());
   a = sum_unneeded(std::move(a), needed_by_a);
   b = sum_unneeded(std::move(b), needed_by_b);
-  a = spread(std::move(a), a.indices);
-  b = spread(std::move(b), b.indices);
+  a = spread(std::move(a));
+  b = spread(std::move(b));
   if (n_.failed()) return a;
   Indices batch;
   Indices inner;
@@ -255,7 +254,7 @@ ValueId Einsum::run(std::string_view equation) {
     result = contract(std::move(result), terms_[i], needed);
   }
   if (n_.failed()) return kNone;
-  result = spread(sum_unneeded(std::move(result), result_), result_);
+  result = spread(sum_unneeded(std::move(result), result_));
   return n_.failed() ? kNone : arrange(result, result_);
 }
 

@@ -27,6 +27,8 @@ Result<graph::Graph> Importer::run() {
         StatusCode::kUnsupported,
         fmt::format("the model uses operator set {}, the oldest supported is {}", model_.opset(""), kOldestOpset),
         "convert it with the version converter of the onnx package");
+  if (model_.graph.outputs.empty())
+    return fail(StatusCode::kInvalidModel, "the model has no outputs", "copy or export the file again");
   graph_.name = std::string(model_.graph.name);
   for (const auto& [key, value] : model_.metadata) graph_.metadata.emplace_back(key, value);
 
@@ -44,7 +46,7 @@ std::vector<ValueId> Importer::lower_graph(const GraphProto& graph, const Scope*
   std::vector<ValueId> unknown(graph.outputs.size(), kUnknown);
   auto order = order_nodes(graph);
   if (!order) {
-    findings_.add(order.error().code, order.error().message);
+    findings_.add(order.error());
     return unknown;
   }
   if (graph.has_sparse_initializer)
@@ -59,8 +61,7 @@ void Importer::add_inputs(Scope& scope) {
   const std::vector<const ValueInfo*> inputs = real_inputs(model_.graph);
   auto descs = resolve_shapes(inputs, options_);
   if (!descs) {
-    findings_.add(descs.error().code,
-                  descs.error().message + (descs.error().remedy.empty() ? "" : "\n" + descs.error().remedy));
+    findings_.add(descs.error());
     for (const ValueInfo* info : inputs) scope.set(info->name, kUnknown);
     for (const auto& [name, values] : options_.values) values_used_.insert(name);
     return;
@@ -74,7 +75,7 @@ void Importer::add_inputs(Scope& scope) {
       values_used_.insert(name);
       auto constant = constant_from_values((*descs)[i], fixed->second);
       if (!constant) {
-        findings_.add(constant.error().code, fmt::format("--value {}: {}", name, constant.error().message));
+        findings_.add(constant.error().code, fmt::format("--set {}: {}", name, constant.error().message));
         scope.set(inputs[i]->name, kUnknown);
         continue;
       }
@@ -91,7 +92,7 @@ void Importer::add_initializers(const GraphProto& graph, const std::unordered_se
     if (!used.contains(tensor.name)) continue;
     auto constant = constants_.read(tensor);
     if (!constant) {
-      findings_.add(constant.error().code, constant.error().message);
+      findings_.add(constant.error());
       scope.set(tensor.name, kUnknown);
       continue;
     }
@@ -160,7 +161,7 @@ void Importer::bind_results(const NodeLowering& lowering, Scope& scope) {
       if (constant) {
         id = builder_.constant(std::string(name), desc, constant->bytes, constant->owner);
       } else {
-        findings_.add(constant.error().code, fmt::format("--value {}: {}", fixed->first, constant.error().message));
+        findings_.add(constant.error().code, fmt::format("--set {}: {}", fixed->first, constant.error().message));
         id = kUnknown;
       }
     }
@@ -210,7 +211,7 @@ void Importer::check_option_names() {
   for (const auto& [name, values] : options_.values)
     if (!values_used_.contains(name))
       findings_.add(StatusCode::kInvalidArgument,
-                    fmt::format("--value {}: the model has no such input or value; its inputs are: {}", name,
+                    fmt::format("--set {}: the model has no such input or value; its inputs are: {}", name,
                                 list_names(inputs)));
   for (const auto& [in, out] : options_.states) {
     if (!is_input(in))

@@ -53,8 +53,13 @@ void Findings::add(StatusCode code, std::string line) {
   text_ += line;
 }
 
+void Findings::add(const Error& error) {
+  add(error.code, error.message);
+  if (remedy_.empty()) remedy_ = error.remedy;
+}
+
 Error Findings::error() const {
-  Error error{code_, text_, {}};
+  Error error{code_, text_, remedy_};
   if (count_ > kMaxFindings) error.message += fmt::format("\n... and {} more", count_ - kMaxFindings);
   return error;
 }
@@ -116,7 +121,7 @@ std::vector<std::int64_t> NodeLowering::integers(int i, std::string_view what) {
     } else {
       fail(
           fmt::format("operand {} ({}) '{}' must be known when the model is imported; if it depends on an input, give "
-                      "that input a fixed value, or this one: --value {}=...",
+                      "that input a fixed value, or this one: --set {}=...",
                       i, what, name, name));
     }
     return {};

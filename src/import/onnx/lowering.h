@@ -52,12 +52,15 @@ class Scope {
 class Findings {
  public:
   void add(StatusCode code, std::string line);
+  /// Adds the lines of an error and keeps its remedy.
+  void add(const Error& error);
   bool empty() const noexcept { return count_ == 0; }
   Error error() const;
 
  private:
   StatusCode code_ = StatusCode::kOk;
   std::string text_;
+  std::string remedy_;
   std::int64_t count_ = 0;
 };
 

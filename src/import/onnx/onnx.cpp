@@ -18,7 +18,7 @@ DeclaredPort declared_port(const ValueInfo& info) {
   port.name = std::string(info.name);
   port.type = element_type(info.data_type);
   if (!info.shape) {
-    port.dims.emplace_back("?");
+    port.dims.emplace_back("...");
     return port;
   }
   for (const Dimension& d : *info.shape) {

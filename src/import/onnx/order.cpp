@@ -12,16 +12,28 @@ namespace {
 
 using Producers = std::unordered_map<std::string_view, std::size_t>;
 
-/// Calls f(name) for everything a node reads, nested graphs included (their own inner names too, which no outer node
-/// produces). Recursion is bounded by kMaxGraphDepth.
-template <typename F>
-void for_each_read(const NodeProto& node, F&& f) {
+/// Names that a nested graph defines itself.
+std::unordered_set<std::string_view> names_inside(const GraphProto& graph) {
+  std::unordered_set<std::string_view> names;
+  for (const TensorProto& tensor : graph.initializers) names.insert(tensor.name);
+  for (const ValueInfo& input : graph.inputs) names.insert(input.name);
+  for (const NodeProto& node : graph.nodes) names.insert(node.outputs.begin(), node.outputs.end());
+  return names;
+}
+
+/// Calls f(name) for everything a node reads, also what its nested graphs read from outside. Recursion is bounded by
+/// kMaxGraphDepth.
+void for_each_read(const NodeProto& node, const std::function<void(std::string_view)>& f) {
   for (const std::string_view name : node.inputs)
     if (!name.empty()) f(name);
   for (const AttributeProto& attribute : node.attributes) {
     if (!attribute.graph) continue;
-    for (const NodeProto& inner : attribute.graph->nodes) for_each_read(inner, f);
-    for (const ValueInfo& output : attribute.graph->outputs) f(output.name);
+    const auto inside = names_inside(*attribute.graph);
+    const auto outside = [&](std::string_view name) {
+      if (!inside.contains(name)) f(name);
+    };
+    for (const NodeProto& inner : attribute.graph->nodes) for_each_read(inner, outside);
+    for (const ValueInfo& output : attribute.graph->outputs) outside(output.name);
   }
 }
 

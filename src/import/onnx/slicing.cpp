@@ -138,7 +138,7 @@ void lower_moving_slice(NodeLowering& n, ValueId x, ValueId start, ValueId end) 
   if (!single || first.base != last.base || __builtin_sub_overflow(last.offset, first.offset, &size) || size < 0)
     return n.fail(
         fmt::format("starts and ends must be known when the model is imported, or be one start at run time and "
-                    "an end at a fixed distance from it; give fixed values, e.g. --value {}=...",
+                    "an end at a fixed distance from it; give fixed values, e.g. --set {}=...",
                     printable(n.proto().inputs[n.is_constant(start) ? 2 : 1])));
   const int axis = n.axis(axes.front(), n.rank(x));
   if (n.failed()) return;

@@ -138,20 +138,6 @@ TEST(TfliteHostile, OtherFormatsAndVersionsAreNamed) {
   EXPECT_NE(old.error().message.find("schema version 2"), std::string::npos);
 }
 
-TEST(TfliteHostile, FoldingIsBounded) {
-  ModelBuilder m;
-  const int shape = m.constant<std::int32_t>({1}, {15 << 20});
-  const int zero = m.constant<float>({}, {0.0F});
-  int y = 0;
-  for (int i = 0; i < 8; ++i) {  // 60 MiB each
-    y = m.tensor({.name = "y", .shape = {15 << 20}});
-    m.op(BuiltinOperator::FILL, {shape, zero}, {y});
-  }
-  const auto graph = import_tflite(source_of(m.finish({}, {y})), {});
-  ASSERT_FALSE(graph);
-  EXPECT_NE(graph.error().message.find("MiB"), std::string::npos);
-}
-
 TEST(TfliteHostile, ReadingBeforeWritingIsAnError) {
   ModelBuilder m;
   const int x = m.tensor({.name = "x", .shape = {1}});

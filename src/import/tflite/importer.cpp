@@ -14,9 +14,6 @@ namespace bantam::import::tflite {
 namespace {
 
 constexpr std::size_t kMaxFindings = 50;
-/// Folding may expand what a file holds (float16 weights, repeated rows), but not without end.
-constexpr std::int64_t kFoldedBytesAlways = std::int64_t{256} << 20;
-constexpr std::int64_t kFoldedBytesPerFileByte = 8;
 
 Error invalid_model(std::string message) {
   return {StatusCode::kInvalidModel, std::move(message), "the file breaks the rules of its format; export it again"};
@@ -35,13 +32,18 @@ bool are_tensors(const flatbuffers::Vector<std::int32_t>* indices, const schema:
 
 using SharedBytes = std::shared_ptr<const std::vector<std::byte>>;
 
-/// Elements given by the user, converted to the input's type.
+/// Elements given by the user (or one for all), converted to the input's type.
 Result<SharedBytes> stored_values(const std::vector<double>& values, const TensorDesc& desc) {
   TensorDesc wide = desc;
   wide.type = ElementType::kF64;
   auto array = io::make_array(wide);
   if (!array) return fail(std::move(array.error()));
-  std::copy(values.begin(), values.end(), io::elements_of<double>(*array).begin());
+  const auto elements = io::elements_of<double>(*array);
+  if (values.size() == 1) {
+    std::fill(elements.begin(), elements.end(), values[0]);
+  } else {
+    std::copy(values.begin(), values.end(), elements.begin());
+  }
   auto converted = io::convert(*array, desc.type);
   if (!converted) return fail(std::move(converted.error()));
   return std::make_shared<const std::vector<std::byte>>(std::move(converted->data));
@@ -140,11 +142,11 @@ Result<void> Importer::bind_input(std::size_t position, std::int32_t tensor, con
   graph::ValueId value = graph::kNone;
   const auto is_state = [&](const auto& state) { return state.first == name; };
   if (const auto given = options_.values.find(name); given != options_.values.end()) {
-    if (static_cast<std::int64_t>(given->second.size()) != desc.elements())
+    if (given->second.size() != 1 && static_cast<std::int64_t>(given->second.size()) != desc.elements())
       return fail(
           StatusCode::kInvalidArgument,
           fmt::format("{}: {} values were given for {}", context, given->second.size(), graph::format_desc(desc)),
-          fmt::format("give {} values", desc.elements()));
+          fmt::format("give {} values, or one for all", desc.elements()));
     auto stored = stored_values(given->second, desc);
     if (!stored) return fail(std::move(stored.error()).in(context));
     value = builder_.constant(name, desc, **stored, *stored);
@@ -367,15 +369,6 @@ Result<void> Importer::call_once(std::int32_t index) {
   initialising_ = false;
   scope_ = caller;
   return {};
-}
-
-Result<void> Importer::account(std::int64_t folded_bytes) {
-  folded_bytes_ += folded_bytes;
-  const std::int64_t limit =
-      kFoldedBytesAlways + kFoldedBytesPerFileByte * static_cast<std::int64_t>(file_.bytes().size());
-  if (folded_bytes_ <= limit) return {};
-  return fail(StatusCode::kUnsupported, fmt::format("constants computed at import exceed {} MiB", limit >> 20),
-              "convert the model with constant folding");
 }
 
 Result<void> Importer::finish_variables() {

@@ -54,9 +54,6 @@ class Importer {
   /// Walks initialisation subgraph `index`, once.
   Result<void> call_once(std::int32_t index);
 
-  /// Counts the bytes of folded constants, so that a small file cannot demand memory without end.
-  Result<void> account(std::int64_t folded_bytes);
-
  private:
   struct Scope {
     const schema::SubGraph* subgraph = nullptr;
@@ -91,7 +88,6 @@ class Importer {
   std::map<std::string, Variable> variables_;
   std::map<std::int32_t, bool> called_;
   std::map<std::string, graph::ValueId> ports_;  ///< input name -> value, for states
-  std::int64_t folded_bytes_ = 0;
   std::vector<std::string> findings_;
   std::size_t hidden_findings_ = 0;
   StatusCode finding_code_ = StatusCode::kUnsupported;

@@ -238,9 +238,6 @@ std::vector<ValueId> Lowering::emit_all(const ops::OpDef& op, graph::Params para
     fail_with(std::move(values.error()));
     return std::vector<ValueId>(static_cast<std::size_t>(op.outputs), kNoValue);
   }
-  std::int64_t folded = 0;
-  for (const ValueId v : *values) folded += graph().is_constant(v) ? desc(v).bytes() : 0;
-  if (auto counted = importer_.account(folded); !counted) fail_with(std::move(counted.error()).in(prefix()));
   return *std::move(values);
 }
 
