@@ -89,10 +89,15 @@ HWY_NOINLINE void convolve_run(Pixels p, Output out, std::int64_t count, const C
   const auto advance = [&](std::int64_t n) HWY_ATTR {
     p.x += n * p.x_step;
     out.y += n * out.step;
-    count -= n;
   };
-  for (; count >= 4; advance(4)) convolve_pixels<4, kTaps, kStride, kLanes>(p, out, store);
-  for (; count > 0; advance(1)) convolve_pixels<1, 0, 1, kLanes>(p, out, store);
+  for (; count >= 4; count -= 4) {
+    convolve_pixels<4, kTaps, kStride, kLanes>(p, out, store);
+    advance(4);
+  }
+  for (; count > 0; --count) {
+    convolve_pixels<1, 0, 1, kLanes>(p, out, store);
+    advance(1);
+  }
 }
 
 template <int kLanes>

@@ -68,10 +68,15 @@ HWY_NOINLINE void convolve_run(Pixels p, Output out, std::int64_t count) {
   const auto advance = [&](std::int64_t n) HWY_ATTR {
     p.x += n * p.x_step;
     out.y += n * out.step;
-    count -= n;
   };
-  for (; count >= 4; advance(4)) convolve_pixels<4, kLanes>(p, out);
-  for (; count > 0; advance(1)) convolve_pixels<1, kLanes>(p, out);
+  for (; count >= 4; count -= 4) {
+    convolve_pixels<4, kLanes>(p, out);
+    advance(4);
+  }
+  for (; count > 0; --count) {
+    convolve_pixels<1, kLanes>(p, out);
+    advance(1);
+  }
 }
 
 /// Output row oy of item n.
