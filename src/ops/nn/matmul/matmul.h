@@ -12,6 +12,7 @@
 //   hybrid: a, y, bias f32; b i8 [N,K] constant with transpose_b; 3 scale f32 [1] or [N]. Each row of a is quantised at
 //           run time, symmetric: s = max|row| / 127, q = round_half_away(x / s); y = activation(sum(q b) * s * scale +
 //           bias), TFLite's dynamic-range arithmetic.
+// The quantised forms do not transpose a. Accepts strided operands and results, except a strided constant b in SIMD.
 #pragma once
 
 #include "ops/elementwise/unary/function.h"

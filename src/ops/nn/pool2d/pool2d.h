@@ -4,6 +4,9 @@
 // Types: f32, and i8/u8 with TFLite's arithmetic (average: sum of the window, rounded half away from zero, clamped).
 // Average divides by the number of elements inside the image, or inside image and padding with count_include_pad
 // (never by elements that only ceil_mode added). Maximum ignores padding. Exact for integers.
+// A window that meets no element of the image gives 0 in an average and the lowest value (-infinity) in a maximum; NaNs
+// do not count in a maximum. minimum..maximum must be a range of the element type: u8 needs 0..255 set by the importer.
+// Accepts strided operands and results.
 #pragma once
 
 #include "ops/elementwise/unary/function.h"
