@@ -16,6 +16,11 @@ namespace {
 /// Folding must not turn a small model into a large one: results beyond this size stay computed at run time.
 constexpr std::int64_t kMaxFoldedBytes = std::int64_t{64} << 20;
 
+/// Bounds on what one model may make the host compute and keep before it runs, whatever the model says: beyond them
+/// nodes stay in the graph.
+constexpr std::int64_t kMaxFoldedBytesInAll = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxFoldedWork = std::int64_t{1} << 31;
+
 struct AlignedFree {
   void operator()(std::byte* p) const { std::free(p); }
 };
@@ -122,6 +127,22 @@ ValueId Builder::integers(std::span<const std::int64_t> elements) {
   return constant<std::int64_t>("", dims, elements);
 }
 
+bool Builder::spend_folding(const ops::OpDef& op, const Node& node, const OperandTables& tables,
+                            std::span<const TensorDesc> descs) {
+  std::int64_t bytes = 0;
+  std::vector<Tensor> outputs;
+  for (const TensorDesc& d : descs) {
+    bytes += d.present() ? d.bytes() : 0;
+    outputs.push_back({nullptr, &d});
+  }
+  const std::int64_t work = op.work != nullptr ? op.work(ops::OpCall{node.params.data(), tables.inputs, outputs}) : 0;
+  if (bytes > kMaxFoldedBytes || bytes > kMaxFoldedBytesInAll - folded_bytes_ || work > kMaxFoldedWork - folded_work_)
+    return false;
+  folded_bytes_ += bytes;
+  folded_work_ += work;
+  return true;
+}
+
 Result<std::vector<ValueId>> Builder::emit(const ops::OpDef& op, Params params, std::vector<ValueId> inputs,
                                            std::string output_name) {
   Node node;
@@ -135,10 +156,8 @@ Result<std::vector<ValueId>> Builder::emit(const ops::OpDef& op, Params params, 
   const Status status = ops::infer(op, node.params.data(), tables.inputs, descs);
   if (!status.ok()) return fail(node_error(status, source_name_, origin_, op, tables.inputs));
 
-  std::int64_t result_bytes = 0;
-  for (const TensorDesc& d : descs) result_bytes += d.present() ? d.bytes() : 0;
   std::vector<Constant> folded;
-  if (all_constant(graph_, node.inputs) && result_bytes <= kMaxFoldedBytes) {
+  if (all_constant(graph_, node.inputs) && spend_folding(op, node, tables, descs)) {
     auto constants = evaluate(op, node.params, tables.inputs, descs);
     if (!constants) return fail(std::move(constants.error()).in(fmt::format("node '{}' ({})", source_name_, origin_)));
     folded = std::move(*constants);

@@ -63,9 +63,15 @@ class Builder {
   Result<ValueId> cast(ValueId x, ElementType to);
 
  private:
+  /// True when the node may be folded within the limits on memory and work, which it then counts against.
+  bool spend_folding(const ops::OpDef& op, const Node& node, const OperandTables& tables,
+                     std::span<const TensorDesc> descs);
+
   Graph& graph_;
   std::string source_name_;
   std::string origin_;
+  std::int64_t folded_bytes_ = 0;
+  std::int64_t folded_work_ = 0;
 };
 
 /// Element type of a C++ arithmetic type.
