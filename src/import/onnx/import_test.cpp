@@ -313,11 +313,16 @@ TEST(OnnxFindings, ResultsThatNobodyCanGiveAreReportedWhereTheyAreRead) {
   EXPECT_THAT(error_of(pool(true)), HasSubstr("node 'pool' (MaxPool): result 1 'where' is not supported"));
 }
 
-TEST(OnnxFindings, OldOperatorSetsAreRefused) {
+TEST(OnnxFindings, OperatorSetsWithOtherRulesAreRefused) {
+  // Before operator set 7, Add broadcast by an attribute.
   auto graph =
-      import_model(source_of(GraphWriter().input("x", {1}).node("Relu", {"x"}, {"y"}).output("y").model(6)), {});
+      import_model(source_of(GraphWriter().input("x", {1}).node("Add", {"x", "x"}, {"y"}).output("y").model(6)), {});
   ASSERT_FALSE(graph);
-  EXPECT_THAT(graph.error().message, HasSubstr("operator set 6"));
+  EXPECT_THAT(graph.error().message, HasSubstr("not supported in operator set 6, only from 7 on"));
+}
+
+TEST(OnnxFindings, ModelsWithoutOutputsAreRefused) {
+  EXPECT_THAT(error_of(GraphWriter().input("x", {1})), HasSubstr("the model has no outputs"));
 }
 
 TEST(OnnxFindings, RunTimeShapesSayWhatToFix) {

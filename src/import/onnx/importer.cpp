@@ -9,9 +9,6 @@
 namespace bantam::import::onnx {
 namespace {
 
-/// Operator sets before this one broadcast and reshape by other rules.
-constexpr std::int64_t kOldestOpset = 7;
-
 template <typename Pairs, typename Project>
 std::vector<std::string> collect(const Pairs& items, Project&& project) {
   std::vector<std::string> names;
@@ -22,11 +19,6 @@ std::vector<std::string> collect(const Pairs& items, Project&& project) {
 }  // namespace
 
 Result<graph::Graph> Importer::run() {
-  if (model_.opset("") < kOldestOpset && !model_.graph.nodes.empty())
-    return fail(
-        StatusCode::kUnsupported,
-        fmt::format("the model uses operator set {}, the oldest supported is {}", model_.opset(""), kOldestOpset),
-        "convert it with the version converter of the onnx package");
   if (model_.graph.outputs.empty())
     return fail(StatusCode::kInvalidModel, "the model has no outputs", "copy or export the file again");
   graph_.name = std::string(model_.graph.name);
@@ -210,9 +202,9 @@ void Importer::check_option_names() {
   };
   for (const auto& [name, values] : options_.values)
     if (!values_used_.contains(name))
-      findings_.add(StatusCode::kInvalidArgument,
-                    fmt::format("--set {}: the model has no such input or value; its inputs are: {}", name,
-                                list_names(inputs)));
+      findings_.add(
+          StatusCode::kInvalidArgument,
+          fmt::format("--set {}: the model has no such input or value; its inputs are: {}", name, list_names(inputs)));
   for (const auto& [in, out] : options_.states) {
     if (!is_input(in))
       findings_.add(StatusCode::kInvalidArgument,
