@@ -2,8 +2,8 @@
 //
 // Importers keep a channels-first model's order of axes and put a transpose before and after every channels-last
 // operator. Most nodes between two such operators compute as well in either order. Each node that can (layout_rules)
-// gets one candidate layout, found by walking breadth-first from all transposes through neighbouring nodes: the layout
-// that makes the transpose it was reached from vanish. A binary variable per node says whether it takes its candidate.
+// gets one candidate layout, found by walking from transposes through neighbouring nodes: the layout that makes the
+// transpose it was reached from vanish. A binary variable per node says whether it takes its candidate.
 // A value must then be transposed once for every layout that some reader wants and its producer does not give; the
 // bytes of those transposes are the cost. Transposes of constants cost nothing, and those that only move axes of one
 // element (views) next to nothing. The sum is minimised exactly by a minimum cut (min_cut.h), except for terms that a
@@ -78,31 +78,46 @@ bool absorbs_transpose(const Graph& graph, const Node& node, std::size_t operand
 /// The layout in which a node could compute, by node; empty for those that keep theirs.
 class Candidates {
  public:
-  Candidates(const Graph& graph, const graph::Uses& uses, const std::vector<Root>& roots)
+  Candidates(const Graph& graph, const graph::Uses& uses, const std::vector<Root>& roots, bool readers_absorb)
       : graph_(graph), uses_(uses), roots_(roots), found_(graph.nodes.size()) {
-    seed();
-    for (std::size_t i = 0; i < reached_.size(); ++i) spread(reached_[i]);
+    seed(readers_absorb);
   }
 
   const std::optional<NodeLayout>& of(NodeId node) const { return found_[at(node)]; }
 
  private:
-  /// Nodes beside transposes, those beside the largest ones first.
-  void seed() {
-    std::vector<NodeId> transposes;
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      const Node& node = graph_.nodes[n];
-      if (node.op != nullptr && node.is(ops::kTranspose) && node.outputs[0] != kNone)
-        transposes.push_back(static_cast<NodeId>(n));
-    }
-    const auto bytes = [&](NodeId n) { return graph_.value(graph_.node(n).outputs[0]).desc.bytes(); };
-    std::stable_sort(transposes.begin(), transposes.end(), [&](NodeId a, NodeId b) { return bytes(a) > bytes(b); });
-    for (const NodeId n : transposes) {
-      const ValueId y = graph_.node(n).outputs[0];
+  /// Walks from each transpose, unless one already reached makes it vanish: forward from its readers when they are to
+  /// absorb it, else backward from its producer.
+  void seed(bool readers_absorb) {
+    const auto count = static_cast<NodeId>(graph_.nodes.size());
+    for (NodeId i = 0; i < count; ++i) {
+      const Node& node = graph_.node(readers_absorb ? i : count - 1 - i);
+      if (node.op == nullptr || !node.is(ops::kTranspose) || node.outputs[0] == kNone) continue;
+      const ValueId y = node.outputs[0];
       const Root& root = roots_[at(y)];
-      offer_readers(y, root.layout.inverse());
-      offer_producer(root.value, root.layout);
+      if (readers_absorb && !absorbed_by_producer(root)) offer_readers(y, root.layout.inverse());
+      if (!readers_absorb && !absorbed_by_readers(y)) offer_producer(root.value, root.layout);
+      for (; spread_ < reached_.size(); ++spread_) spread(reached_[spread_]);
     }
+  }
+
+  /// True when the candidate of the root's producer gives what the transpose gives.
+  bool absorbed_by_producer(const Root& root) const {
+    const graph::Value& x = graph_.value(root.value);
+    return x.producer != kNone && found_[at(x.producer)] &&
+           found_[at(x.producer)]->result.order(x.desc) == root.layout.order(x.desc);
+  }
+  /// True when the candidates of all readers take the root as it is.
+  bool absorbed_by_readers(ValueId y) const {
+    const Root& root = roots_[at(y)];
+    const TensorDesc& x = graph_.value(root.value).desc;
+    const auto absorbs = [&](const graph::Uses::Use& use) {
+      const auto& candidate = found_[at(use.node)];
+      return candidate && candidate->kinds[at(use.operand)] == Operand::kLaidOut &&
+             root.layout.then(candidate->operands[at(use.operand)]).is_view(x);
+    };
+    const auto readers = uses_.of(y);
+    return !uses_.is_external(y) && std::all_of(readers.begin(), readers.end(), absorbs);
   }
 
   void offer_readers(ValueId value, const Permutation& layout) {
@@ -137,7 +152,8 @@ class Candidates {
   const graph::Uses& uses_;
   const std::vector<Root>& roots_;
   std::vector<std::optional<NodeLayout>> found_;
-  std::vector<NodeId> reached_;
+  std::vector<NodeId> reached_;  ///< nodes with a candidate, in the order of discovery
+  std::size_t spread_ = 0;       ///< how many of them have offered it to their neighbours
 };
 
 /// The cost of all layouts as a cut problem.
@@ -399,7 +415,7 @@ Result<bool> improve(Graph& graph, bool readers_absorb) {
   if (!any) return false;
   const graph::Uses uses(graph);
   const std::vector<Root> roots = find_roots(graph);
-  const Candidates candidates(graph, uses, roots);
+  const Candidates candidates(graph, uses, roots, readers_absorb);
   const auto taken = Problem(graph, roots, candidates, readers_absorb).solve();
   if (!taken) return false;
   if (auto done = Relayout(graph, roots, candidates, *taken).run(); !done) return fail(std::move(done.error()));

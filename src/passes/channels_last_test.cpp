@@ -107,6 +107,29 @@ TEST(ChannelsLast, AReshapeThatMergesPixelsMovesWithTheLayout) {
   })"));
 }
 
+TEST(ChannelsLast, TransposesOfOneDimensionalConvolutionsVanish) {
+  EXPECT_EQ(after(channels_last, R"(graph "g" {
+    %0 "x" = input : f32[1,1,3,4]
+    %1 = pool2d(%0)
+    %2 = reshape(%1) {shape=[1, 3, 4]}
+    %3 = transpose(%2) {perm=[0, 2, 1]}
+    %4 = unary(%3) {function="relu"}
+    %5 = transpose(%4) {perm=[0, 2, 1]}
+    %6 = reshape(%5) {shape=[1, 1, 3, 4]}
+    %7 = pool2d(%6)
+    output "y" %7
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : f32[1,1,3,4]
+    %1 = pool2d(%0)
+    %2 = reshape(%1) {shape=[1, 3, 4]}
+    %4 = unary(%2) {function="relu"}
+    %6 = reshape(%4) {shape=[1, 1, 3, 4]}
+    %7 = pool2d(%6)
+    output "y" %7
+  })"));
+}
+
 TEST(ChannelsLast, ReductionsDropTheAxesWhereTheyLie) {
   EXPECT_EQ(after(channels_last, R"(graph "g" {
     %0 "x" = input : f32[2,4,4,3]
