@@ -36,6 +36,45 @@ std::int64_t window_frames(const io::InputSpec& spec, const io::InputTarget& tar
   return spec.samples.value_or(std::max<std::int64_t>(target.desc.elements(), 1));
 }
 
+/// Heat above which a local maximum counts as a detection.
+constexpr double kDetectionHeat = 0.4;
+
+/// A [1,C,H,W] map of class heat: how many local maxima (of 3x3 cells) each class has, "circle, 2 square".
+feed::Reading read_heat_map(const TensorDesc& desc, const std::vector<double>& heat,
+                            const std::vector<std::string>& labels) {
+  const int height = desc.dims[2];
+  const int width = desc.dims[3];
+  const auto at = [&](int c, int y, int x) {
+    return heat[static_cast<std::size_t>((std::int64_t{c} * height + y) * width + x)];
+  };
+  const auto is_peak = [&](int c, int y, int x) {
+    for (int v = std::max(y - 1, 0); v <= std::min(y + 1, height - 1); ++v)
+      for (int u = std::max(x - 1, 0); u <= std::min(x + 1, width - 1); ++u)
+        if (at(c, v, u) > at(c, y, x)) return false;
+    return at(c, y, x) >= kDetectionHeat;
+  };
+  feed::Reading reading;
+  for (int c = 0; c < desc.dims[1]; ++c) {
+    int peaks = 0;
+    for (int y = 0; y < height; ++y)
+      for (int x = 0; x < width; ++x) {
+        peaks += is_peak(c, y, x) ? 1 : 0;
+        reading.value = std::max(reading.value, at(c, y, x));
+      }
+    if (peaks == 0) continue;
+    const std::string count = peaks == 1 ? "" : fmt::format("{} ", peaks);
+    reading.text += fmt::format("{}{}{}", reading.text.empty() ? "" : ", ", count, labels[static_cast<std::size_t>(c)]);
+  }
+  if (reading.text.empty()) reading.text = "nothing";
+  reading.labelled = true;
+  return reading;
+}
+
+bool is_heat_map(const TensorDesc& desc, const std::vector<std::string>& labels) {
+  return desc.rank == 4 && desc.dims[0] == 1 && static_cast<std::size_t>(desc.dims[1]) == labels.size() &&
+         desc.dims[2] > 1 && desc.dims[3] > 1;
+}
+
 }  // namespace
 
 Result<Feeder> Feeder::create(const SessionFeed& feed, const Session& session, const std::vector<bool>& linked) {
@@ -125,6 +164,10 @@ std::vector<Reading> read_output(const Session& session, std::size_t output, con
   const std::vector<double> values = real_elements(session.output(output), session.output_info(output).quantization);
   if (values.empty()) return {{"empty", 0, false}};
   if (values.size() == 1 && labels.size() == 2) return {{labels[values[0] >= 0.5 ? 1 : 0], values[0], true}};
+  if (values.size() == 1 && labels.size() == 1)
+    return {{values[0] >= 0.5 ? labels.front() : "no " + labels.front(), values[0], true}};
+  if (!labels.empty() && is_heat_map(*session.output(output).desc, labels))
+    return {read_heat_map(*session.output(output).desc, values, labels)};
   std::vector<Reading> readings;
   if (!labels.empty() && values.size() % labels.size() == 0) {
     for (std::size_t row = 0; row < values.size(); row += labels.size()) {

@@ -21,7 +21,7 @@ struct Options {
   bool json = false;
   std::string problem;
   std::string capacity;
-  double time_limit = 0;
+  double time_limit = 60;
   std::string solution;
 };
 
@@ -139,11 +139,9 @@ int solve_problem(const Options& options) {
   }
   Progress progress(options.json);
   plan::SolveOptions solve_options;
-  if (options.time_limit > 0) {
-    solve_options.step_budget = plan::kUnlimitedSearchSteps;
-    solve_options.deadline = std::chrono::steady_clock::now() +
-                             std::chrono::milliseconds(static_cast<std::int64_t>(options.time_limit * 1000));
-  }
+  solve_options.step_budget = plan::kUnlimitedSearchSteps;
+  solve_options.deadline = std::chrono::steady_clock::now() +
+                           std::chrono::milliseconds(static_cast<std::int64_t>(options.time_limit * 1000));
   solve_options.progress = [&](const plan::SolveProgress& p) {
     progress.show(fmt::format("searching: best {} bytes, proven bound {}", p.peak, p.bound));
   };
@@ -222,7 +220,10 @@ void add_plan(CLI::App& app, int* exit_code) {
   command->add_option("--problem", options->problem, "solve a bare problem: CSV with id,lower,upper,size")
       ->type_name("FILE.csv");
   command->add_option("--capacity", options->capacity, "with --problem: bytes to stay within")->type_name("N");
-  command->add_option("--time-limit", options->time_limit, "with --problem: seconds to search")->type_name("S");
+  command->add_option("--time-limit", options->time_limit, "with --problem: seconds to search at most")
+      ->type_name("S")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 1e6));
   command->add_option("--solution", options->solution, "with --problem: write the offsets as CSV")
       ->type_name("FILE.csv");
   command->footer(

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Builds and passes every test: scripts/test.sh [--quick]
+#   --quick leaves out the sanitizer build, the bare-metal check and the install check.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+quick=0
+[ "${1:-}" != "--quick" ] || quick=1
+
+scripts/dependencies.sh build test
+[ "$quick" -eq 1 ] || scripts/dependencies.sh device
+scripts/build.sh
+
+echo "== layers and files"
+python3 scripts/check_layers.py
+python3 scripts/check_files.py
+
+echo "== tests, release build"
+cmake --preset release -DBANTAM_TESTS=ON -DBANTAM_BENCHMARKS=OFF -Wno-dev >/dev/null
+cmake --build build/release
+ctest --preset release -j "$(nproc)"
+python3 scripts/check_symbols.py build/release
+
+if [ "$quick" -eq 0 ]; then
+  echo "== tests, AddressSanitizer and UndefinedBehaviorSanitizer"
+  cmake --preset asan -Wno-dev >/dev/null
+  cmake --build build/asan
+  ctest --preset asan -j "$(nproc)"
+
+  echo "== bare metal: Cortex-M55 and Cortex-M4"
+  for core in cortex-m55 cortex-m4; do
+    cmake --preset "$core" -Wno-dev >/dev/null
+    cmake --build "build/$core"
+    python3 scripts/check_symbols.py "build/$core" --nm arm-none-eabi-nm
+  done
+
+  echo "== an outside project uses the installed library"
+  scripts/check_install.sh
+fi
+echo "all tests passed"
