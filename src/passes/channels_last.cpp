@@ -38,7 +38,11 @@ using graph::ValueId;
 using Operand = NodeLayout::Operand;
 using Cost = MinCut::Cost;
 
-constexpr int kMaxRounds = 8;
+constexpr int kMaxRounds = 12;
+
+/// Which side of a transpose is to absorb it in a round. `kEither` offers both sides a candidate and, where both could,
+/// prefers the reader.
+enum class Absorb { kReaders, kProducers, kEither, kCount };
 
 /// A transpose costs its bytes. A view costs nothing at run time; counting it a little keeps the graph small.
 constexpr Cost kByteCost = 4096;
@@ -78,25 +82,27 @@ bool absorbs_transpose(const Graph& graph, const Node& node, std::size_t operand
 /// The layout in which a node could compute, by node; empty for those that keep theirs.
 class Candidates {
  public:
-  Candidates(const Graph& graph, const graph::Uses& uses, const std::vector<Root>& roots, bool readers_absorb)
+  Candidates(const Graph& graph, const graph::Uses& uses, const std::vector<Root>& roots, Absorb absorb)
       : graph_(graph), uses_(uses), roots_(roots), found_(graph.nodes.size()) {
-    seed(readers_absorb);
+    seed(absorb);
   }
 
   const std::optional<NodeLayout>& of(NodeId node) const { return found_[at(node)]; }
 
  private:
-  /// Walks from each transpose, unless one already reached makes it vanish: forward from its readers when they are to
-  /// absorb it, else backward from its producer.
-  void seed(bool readers_absorb) {
+  /// Walks from each transpose, unless one already reached makes it vanish: forward from its readers or backward from
+  /// its producer, whichever is to absorb it.
+  void seed(Absorb absorb) {
+    const bool backward = absorb == Absorb::kProducers;
     const auto count = static_cast<NodeId>(graph_.nodes.size());
     for (NodeId i = 0; i < count; ++i) {
-      const Node& node = graph_.node(readers_absorb ? i : count - 1 - i);
+      const Node& node = graph_.node(backward ? count - 1 - i : i);
       if (node.op == nullptr || !node.is(ops::kTranspose) || node.outputs[0] == kNone) continue;
       const ValueId y = node.outputs[0];
       const Root& root = roots_[at(y)];
-      if (readers_absorb && !absorbed_by_producer(root)) offer_readers(y, root.layout.inverse());
-      if (!readers_absorb && !absorbed_by_readers(y)) offer_producer(root.value, root.layout);
+      const bool either = absorb == Absorb::kEither;
+      if (either || (!backward && !absorbed_by_producer(root))) offer_readers(y, root.layout.inverse());
+      if (either || (backward && !absorbed_by_readers(y))) offer_producer(root.value, root.layout);
       for (; spread_ < reached_.size(); ++spread_) spread(reached_[spread_]);
     }
   }
@@ -409,14 +415,14 @@ class Relayout {
 };
 
 /// One choice of layouts. Returns whether it moved anything; the graph is as before when not.
-Result<bool> improve(Graph& graph, bool readers_absorb) {
+Result<bool> improve(Graph& graph, Absorb absorb) {
   const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(),
                                [](const Node& node) { return node.op != nullptr && node.is(ops::kTranspose); });
   if (!any) return false;
   const graph::Uses uses(graph);
   const std::vector<Root> roots = find_roots(graph);
-  const Candidates candidates(graph, uses, roots, readers_absorb);
-  const auto taken = Problem(graph, roots, candidates, readers_absorb).solve();
+  const Candidates candidates(graph, uses, roots, absorb);
+  const auto taken = Problem(graph, roots, candidates, absorb != Absorb::kProducers).solve();
   if (!taken) return false;
   if (auto done = Relayout(graph, roots, candidates, *taken).run(); !done) return fail(std::move(done.error()));
   if (auto done = remove_dead_code(graph); !done) return fail(std::move(done.error()));
@@ -446,8 +452,9 @@ std::optional<ValueId> absorb_into_matmul(Rewriter& rewriter, const Node& node) 
 Result<bool> channels_last(Graph& graph) {
   bool changed = false;
   int idle = 0;
-  for (int round = 0; round < kMaxRounds && idle < 2; ++round) {
-    auto moved = improve(graph, round % 2 == 0);
+  constexpr int kKinds = static_cast<int>(Absorb::kCount);
+  for (int round = 0; round < kMaxRounds && idle < kKinds; ++round) {
+    auto moved = improve(graph, static_cast<Absorb>(round % kKinds));
     if (!moved) return moved;
     idle = *moved ? 0 : idle + 1;
     changed = changed || *moved;
