@@ -25,12 +25,12 @@
 
 #include "bantam/status.h"
 #include "bantam/tensor.h"
+#include "bantam/threads.h"
 
 namespace bantam {
 
 namespace ops {
 struct OpDef;
-struct Threads;
 }  // namespace ops
 
 namespace format {
@@ -143,7 +143,7 @@ class Session {
 
   /// Threads for the kernels of this session; the count must not exceed what the package was planned for. `threads`
   /// must outlive the session. Null: the calling thread alone.
-  Status set_threads(const ops::Threads* threads) noexcept;
+  Status set_threads(const Threads* threads) noexcept;
   /// Null removes it. Must outlive the session.
   void set_observer(const Observer* observer) noexcept { observer_ = observer; }
 
@@ -171,7 +171,7 @@ class Session {
   const char* name_ = nullptr;
   std::byte** bases_ = nullptr;
   const Kernel* kernels_ = nullptr;
-  const ops::Threads* threads_ = nullptr;
+  const Threads* threads_ = nullptr;
   const Observer* observer_ = nullptr;
   const void* steps_ = nullptr;
   const void* values_ = nullptr;

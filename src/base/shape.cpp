@@ -12,7 +12,7 @@ Status check_shape(const TensorDesc& desc) noexcept {
   for (int i = 0; i < desc.rank; ++i) {
     if (desc.dims[i] < 0) return failure(StatusCode::kInvalidModel, "negative dimension", desc.dims[i], 0).at(i);
     // A zero dimension makes the tensor empty, but the others must still be sane together.
-    elements *= std::max(desc.dims[i], 1);
+    elements *= std::max<std::int32_t>(desc.dims[i], 1);
     if (elements > kMaxElements)
       return failure(StatusCode::kUnsupported, "tensor has too many elements", elements, kMaxElements);
   }

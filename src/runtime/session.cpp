@@ -10,7 +10,7 @@ namespace bantam {
 namespace {
 
 constexpr TensorDesc kAbsentDesc{};
-constexpr ops::Threads kOneThread{};
+constexpr Threads kOneThread{};
 
 const format::Step& step_at(const void* steps, std::size_t i) { return static_cast<const format::Step*>(steps)[i]; }
 
@@ -120,7 +120,7 @@ Status Session::bind_output(std::size_t i, void* memory, std::size_t bytes) noex
   return bind(input_count_ + i, memory, bytes);
 }
 
-Status Session::set_threads(const ops::Threads* threads) noexcept {
+Status Session::set_threads(const Threads* threads) noexcept {
   if (threads != nullptr && (threads->count < 1 || threads->count > model_->threads()))
     return failure(StatusCode::kInvalidArgument, "more threads than the package was planned for", threads->count,
                    model_->threads());

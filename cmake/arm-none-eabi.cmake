@@ -1,0 +1,11 @@
+# Bare-metal Cortex-M without an operating system. BANTAM_CORE names the core: cortex-m4, cortex-m55 ...
+set(CMAKE_SYSTEM_NAME Generic)
+set(CMAKE_SYSTEM_PROCESSOR arm)
+set(CMAKE_C_COMPILER arm-none-eabi-gcc)
+set(CMAKE_CXX_COMPILER arm-none-eabi-g++)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES BANTAM_CORE)
+set(BANTAM_CORE "cortex-m55" CACHE STRING "The core to compile for")
+set(BANTAM_FREESTANDING_ONLY ON)
+set(CMAKE_CXX_FLAGS_INIT "-mcpu=${BANTAM_CORE} -mthumb -mfloat-abi=hard -ffunction-sections -fdata-sections")
+set(CMAKE_C_FLAGS_INIT "${CMAKE_CXX_FLAGS_INIT}")
