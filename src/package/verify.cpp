@@ -37,8 +37,8 @@ struct Stretch {
 
 class ModelVerifier {
  public:
-  ModelVerifier(const Package& package, const Model& model, std::uint64_t weights_bytes, const std::byte* weights)
-      : package_(package), model_(model), weights_bytes_(weights_bytes), weights_(weights) {}
+  ModelVerifier(const Model& model, std::uint64_t weights_bytes, const std::byte* weights)
+      : model_(model), weights_bytes_(weights_bytes), weights_(weights) {}
 
   Status verify_layout() const {
     if (model_.state_bytes() > kMaxRegionBytes || model_.swap_bytes() > kMaxRegionBytes ||
@@ -195,7 +195,6 @@ class ModelVerifier {
     return ok_status();
   }
 
-  const Package& package_;
   const Model& model_;
   std::uint64_t weights_bytes_;
   const std::byte* weights_;
@@ -230,7 +229,7 @@ Status verify_fleet(const Package& package) {
 Status verify_tables(const Package& package, std::uint64_t weights_bytes, const std::byte* weights, OpTable table) {
   for (std::uint32_t m = 0; m < package.models()->size(); ++m) {
     const Model& model = *package.models()->Get(m);
-    const ModelVerifier verifier(package, model, weights_bytes, weights);
+    const ModelVerifier verifier(model, weights_bytes, weights);
     BANTAM_RETURN_IF_ERROR(verifier.verify_layout());
     for (std::uint32_t s = 0; s < model.steps()->size(); ++s)
       if (model.steps()->Get(s)->kernel() >= package.kernels()->size())
