@@ -1,0 +1,36 @@
+// One model run by Bantam and by ONNX Runtime: same inputs, in memory that both read; outputs compared; then timed in
+// turn. Belongs to one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "alternate.h"
+#include "bantam/compiler.h"
+#include "onnxruntime.h"
+
+namespace bantam::bench {
+
+struct ContestOptions {
+  CompileOptions compile;
+  AlternateOptions alternate;
+  std::uint64_t seed = 1;   ///< of the inputs
+  double tolerance = 1e-2;  ///< largest difference of an output, relative to the output's largest magnitude
+};
+
+/// A row of the table.
+struct ContestRow {
+  std::string model;
+  /// The file's initializers are also inputs, and the peer was given a copy without those inputs.
+  bool fixed_initializers = false;
+  double max_relative_error = 0;
+  Alternation times;
+};
+
+/// One row; two for a file whose initializers are also inputs: as it is, and with the peer given the cleaned copy.
+/// Fails when either side cannot run the model, or when their outputs differ by more than the tolerance.
+Result<std::vector<ContestRow>> run_contest(const PeerLibrary& library, const ModelSpec& model,
+                                            const ContestOptions& options);
+
+}  // namespace bantam::bench
