@@ -22,8 +22,8 @@ Status verify_header(std::span<const std::byte> bytes, const format::Header& hea
     return bad("the header is damaged");
   if (header.file_bytes != bytes.size())
     return bad("the package is truncated or padded", bytes.size(), header.file_bytes);
-  if (header.weights_offset % format::kWeightAlignment != 0 || header.weights_offset > bytes.size() ||
-      header.meta_bytes > header.weights_offset - sizeof header)
+  if (header.weights_offset % format::kWeightAlignment != 0 || header.weights_offset < sizeof header ||
+      header.weights_offset > bytes.size() || header.meta_bytes > header.weights_offset - sizeof header)
     return bad("the header's sizes contradict each other");
   return ok_status();
 }

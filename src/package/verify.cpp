@@ -47,10 +47,11 @@ class ModelVerifier {
     if (model_.threads() == 0) return bad("planned for no threads");
     if (model_.step_names() != nullptr && model_.step_names()->size() != model_.steps()->size())
       return bad("step names do not match the steps", model_.step_names()->size(), model_.steps()->size());
-    for (std::uint32_t i = 0; i < port_count(model_); ++i)
-      BANTAM_RETURN_IF_ERROR(verify_port(port_at(model_, i), i).at(static_cast<std::int32_t>(i)));
+    // Values first: what is checked about a port relies on the shape of its value.
     for (std::uint32_t i = 0; i < model_.values()->size(); ++i)
       BANTAM_RETURN_IF_ERROR(verify_value(*model_.values()->Get(i)).at(static_cast<std::int32_t>(i)));
+    for (std::uint32_t i = 0; i < port_count(model_); ++i)
+      BANTAM_RETURN_IF_ERROR(verify_port(port_at(model_, i), i).at(static_cast<std::int32_t>(i)));
     for (std::uint32_t i = 0; i < model_.state_init()->size(); ++i) {
       const StateInit& init = *model_.state_init()->Get(i);
       if (init.slot() != kState && init.slot() != kSwapRead) return bad("initial state outside the state memory");
