@@ -12,7 +12,6 @@ namespace bantam::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Side = std::function<Result<void>()>;
 
 /// The value below which a fraction `q` of the samples lies; at least one sample.
 double quantile(std::vector<double> samples, double q) {
@@ -23,8 +22,9 @@ double quantile(std::vector<double> samples, double q) {
 /// Appends the times of `calls` calls.
 Result<void> time_block(const Side& side, std::int64_t calls, std::vector<double>& samples) {
   for (std::int64_t i = 0; i < calls; ++i) {
+    side.prepare();
     const auto start = Clock::now();
-    if (auto done = side(); !done) return done;
+    if (auto done = side.run(); !done) return done;
     samples.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
   }
   return {};

@@ -9,6 +9,11 @@
 
 namespace bantam::bench {
 
+struct Side {
+  std::function<void()> prepare;  ///< before every call, outside the clock
+  std::function<Result<void>()> run;
+};
+
 struct AlternateOptions {
   std::int64_t rounds = 15;        ///< pairs of blocks
   double block_seconds = 0.02;     ///< aim for one block of the slower side
@@ -28,7 +33,6 @@ struct Alternation {
 };
 
 /// Which side begins changes from round to round. Both must have run at least once before.
-Result<Alternation> alternate(const std::function<Result<void>()>& first, const std::function<Result<void>()>& second,
-                              const AlternateOptions& options);
+Result<Alternation> alternate(const Side& first, const Side& second, const AlternateOptions& options);
 
 }  // namespace bantam::bench

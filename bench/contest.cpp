@@ -107,7 +107,7 @@ class Contest {
  private:
   Session& session() { return fleet_->session(0); }
 
-  /// Gives the session's ports the memory that the peer will read, too, and fills the inputs.
+  /// Gives the session's ports memory, of which the peer reads the same inputs, and makes up what the inputs will hold.
   Result<void> bind_session() {
     for (std::size_t i = 0; i < session().input_count(); ++i) {
       const PortInfo port = session().input_info(i);
@@ -115,9 +115,9 @@ class Contest {
       io::InputSpec random;
       random.kind = io::SourceKind::kRandom;
       random.seed = options_.seed + i;
-      const auto values = io::generate(random, {tensor.name, tensor.desc, port.quantization});
+      auto values = io::generate(random, {tensor.name, tensor.desc, port.quantization});
       if (!values) return fail(values.error());
-      std::memcpy(tensor.data, values->data.data(), values->data.size());
+      random_.push_back(std::move(*values));
       if (const Status s = session().bind_input(i, tensor.data, port.bytes); !s.ok()) return fail(error_from(s));
     }
     for (std::size_t i = 0; i < session().output_count(); ++i) {
@@ -127,6 +127,11 @@ class Contest {
       if (const Status s = session().bind_output(i, tensor.data, port.bytes); !s.ok()) return fail(error_from(s));
     }
     return {};
+  }
+
+  void fill_inputs() {
+    for (std::size_t i = 0; i < random_.size(); ++i)
+      std::memcpy(inputs_.tensors[i].data, random_[i].data.data(), random_[i].data.size());
   }
 
   Result<std::string> cleaned_copy() const {
@@ -185,17 +190,22 @@ class Contest {
   Result<ContestRow> compete(PeerModel& peer, bool fixed_initializers) {
     if (auto ok = add_constant_inputs(peer); !ok) return fail(ok.error());
     if (auto ok = peer.bind(inputs_.tensors, peer_outputs_.tensors); !ok) return fail(ok.error());
-    const auto ours = [this]() -> Result<void> {
-      const Status status = session().invoke();
-      if (!status.ok()) return fail(error_from(status));
-      return {};
-    };
-    const auto theirs = [&peer] { return peer.run(); };
+    // An invoke may overwrite its inputs, as working memory; applications write them anew each time, so both sides
+    // get inputs that were just written.
+    const auto fill = [this] { fill_inputs(); };
+    const Side ours{fill, [this]() -> Result<void> {
+                      const Status status = session().invoke();
+                      if (!status.ok()) return fail(error_from(status));
+                      return {};
+                    }};
+    const Side theirs{fill, [&peer] { return peer.run(); }};
 
     ContestRow row{model_.name, fixed_initializers, 0, {}};
     session().reset();
-    if (auto ok = ours(); !ok) return fail(ok.error());
-    if (auto ok = theirs(); !ok) return fail(ok.error());
+    for (const Side* side : {&ours, &theirs}) {
+      side->prepare();
+      if (auto ok = side->run(); !ok) return fail(ok.error());
+    }
     std::string worst;
     for (std::size_t i = 0; i < outputs_.tensors.size(); ++i) {
       const double difference = relative_difference(outputs_.tensors[i], peer_outputs_.tensors[i]);
@@ -219,6 +229,7 @@ class Contest {
   const ContestOptions& options_;
   std::optional<OpenFleet> fleet_;
   Tensors inputs_, outputs_, peer_outputs_;
+  std::vector<io::Array> random_;  ///< by input port of the session
 };
 
 }  // namespace
