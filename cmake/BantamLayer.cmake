@@ -48,7 +48,8 @@ function(bantam_layer name folder)
 
   if(BANTAM_TESTS AND support)
     add_library(bantam_${name}_testing STATIC ${support})
-    target_link_libraries(bantam_${name}_testing PUBLIC bantam_${name} GTest::gtest PRIVATE bantam_warnings)
+    target_link_libraries(bantam_${name}_testing PUBLIC bantam_${name} ${ARG_TEST_DEPENDS} GTest::gtest
+                          PRIVATE bantam_warnings)
   endif()
   if(BANTAM_TESTS AND tests)
     add_executable(${name}_test ${tests})

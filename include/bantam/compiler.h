@@ -28,8 +28,8 @@ namespace bantam {
 
 /// A model file and what the user fixes about it.
 struct ModelSpec {
-  std::string name;  ///< empty: the file's stem
-  std::filesystem::path path;
+  std::string name{};  ///< empty: the file's stem
+  std::filesystem::path path{};
   std::map<std::string, std::int64_t> dims{};                 ///< symbolic dimension -> value
   std::map<std::string, std::vector<std::int64_t>> shapes{};  ///< input -> whole shape
   std::map<std::string, std::vector<double>> values{};        ///< input -> constant elements
@@ -52,10 +52,10 @@ struct LinkSpec {
 };
 
 struct FleetSpec {
-  std::vector<ModelSpec> models;
-  std::vector<SessionSpec> sessions;  ///< empty: one session per model, of its name
-  std::vector<LinkSpec> links;
-  std::optional<std::uint64_t> budget;  ///< bytes of arena that the plan must not exceed
+  std::vector<ModelSpec> models{};
+  std::vector<SessionSpec> sessions{};  ///< empty: one session per model, of its name
+  std::vector<LinkSpec> links{};
+  std::optional<std::uint64_t> budget{};  ///< bytes of arena that the plan must not exceed
 };
 
 enum class Backend : std::uint8_t {

@@ -17,8 +17,8 @@ struct PlanOptions {
   KernelChoice kernels = KernelChoice::kFast;
   int threads = 1;
   /// Ports whose memory somebody else provides (a fleet link): not part of the activations, inputs left intact.
-  std::vector<bool> external_inputs;  ///< by port; missing entries are false
-  std::vector<bool> external_outputs;
+  std::vector<bool> external_inputs{};  ///< by port; missing entries are false
+  std::vector<bool> external_outputs{};
 };
 
 /// Where a value lies: a slot of the package format and an offset within it. Constants are placed by the writer.
