@@ -1,5 +1,7 @@
 #include "package/verify.h"
 
+#include <cstdint>
+
 #include "base/shape.h"
 #include "ops/op.h"
 #include "package/resolve.h"
@@ -23,6 +25,13 @@ bool within(std::uint64_t offset, std::uint64_t bytes, std::uint64_t limit) {
   return bytes <= limit && offset <= limit - bytes;
 }
 
+/// True when the structs of a vector lie as their members' alignment demands: FlatBuffers' verifier looks at the
+/// vector's length only.
+template <typename Struct>
+bool is_aligned(const flatbuffers::Vector<const Struct*>& structs) {
+  return reinterpret_cast<std::uintptr_t>(structs.Data()) % alignof(Struct) == 0;
+}
+
 /// A stretch of memory by region; two stretches of different slots never overlap.
 struct Stretch {
   std::uint32_t slot;
@@ -41,6 +50,8 @@ class ModelVerifier {
       : model_(model), weights_bytes_(weights_bytes), weights_(weights) {}
 
   Status verify_layout() const {
+    if (!is_aligned(*model_.steps()) || !is_aligned(*model_.values()) || !is_aligned(*model_.state_init()))
+      return bad("a table is misaligned");
     if (model_.state_bytes() > kMaxRegionBytes || model_.swap_bytes() > kMaxRegionBytes ||
         model_.activation_bytes() > kMaxRegionBytes)
       return bad("a region is larger than this target can address");
@@ -202,6 +213,7 @@ class ModelVerifier {
 };
 
 Status verify_fleet(const Package& package) {
+  if (!is_aligned(*package.links())) return bad("a table is misaligned");
   if (package.link_bytes() > kMaxRegionBytes) return bad("the links are larger than this target can address");
   for (std::uint32_t i = 0; i < package.fleet()->size(); ++i)
     if (package.fleet()->Get(i)->model() >= package.models()->size())

@@ -216,7 +216,10 @@ std::vector<std::string_view> NodeLowering::attr_strings(std::string_view name) 
 
 ValueId NodeLowering::attr_tensor(std::string_view name) {
   const AttributeProto* a = find(name, AttributeProto::Kind::kTensor);
-  if (a == nullptr || !a->tensor) return kNone;
+  if (a == nullptr || !a->tensor) {
+    fail(fmt::format("attribute '{}' is missing", name), StatusCode::kInvalidModel);
+    return kNone;
+  }
   auto constant = importer_.constants().read(*a->tensor);
   if (!constant) {
     fail(fmt::format("attribute '{}': {}", name, constant.error().message), constant.error().code);
