@@ -29,7 +29,7 @@ bool within(std::uint64_t offset, std::uint64_t bytes, std::uint64_t limit) {
 /// vector's length only.
 template <typename Struct>
 bool is_aligned(const flatbuffers::Vector<const Struct*>& structs) {
-  return reinterpret_cast<std::uintptr_t>(structs.Data()) % alignof(Struct) == 0;
+  return structs.size() == 0 || reinterpret_cast<std::uintptr_t>(structs.Data()) % alignof(Struct) == 0;
 }
 
 /// A stretch of memory by region; two stretches of different slots never overlap.
