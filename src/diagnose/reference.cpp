@@ -179,7 +179,8 @@ class ReferenceChecker {
       const auto name = input_names_.find(port);
       if (name == input_names_.end())
         return fail(StatusCode::kInvalidArgument,
-                    fmt::format("the reference feeds '{}', which is no input of the model", port));
+                    fmt::format("the reference feeds '{}', which is no input of the model", port),
+                    "give the reference file of this model");
       if (spec.values.contains(name->second)) continue;
       key += fmt::format("{} {};", port, io::describe(array.desc));
       spec.shapes[name->second].assign(array.desc.dims, array.desc.dims + array.desc.rank);
@@ -209,11 +210,13 @@ class ReferenceChecker {
       const PortInfo info = session.input_info(i);
       const auto array = inputs.find(sanitized(info.name));
       if (array == inputs.end())
-        return fail(StatusCode::kInvalidArgument, fmt::format("the reference has nothing for input '{}'", info.name));
+        return fail(StatusCode::kInvalidArgument, fmt::format("the reference has nothing for input '{}'", info.name),
+                    "give the reference file of this model");
       if (!same_shape_and_type(array->second.desc, *info.desc))
         return fail(StatusCode::kInvalidArgument,
                     fmt::format("input '{}' is {}, the reference has {}", info.name, io::describe(*info.desc),
-                                io::describe(array->second.desc)));
+                                io::describe(array->second.desc)),
+                    "give the reference file of this model");
       if (!array->second.data.empty())
         std::memcpy(session.input(i).data, array->second.data.data(), array->second.data.size());
     }
@@ -230,13 +233,17 @@ class ReferenceChecker {
     std::optional<std::size_t> index;
     for (std::size_t i = 0; i < session.output_count(); ++i)
       if (sanitized(session.output_info(i).name) == port) index = i;
-    if (!index) return fail(StatusCode::kInvalidArgument, fmt::format("the model has no output '{}'", port));
+    if (!index)
+      return fail(StatusCode::kInvalidArgument, fmt::format("the model has no output '{}'", port),
+                  "give the reference file of this model");
     const PortInfo info = session.output_info(*index);
     auto expected = archive_->read(entry);
     if (!expected) return fail(std::move(expected.error()));
     if (!same_shape_and_type(expected->desc, *info.desc))
-      return fail(StatusCode::kInvalidModel, fmt::format("output '{}' is {}, the reference has {}", info.name,
-                                                         io::describe(*info.desc), io::describe(expected->desc)));
+      return fail(StatusCode::kInvalidModel,
+                  fmt::format("output '{}' is {}, the reference has {}", info.name, io::describe(*info.desc),
+                              io::describe(expected->desc)),
+                  "give the reference file of this model");
     const auto [it, fresh] = checks.try_emplace(port);
     OutputCheck& check = it->second;
     if (fresh) {

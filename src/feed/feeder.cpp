@@ -121,7 +121,7 @@ Result<void> Feeder::fill(Session& session, std::int64_t round) const {
     io::InputSpec spec = input.spec;
     if (input.step > 0) spec.offset = spec.offset.value_or(0) + round * input.step;
     auto array = input.source ? io::preprocess(spec, *input.source, input.target) : io::generate(spec, input.target);
-    if (!array) return fail(std::move(array.error()).in(fmt::format("input '{}'", input.target.name)));
+    if (!array) return fail(input.source ? std::move(array.error()).in(spec.path) : std::move(array.error()));
     if (!array->data.empty()) std::memcpy(session.input(input.port).data, array->data.data(), array->data.size());
   }
   return {};

@@ -28,7 +28,7 @@ Result<void> fill_random(Session& session) {
 }
 
 int bench(const Options& options) {
-  const auto spec = options.models.fleet();
+  const auto spec = options.models.is_package() ? Result<FleetFile>(FleetFile{}) : options.models.fleet();
   if (!spec) return report(spec.error());
   auto fleet = options.models.open(*spec);
   if (!fleet) return report(fleet.error());

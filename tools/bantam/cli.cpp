@@ -35,11 +35,27 @@ Result<std::vector<T>> parse_numbers(const std::string& text, std::string_view s
   return numbers;
 }
 
+bool begins_as_package(const std::string& file) {
+  const auto head = io::MappedFile::open(file);
+  return head && head->bytes().size() >= sizeof format::kMagic &&
+         std::memcmp(head->bytes().data(), format::kMagic, sizeof format::kMagic) == 0;
+}
+
+/// What to do about errors whose finder knows no better.
+const char* general_remedy(StatusCode code) {
+  switch (code) {
+    case StatusCode::kInvalidModel: return "check the model file, or export it again";
+    case StatusCode::kUnsupported: return "use another value, or export the model with other operators or types";
+    case StatusCode::kIo: return "check the path, the permissions and the space left on the disk";
+    default: return "correct what the message names; `bantam --help` and the help of each command show examples";
+  }
+}
+
 }  // namespace
 
 int report(const Error& error) {
   fmt::print(stderr, "bantam: {}\n", printable(error.message));
-  if (!error.remedy.empty()) fmt::print(stderr, "  to mend it: {}\n", printable(error.remedy));
+  fmt::print(stderr, "  to mend it: {}\n", error.remedy.empty() ? general_remedy(error.code) : printable(error.remedy));
   return error.code == StatusCode::kArenaTooSmall ? kExitOverBudget : kExitFailed;
 }
 
@@ -70,15 +86,15 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
   command.add_option("--threads", threads, "threads per invoke")->check(CLI::Range(1, 64));
 }
 
-bool ModelOptions::is_package() const {
-  if (files.size() != 1) return false;
-  const auto head = io::MappedFile::open(files.front());
-  return head && head->bytes().size() >= sizeof format::kMagic &&
-         std::memcmp(head->bytes().data(), format::kMagic, sizeof format::kMagic) == 0;
-}
+bool ModelOptions::is_package() const { return files.size() == 1 && begins_as_package(files.front()); }
 
 Result<FleetFile> ModelOptions::fleet() const {
   FleetFile result;
+  for (const std::string& file : files)
+    if (begins_as_package(file))
+      return fail(StatusCode::kInvalidArgument,
+                  fmt::format("{}: a package is planned already; models are wanted", file),
+                  "give the models it was packed from, or the package alone to `bantam run` or `bantam bench`");
   if (files.size() == 1 && files.front().ends_with(".toml")) {
     auto read = read_fleet_file(files.front());
     if (!read) return read;
@@ -98,7 +114,8 @@ Result<FleetFile> ModelOptions::fleet() const {
       if (!assignment) return fail(assignment.error());
       const auto number = parse_numbers<std::int64_t>(assignment->second, ",", "--dim");
       if (!number || number->size() != 1)
-        return fail(StatusCode::kInvalidArgument, "--dim " + text + ": one integer is expected");
+        return fail(StatusCode::kInvalidArgument, "--dim " + text + ": one integer is expected",
+                    "write it like --dim batch=1");
       model.dims[assignment->first] = number->front();
     }
     for (const std::string& text : shapes) {

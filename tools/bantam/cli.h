@@ -47,11 +47,11 @@ struct ModelOptions {
 
   /// `many`: more than one model file may be given.
   void add_to(CLI::App& command, bool many);
-  /// The fleet that the options describe; for model files, one session each.
+  /// The fleet that the options describe; for model files, one session each. Fails for packages.
   Result<FleetFile> fleet() const;
   CompileOptions compile_options() const;
   bool is_package() const;
-  /// Compiles, or maps when the file is a package.
+  /// Compiles, or maps when the file is a package (then `fleet` is not looked at).
   Result<OpenFleet> open(const FleetFile& fleet) const;
 };
 

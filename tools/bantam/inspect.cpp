@@ -81,12 +81,14 @@ CoreSummary summarize(const graph::Graph& graph) {
 }
 
 int inspect(const Options& options) {
-  auto source = import::open_source(options.models.files.front());
+  const auto fleet = options.models.fleet();
+  if (!fleet) return report(fleet.error());
+  if (fleet->spec.models.size() != 1)
+    return report({StatusCode::kInvalidArgument, "inspect takes one model", "give one model file"});
+  auto source = import::open_source(fleet->spec.models.front().path);
   if (!source) return report(source.error());
   auto declaration = import::declare_model(*source);
   if (!declaration) return report(declaration.error());
-  const auto fleet = options.models.fleet();
-  if (!fleet) return report(fleet.error());
   const ModelSpec& spec = fleet->spec.models.front();
   auto graph = import::import_model(*source, {spec.dims, spec.shapes, spec.values, spec.states});
   Result<void> passed;
@@ -144,6 +146,10 @@ void add_inspect(CLI::App& app, int* exit_code) {
   command->add_flag("--json", options->json, "print JSON");
   std::string passes = "Passes, in order:\n";
   for (const passes::Pass& pass : passes::all_passes()) passes += fmt::format("  {:24} {}\n", pass.name, pass.summary);
+  passes +=
+      "Examples:\n"
+      "  bantam inspect model.onnx --dim batch=1\n"
+      "  bantam inspect model.onnx --dim batch=1 --text --stop-after fold-constants";
   command->footer(passes);
   command->callback([=] { *exit_code = inspect(*options); });
 }

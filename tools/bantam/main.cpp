@@ -1,4 +1,6 @@
 // The command `bantam`: a thin client of the library.
+#include <fmt/format.h>
+
 #include "cli.h"
 
 int main(int argc, char** argv) {
@@ -23,6 +25,13 @@ int main(int argc, char** argv) {
   bantam::cli::add_verify(app, &exit_code);
   bantam::cli::add_bench(app, &exit_code);
   bantam::cli::add_completion(app, &exit_code);
+  // CLI11 would only say that a command is missing.
+  if (argc > 1 && argv[1][0] != '-' &&
+      app.get_subcommands([&](const CLI::App* command) { return command->get_name() == argv[1]; }).empty()) {
+    fmt::print(stderr, "There is no command '{}'\nRun with --help for more information.\n",
+               bantam::cli::printable(argv[1]));
+    return bantam::cli::kExitUsage;
+  }
   // CLI11 reports usage errors, --help and --version by exception.
   try {
     app.parse(argc, argv);

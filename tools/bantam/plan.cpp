@@ -227,6 +227,10 @@ void add_plan(CLI::App& app, int* exit_code) {
   command->add_option("--solution", options->solution, "with --problem: write the offsets as CSV")
       ->type_name("FILE.csv");
   command->footer(
+      "Examples:\n"
+      "  bantam plan model.onnx --dim batch=1 --layers --map map.html\n"
+      "  bantam plan fleet.toml --budget 256KiB --json\n"
+      "  bantam plan --problem buffers.csv --capacity 1MiB --solution offsets.csv\n"
       "A fleet file:\n"
       "  budget = \"512 KiB\"\n"
       "  [[model]]\n"

@@ -109,6 +109,9 @@ Result<void> prepare(Lane& lane, const SessionFeed& feed) {
   if (!feeder) return fail(std::move(feeder.error()));
   lane.feeder = std::move(*feeder);
   lane.rounds = lane.feeder->rounds().value_or(1);
+  // A file of the wrong shape is refused here, before anything runs.
+  if (auto filled = lane.feeder->fill(*lane.session, 0); !filled)
+    return fail(std::move(filled.error()).in(fmt::format("session '{}'", lane.session->name())));
   for (const auto& [output, file] : feed.labels) {
     const int index = lane.session->find_output(output);
     if (index < 0)
@@ -280,14 +283,14 @@ int run(const Options& options) {
   if (!spec) return report(spec.error());
   auto fleet = options.models.open(*spec);
   if (!fleet) return report(fleet.error());
-  // Said before anything runs: the memory is a promise.
-  if (!options.json && !options.quiet)
-    fmt::print("arena: {} bytes for {} session{}\n", fleet->requirements().arena_bytes, fleet->size(),
-               fleet->size() == 1 ? "" : "s");
   if (auto applied = apply_options(options, *spec, *fleet); !applied) return report(applied.error());
   std::vector<Lane> lanes = make_lanes(*fleet);
   for (std::size_t i = 0; i < lanes.size(); ++i)
     if (auto prepared = prepare(lanes[i], spec->feeds[i]); !prepared) return report(prepared.error());
+  // Said before anything runs: the memory is a promise.
+  if (!options.json && !options.quiet)
+    fmt::print("arena: {} bytes for {} session{}\n", fleet->requirements().arena_bytes, fleet->size(),
+               fleet->size() == 1 ? "" : "s");
   Runner runner(options, *fleet, std::move(lanes));
   if (auto done = runner.run(); !done) return report(done.error());
   if (!options.output.empty())

@@ -79,7 +79,10 @@ void add_verify(CLI::App& app, int* exit_code) {
       "are\n"
       "written _. Cases that end in -s0, -s1, ... are steps of a sequence, run in order on one session that was fresh "
       "at\n"
-      "-s0; all other cases start fresh. Exit code 0 only if every output of every case is within tolerance.");
+      "-s0; all other cases start fresh. Exit code 0 only if every output of every case is within tolerance.\n"
+      "Examples:\n"
+      "  bantam verify model.tflite --reference model.npz\n"
+      "  bantam verify model.onnx --reference model.npz --tolerance 1e-3 --json");
   command->callback([=] { *exit_code = verify(*options); });
 }
 

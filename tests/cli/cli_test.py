@@ -1,0 +1,494 @@
+#!/usr/bin/env python3
+"""The command as a user meets it: what it prints, where, and its exit code. Usage: cli_test.py BANTAM (in the root)."""
+
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+BANTAM = ""
+MODELS = pathlib.Path("models").resolve()
+KEYWORD = str(MODELS / "keyword.onnx")
+SIGN = str(MODELS / "sign.onnx")
+# Files are flushed to the disk when they are written; in memory that costs nothing.
+SCRATCH = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+FAILED, USAGE, OVER_BUDGET = 1, 2, 3
+MEMORY_KEYS = {"arena_bytes", "lower_bound_bytes", "weights_bytes", "state_bytes", "activation_bytes", "scratch_bytes",
+               "table_bytes"}
+
+
+def bantam(*arguments, limit_file_bytes=None):
+    def limit():
+        if limit_file_bytes is not None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit_file_bytes, limit_file_bytes))
+
+    return subprocess.run([BANTAM, *map(str, arguments)], capture_output=True, text=True, timeout=300,
+                          stdin=subprocess.DEVNULL, preexec_fn=limit, check=False)
+
+
+def proto_field(number, value):
+    """One protobuf field: an integer, or the bytes of a string or message."""
+    def varint(n):
+        out = bytearray()
+        while n > 127:
+            out.append(n & 127 | 128)
+            n >>= 7
+        return bytes(out + bytes([n]))
+
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def onnx_model(nodes, inputs, outputs):
+    """An ONNX file with nodes (operator, inputs, outputs) and f32 ports name -> dims."""
+    def port(name, dims):
+        shape = b"".join(proto_field(1, proto_field(1, d)) for d in dims)
+        tensor = proto_field(1, 1) + proto_field(2, shape)
+        return proto_field(1, name) + proto_field(2, proto_field(1, tensor))
+
+    graph = b""
+    for operator, ins, outs in nodes:
+        node = b"".join(proto_field(1, i) for i in ins) + b"".join(proto_field(2, o) for o in outs)
+        graph += proto_field(1, node + proto_field(3, "node of " + outs[0]) + proto_field(4, operator))
+    graph += proto_field(2, "graph")
+    graph += b"".join(proto_field(11, port(*p)) for p in inputs.items())
+    graph += b"".join(proto_field(12, port(*p)) for p in outputs.items())
+    return proto_field(1, 8) + proto_field(7, graph) + proto_field(8, proto_field(2, 13))
+
+
+def npy(kind, shape, data):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bantam-cli-", dir=SCRATCH))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def write(self, name, data):
+        path = self.folder / name
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        return path
+
+    def succeed(self, *arguments):
+        done = bantam(*arguments)
+        self.assertEqual(done.returncode, 0, f"{arguments}\n{done.stderr}")
+        return done.stdout
+
+    def succeed_json(self, *arguments):
+        return json.loads(self.succeed(*arguments, "--json"))
+
+    def refuse(self, arguments, words, code=FAILED, **options):
+        """The command fails with that code, says the words and a remedy on stderr, and nothing on stdout."""
+        done = bantam(*arguments, **options)
+        context = f"{arguments}\nstdout: {done.stdout}\nstderr: {done.stderr}"
+        self.assertEqual(done.returncode, code, context)
+        self.assertEqual(done.stdout, "", context)
+        for word in words:
+            self.assertIn(word, done.stderr, context)
+        if code == USAGE:
+            self.assertIn("--help", done.stderr, context)
+        else:
+            self.assertTrue(done.stderr.startswith("bantam: "), context)
+            self.assertEqual(done.stderr.count("\n  to mend it: "), 1, context)
+        return done.stderr
+
+
+class BadModels(CommandTest):
+    """A file that is no model, by every command that takes one."""
+
+    def expect(self, path, words):
+        for command in (["inspect"], ["plan"], ["plan", "--json"], ["pack", "-o", self.folder / "out.bantam"], ["run"],
+                        ["bench"], ["verify", "--reference", MODELS / "reference/keyword.npz"]):
+            with self.subTest(command=command[0], path=path):
+                self.refuse([*command, path], words)
+                self.assertFalse((self.folder / "out.bantam").exists())
+
+    def test_empty_file(self):
+        for name in ("empty.onnx", "empty.tflite", "empty.bantam"):
+            self.expect(self.write(name, b""), [name, "empty"])
+
+    def test_text_file(self):
+        for name in ("text.onnx", "text.tflite"):
+            self.expect(self.write(name, "these are words, not a model\n"), [name, "neither an ONNX nor a TensorFlow"])
+
+    def test_truncated_model(self):
+        data = pathlib.Path(KEYWORD).read_bytes()
+        for size in (1, 100, len(data) // 2, len(data) - 1):
+            stderr = self.refuse(["plan", self.write("cut.onnx", data[:size])], ["cut.onnx"])
+            self.assertRegex(stderr, "truncated|damaged|neither")
+        self.expect(self.write("cut.onnx", data[:len(data) // 2]), ["cut.onnx", "truncated"])
+
+    def test_missing_file(self):
+        self.expect(self.folder / "absent.onnx", ["absent.onnx", "No such file"])
+
+    def test_folder(self):
+        self.expect(self.folder, ["folder"])
+
+    def test_cycle(self):
+        cycle = onnx_model([("Relu", ["b"], ["a"]), ("Relu", ["a"], ["b"])], {"x": [1]}, {"b": [1]})
+        path = self.write("cycle.onnx", cycle)
+        for command in ("plan", "run", "bench"):
+            self.refuse([command, path], ["cycle.onnx", "cycle"])
+
+    def test_all_unsupported_operators_at_once(self):
+        model = onnx_model([("FancyNorm", ["x"], ["a"]), ("Relu", ["a"], ["b"]), ("OtherThing", ["b"], ["y"])],
+                           {"x": [1]}, {"y": [1]})
+        self.refuse(["plan", self.write("odd.onnx", model)],
+                  ["odd.onnx", "FancyNorm", "node of a", "OtherThing", "node of y"])
+
+    def test_the_small_model_is_fine_without_its_fault(self):
+        good = onnx_model([("Relu", ["x"], ["a"]), ("Relu", ["a"], ["b"])], {"x": [1]}, {"b": [1]})
+        self.succeed("plan", self.write("good.onnx", good))
+
+
+class Dimensions(CommandTest):
+    def test_open_dimension_is_named(self):
+        for command in ("plan", "run", "bench"):
+            self.refuse([command, SIGN], ["picture", "batch", "--dim batch=VALUE"])
+
+    def test_unknown_dimension_name(self):
+        self.refuse(["plan", SIGN, "--dim", "batsh=1"], ["batsh", "no such dimension", "batch"])
+
+    def test_value_that_is_no_number(self):
+        self.refuse(["plan", SIGN, "--dim", "batch=many"], ["--dim batch=many", "integer"])
+        self.refuse(["plan", SIGN, "--dim", "batch"], ["--dim batch", "NAME=VALUE"])
+
+    def test_wrong_shape(self):
+        self.refuse(["plan", KEYWORD, "--shape", "wave=2x3"], ["wave", "16000"])
+        self.refuse(["plan", KEYWORD, "--shape", "wafe=1x16000"], ["wafe", "wave"])
+
+    def test_absurd_shape(self):
+        self.refuse(["plan", SIGN, "--dim", "batch=9999999999999"], ["sign.onnx"])
+        self.refuse(["plan", SIGN, "--dim", "batch=-1"], ["sign.onnx"])
+
+    def test_shape_and_dimension_give_the_same_plan(self):
+        by_name = self.succeed_json("plan", SIGN, "--dim", "batch=2")
+        self.assertEqual(by_name, self.succeed_json("plan", SIGN, "--shape", "picture=2x3x32x32"))
+
+    def test_unknown_state(self):
+        self.refuse(["plan", KEYWORD, "--state", "wave=nothing"], ["nothing"])
+
+
+class Usage(CommandTest):
+    def test_unknown_option(self):
+        for command in (["inspect"], ["plan"], ["pack", "-o", "x"], ["run"], ["verify", "--reference", "x"], ["bench"]):
+            self.refuse([*command, KEYWORD, "--frobnicate"], ["--frobnicate"], USAGE)
+
+    def test_unknown_command(self):
+        self.refuse(["frobnicate"], ["frobnicate"], USAGE)
+        self.refuse([], [], USAGE)
+
+    def test_values_out_of_range(self):
+        self.refuse(["plan", KEYWORD, "--threads", "0"], ["--threads"], USAGE)
+        self.refuse(["plan", KEYWORD, "--backend", "slow"], ["--backend"], USAGE)
+        self.refuse(["run", KEYWORD, "--rounds", "0"], ["--rounds"], USAGE)
+        self.refuse(["plan", KEYWORD, "--budget", "12 parsecs"], ["--budget", "12 parsecs"])
+
+    def test_help_of_every_command_has_an_example(self):
+        for command in ("inspect", "plan", "pack", "run", "verify", "bench", "completion"):
+            with self.subTest(command=command):
+                text = self.succeed(command, "--help")
+                self.assertIn("Example", text)
+                self.assertIn(f"bantam {command} ", text)
+        text = self.succeed("--help")
+        self.assertIn("Examples:", text)
+        self.assertIn("Exit codes:", text)
+
+    def test_version(self):
+        self.assertRegex(self.succeed("--version"), r"^\d+\.\d+\.\d+\n$")
+
+    def test_completion_scripts_parse(self):
+        for shell in ("bash", "zsh", "fish"):
+            script = self.write("completion", self.succeed("completion", shell))
+            for command in ("inspect", "plan", "pack", "run", "verify", "bench"):
+                self.assertIn(command, script.read_text())
+            if shutil.which(shell):
+                subprocess.run([shell, "-n", script], check=True)
+        self.refuse(["completion", "tcsh"], ["tcsh"], USAGE)
+
+
+class Plan(CommandTest):
+    def test_budget_is_exact_to_the_byte(self):
+        need = self.succeed_json("plan", KEYWORD)["arena_bytes"]
+        self.succeed("plan", KEYWORD, "--budget", need)
+        words = [str(need), str(need - 1), "keyword", "set by layer"]
+        for command in (["plan"], ["plan", "--json"], ["pack", "-o", self.folder / "out.bantam"], ["run"], ["bench"]):
+            self.refuse([*command, KEYWORD, "--budget", need - 1], words, OVER_BUDGET)
+        self.assertFalse((self.folder / "out.bantam").exists())
+
+    def test_json_has_the_stable_keys(self):
+        plan = self.succeed_json("plan", KEYWORD)
+        self.assertLessEqual(MEMORY_KEYS, plan.keys())
+        self.assertLessEqual(plan["lower_bound_bytes"], plan["arena_bytes"])
+        self.assertLessEqual(plan["activation_bytes"] + plan["state_bytes"] + plan["table_bytes"], plan["arena_bytes"])
+        self.assertTrue(plan["models"][0]["steps"])
+        self.assertTrue(plan["models"][0]["buffers"])
+
+    def test_states_are_counted(self):
+        with_states = self.succeed_json("plan", MODELS / "voice-activity.onnx", "--state", "state_in=state_out")
+        self.assertGreater(with_states["state_bytes"], 0)
+        self.assertEqual(self.succeed_json("plan", MODELS / "voice-activity.onnx")["state_bytes"], 0)
+
+    def test_maps(self):
+        for name, start in (("map.svg", "<svg"), ("map.html", "<!")):
+            self.succeed("plan", KEYWORD, "--map", self.folder / name)
+            self.assertIn(start, (self.folder / name).read_text()[:200])
+        self.refuse(["plan", KEYWORD, "--map", self.folder / "absent" / "map.html"], ["map.html", "No such file"])
+
+    def test_layers(self):
+        self.assertIn("* the peak", self.succeed("plan", KEYWORD, "--layers"))
+
+    def test_problem(self):
+        problem = self.write("p.csv", "id,lower,upper,size\na,0,3,4\nb,0,1,3\nc,2,3,3\n")
+        solved = self.succeed_json("plan", "--problem", problem)
+        self.assertEqual((solved["peak_bytes"], solved["lower_bound_bytes"], solved["fits"]), (7, 7, True))
+        self.succeed("plan", "--problem", problem, "--capacity", 7, "--solution", self.folder / "s.csv")
+        self.assertIn("a,0,3,4", (self.folder / "s.csv").read_text())
+        too_small = bantam("plan", "--problem", problem, "--capacity", 6)
+        self.assertEqual(too_small.returncode, OVER_BUDGET)
+        self.assertIn("none needs less than 7", too_small.stderr)
+
+    def test_bad_problems(self):
+        for text in ("", "id,lower\n", "id,lower,upper,size\na,3,0,4\n", "id,lower,upper,size\na,0,x,4\n"):
+            self.refuse(["plan", "--problem", self.write("p.csv", text)], ["p.csv"])
+        self.refuse(["plan", "--problem", self.folder / "absent.csv"], ["absent.csv"])
+        self.refuse(["plan"], ["--problem"])
+        self.refuse(["plan", KEYWORD, "--problem", self.write("p.csv", "id,lower,upper,size\n")], ["--problem"])
+
+
+class FleetFiles(CommandTest):
+    def expect(self, text, words, code=FAILED):
+        path = self.write("fleet.toml", text)
+        for command in (["plan"], ["run"], ["bench"], ["pack", "-o", self.folder / "out.bantam"]):
+            with self.subTest(command=command[0], text=text):
+                self.refuse([*command, path], words, code)
+
+    def test_typo_in_a_key(self):
+        self.expect(f'[[model]]\npath = "{KEYWORD}"\ndimz = {{ batch = 1 }}\n', ["fleet.toml:3", "dimz", "dims"])
+
+    def test_syntax_error(self):
+        self.expect("[[model]\n", ["fleet.toml:1"])
+
+    def test_every_finding_in_one_go(self):
+        self.expect(f'budgett = 3\n[[model]]\npath = "{KEYWORD}"\nstep = {{ wave = 0 }}\n[[link]]\nfrom = "a"\nto = "b.c"\n',
+                    ["budgett", "step.wave", "session.port"])
+
+    def test_wrong_types(self):
+        self.expect('[[model]]\npath = 3\n', ["path", "text"])
+        self.expect(f'budget = "lots"\n[[model]]\npath = "{KEYWORD}"\n', ["lots"])
+        self.expect('model = 3\n', ["[[model]]"])
+
+    def test_empty(self):
+        self.expect("", ["no model"])
+
+    def test_model_that_is_not_there(self):
+        self.expect('[[model]]\npath = "absent.onnx"\n', ["absent.onnx", "No such file"])
+
+    def test_bad_references(self):
+        model = f'[[model]]\npath = "{KEYWORD}"\n'
+        self.expect(model + '[[session]]\nname = "s"\nmodel = "keywort"\n', ["keywort"])
+        self.expect(model + '[[link]]\nfrom = "keyword.nothing"\nto = "keyword.wave"\n', ["nothing", "log_probabilities"])
+        self.expect(model + '[[link]]\nfrom = "keywort.x"\nto = "keyword.wave"\n', ["keywort"])
+        self.expect(model + model, ["two models", "keyword"])
+
+    def test_budget_in_the_file(self):
+        need = self.succeed_json("plan", KEYWORD)["arena_bytes"]
+        self.expect(f'budget = {need - 1}\n[[model]]\npath = "{KEYWORD}"\n', [str(need)], OVER_BUDGET)
+
+    def test_the_bundled_fleet(self):
+        plan = self.succeed_json("plan", MODELS / "demo.toml")
+        self.assertLessEqual(MEMORY_KEYS, plan.keys())
+        self.assertLess(plan["arena_bytes"], plan["separate_bytes"])
+        run = self.succeed_json("run", MODELS / "demo.toml", "--rounds", 2)
+        self.assertEqual(run["arena_bytes"], plan["arena_bytes"])
+        self.assertEqual(run["allocations"], 0)
+
+
+class Inputs(CommandTest):
+    def expect(self, spec, words):
+        for flags in ([], ["--json"]):
+            self.refuse(["run", KEYWORD, *flags, "--input", spec], words)
+
+    def test_nothing_feeds_an_input(self):
+        self.refuse(["run", KEYWORD], ["wave", "--input wave=FILE"])
+
+    def test_unknown_input(self):
+        self.expect("wafe=zeros", ["wafe", "wave"])
+
+    def test_missing_file(self):
+        self.expect(f"wave={self.folder}/absent.wav", ["absent.wav", "No such file"])
+
+    def test_wrong_shape(self):
+        path = self.write("x.npy", npy("<f4", [1, 100], bytes(400)))
+        self.expect(f"wave={path}", ["x.npy", "wave", "[1,100]", "[1,16000]"])
+
+    def test_truncated_array(self):
+        path = self.write("x.npy", npy("<f4", [1, 16000], bytes(4 * 15999)))
+        self.expect(f"wave={path}", ["x.npy"])
+
+    def test_picture_where_sound_is_wanted(self):
+        self.expect(f"wave={MODELS}/inputs/sign-stop.png", ["sign-stop.png", "wave", "[1,16000]"])
+
+    def test_text_where_sound_is_wanted(self):
+        self.expect(f"wave={self.write('x.wav', 'words')}", ["x.wav"])
+
+    def test_bad_options(self):
+        self.expect("wave=zeros,scale=2", ["zeros"])
+        self.expect(f"wave={MODELS}/inputs/keyword-yes.wav,sclae=2", ["sclae"])
+        self.refuse(["run", KEYWORD, "--input", "wave"], ["wave", "NAME=VALUE"])
+
+
+class Run(CommandTest):
+    def test_says_the_arena_before_anything_else(self):
+        lines = self.succeed("run", KEYWORD, "--input", f"wave={MODELS}/inputs/keyword-yes.wav", "--labels",
+                             f"log_probabilities={MODELS}/labels/keyword.txt").splitlines()
+        self.assertRegex(lines[0], r"^arena: \d+ bytes")
+        self.assertTrue(any("yes" in line for line in lines[1:]), lines)
+        self.assertIn("allocations after start: 0", lines)
+
+    def test_json(self):
+        result = self.succeed_json("run", KEYWORD, "--input", "wave=random:1", "--rounds", 3)
+        self.assertEqual(result["allocations"], 0)
+        self.assertEqual(result["sessions"][0]["invokes"], 3)
+        self.assertEqual(result["arena_bytes"], self.succeed_json("plan", KEYWORD)["arena_bytes"])
+
+    def test_quiet(self):
+        self.assertEqual(self.succeed("run", KEYWORD, "--input", "wave=zeros", "--quiet"), "")
+
+    def test_a_package_says_what_its_model_says(self):
+        package = self.folder / "k.bantam"
+        self.succeed("pack", KEYWORD, "-o", package)
+        outputs = []
+        for file in (KEYWORD, package):
+            out = self.folder / "out.npz"
+            self.succeed("run", file, "--input", "wave=random:5", "--output", out, "--quiet")
+            with zipfile.ZipFile(out) as archive:
+                outputs.append({name: archive.read(name) for name in archive.namelist()})
+        self.assertEqual(list(outputs[0]), ["log_probabilities.npy"])
+        self.assertEqual(outputs[0], outputs[1])
+
+
+class Packages(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.package = self.folder / "k.bantam"
+        self.succeed("pack", KEYWORD, "-o", self.package)
+
+    def test_json(self):
+        result = self.succeed_json("pack", KEYWORD, "-o", self.package)
+        self.assertEqual(result["file_bytes"], self.package.stat().st_size)
+        self.assertEqual(result["arena_bytes"], self.succeed_json("plan", KEYWORD)["arena_bytes"])
+
+    def test_packing_is_reproducible(self):
+        first = self.package.read_bytes()
+        self.succeed("pack", KEYWORD, "-o", self.package)
+        self.assertEqual(self.package.read_bytes(), first)
+
+    def test_package_where_a_model_is_wanted(self):
+        for command in (["inspect"], ["plan"], ["pack", "-o", self.folder / "again.bantam"],
+                        ["verify", "--reference", MODELS / "reference/keyword.npz"]):
+            self.refuse([*command, self.package], ["k.bantam", "package", "bantam run"])
+
+    def test_damaged_packages(self):
+        data = self.package.read_bytes()
+        flipped = bytearray(data)
+        flipped[len(data) // 2] ^= 1
+        foreign = bytearray(data)
+        foreign[8] = 99
+        for name, content, words in (("cut", data[:-1], ["truncated", str(len(data))]), ("short", data[:20], ["short"]),
+                                     ("flipped", flipped, ["damaged"]), ("version", foreign, ["version", "99"])):
+            path = self.write(f"{name}.bantam", bytes(content))
+            for command in (["run", "--input", "wave=zeros"], ["bench"]):
+                self.refuse([*command, path], [f"{name}.bantam", *words])
+
+    def test_more_threads_than_planned(self):
+        self.refuse(["run", self.package, "--input", "wave=zeros", "--threads", 2], ["threads"])
+
+    def test_failure_leaves_no_file_behind(self):
+        self.refuse(["pack", KEYWORD, "-o", self.folder / "absent" / "x.bantam"], ["x.bantam", "No such file"])
+        self.refuse(["pack", KEYWORD, "-o", self.folder], ["folder"])
+        before = self.package.read_bytes()
+        # The disk is full after 64 KiB.
+        self.refuse(["pack", KEYWORD, "-o", self.package], ["k.bantam"], limit_file_bytes=1 << 16)
+        self.refuse(["pack", KEYWORD, "-o", self.folder / "new.bantam"], ["new.bantam"], limit_file_bytes=1 << 16)
+        self.assertEqual(os.listdir(self.folder), ["k.bantam"])
+        self.assertEqual(self.package.read_bytes(), before)
+
+    @unittest.skipIf(os.geteuid() == 0, "permissions do not bind root")
+    def test_folder_without_permission(self):
+        locked = self.folder / "locked"
+        locked.mkdir(mode=0o500)
+        self.refuse(["pack", KEYWORD, "-o", locked / "x.bantam"], ["x.bantam", "Permission denied"])
+        self.assertEqual(os.listdir(locked), [])
+
+
+class VerifyAndBench(CommandTest):
+    REFERENCE = MODELS / "reference/keyword.npz"
+
+    def test_agreement(self):
+        result = self.succeed_json("verify", KEYWORD, "--reference", self.REFERENCE)
+        self.assertTrue(result["within"])
+        self.assertGreater(result["cases"], 0)
+        self.assertIn("all within tolerance", self.succeed("verify", KEYWORD, "--reference", self.REFERENCE))
+
+    def test_disagreement_is_a_failure_with_a_table(self):
+        done = bantam("verify", KEYWORD, "--reference", self.REFERENCE, "--tolerance", "0")
+        self.assertEqual(done.returncode, FAILED, done.stderr)
+        self.assertIn("WRONG", done.stdout)
+        self.assertIn("NOT within tolerance", done.stdout)
+
+    def test_bad_references(self):
+        self.refuse(["verify", KEYWORD, "--reference", MODELS / "reference/sign.npz"], ["picture", "no input"])
+        self.refuse(["verify", KEYWORD, "--reference", self.folder / "absent.npz"], ["absent.npz", "No such file"])
+        self.refuse(["verify", KEYWORD, "--reference", self.write("x.npz", "words")], ["x.npz"])
+        self.refuse(["verify", KEYWORD], ["--reference"], USAGE)
+        for name, shape, words in (("in.wave.a.npy", [1, 100], ["wave", "16000"]), ("other.npy", [1], ["in.<tensor>"])):
+            path = self.folder / "odd.npz"
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr(name, npy("<f4", shape, bytes(4 * shape[-1])))
+            self.refuse(["verify", KEYWORD, "--reference", path], words)
+        self.refuse(["verify", MODELS / "demo.toml", "--reference", self.REFERENCE], ["one model"])
+
+    def test_bench_json_has_the_stable_keys(self):
+        result = self.succeed_json("bench", KEYWORD, "--runs", 3)
+        self.assertLessEqual({"median_us", "min_us", "threads"}, result.keys())
+        self.assertGreater(result["min_us"], 0)
+        self.assertLessEqual(result["min_us"], result["median_us"])
+        self.assertEqual((result["threads"], result["allocations"]), (1, 0))
+        self.assertTrue(result["operators"])
+
+
+class Inspect(CommandTest):
+    def test_open_dimensions_are_shown_even_when_they_keep_it_from_importing(self):
+        done = bantam("inspect", SIGN)
+        self.assertIn("open dimensions: batch of picture", done.stdout)
+        self.assertEqual(done.returncode, FAILED)
+        self.assertIn("--dim batch=VALUE", done.stderr)
+
+    def test_json(self):
+        result = self.succeed_json("inspect", SIGN, "--dim", "batch=1")
+        self.assertGreater(result["core"]["nodes"], 0)
+
+    def test_text_after_a_pass(self):
+        text = self.succeed("inspect", KEYWORD, "--text", "--stop-after", "dead-code")
+        self.assertTrue(text.startswith("graph "), text[:80])
+        self.refuse(["inspect", KEYWORD, "--text", "--stop-after", "no-such-pass"], ["no-such-pass"])
+
+
+if __name__ == "__main__":
+    BANTAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
