@@ -121,10 +121,11 @@ TEST_F(Wenet, EncodesChunkAfterChunkAndScoresThem) {
 TEST_F(Wenet, RescoresHypothesesInBothDirections) {
   const io::Array lengths = read("decoder_hyps_lens");
   const auto longest = std::ranges::max(io::elements_of<std::int64_t>(lengths));
-  // The graph builds its masks for the longest hypothesis, which it computes from the data: it is fixed beforehand.
+  // The graph reverses the hypotheses without their first symbol, over the length of the longest, which it computes
+  // from the data: it is fixed beforehand.
   const Arrays scored =
       run("decoder", {{"hyps", read("decoder_hyps")}, {"hyps_lens", lengths}, {"encoder_out", read("encoder_out")}},
-          {{"/Cast_output_0", {static_cast<double>(longest)}}});
+          {{"/Cast_output_0", {static_cast<double>(longest - 1)}}});
   if (scored.empty()) return;
   expect_close(scored.at("score"), read("decoder_score"), "score");
   expect_close(scored.at("r_score"), read("decoder_r_score"), "r_score");
