@@ -103,6 +103,13 @@ constexpr KernelVariant kVariants[] = {
      .pack = conv_transpose2d::gemm_pack,
      .run = conv_transpose2d::run_gemm,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+    {.name = "f32_columns__simd",
+     .supports = conv_transpose2d::columns_supports,
+     .footprint = conv_transpose2d::columns_footprint,
+     .packed_bytes = conv_transpose2d::columns_packed_bytes,
+     .pack = conv_transpose2d::columns_pack,
+     .run = conv_transpose2d::run_columns,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
 #endif
     {.name = "f32__ref", .supports = all_dense, .run = conv_transpose2d::run_reference},
 };

@@ -65,7 +65,26 @@ OpCase random_case(Random& random) {
 }
 
 TEST(ConvTranspose2d, VariantsMatchReference) {
-  expect_variants_match_reference(random_case, {.cases = 150, .must_cover = {"f32_gemm__simd"}});
+  expect_variants_match_reference(random_case, {.cases = 150, .must_cover = {"f32_gemm__simd", "f32_columns__simd"}});
+}
+
+/// Overlapping frames of a signal, as the inverse of a short-time Fourier transform adds them: a stride beyond what the
+/// products by phase take, and more input positions than one block of the columns holds.
+OpCase overlapping_frames(Random& random) {
+  const auto draw = [&](std::int64_t low, std::int64_t high) {
+    return static_cast<std::int32_t>(random_int(random, low, high));
+  };
+  const std::int64_t frames = draw(1, 90), channels = draw(1, 40), kernel = draw(20, 80);
+  const std::int64_t room = std::min<std::int64_t>(kernel - 1, 30);
+  const ConvTranspose2dParams p{
+      .stride_w = draw(17, 40), .pad_left = draw(0, room / 2), .pad_right = draw(0, room / 2)};
+  return make_case(kConvTranspose2d, p,
+                   {random_tensor(ElementType::kF32, {1, 1, frames, channels}, random),
+                    constant(random_tensor(ElementType::kF32, {draw(1, 2), 1, kernel, channels}, random)), absent()});
+}
+
+TEST(ConvTranspose2d, OverlappingFramesMatchReference) {
+  expect_variants_match_reference(overlapping_frames, {.cases = 40, .must_cover = {"f32_columns__simd"}});
 }
 
 TEST(ConvTranspose2d, ReferenceAgreesWithScattering) {

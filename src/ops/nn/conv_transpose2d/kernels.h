@@ -16,4 +16,12 @@ std::int64_t gemm_packed_bytes(const OpCall& call, int input);
 void gemm_pack(const OpCall& call, int input, std::byte* destination);
 Status run_gemm(const Invocation& call);
 
+/// One matrix product per batch item and a scatter, for a single group. Weights are packed as the panels of a matrix of
+/// input channels x [output channels, taps]. The scratch holds the products of a block of input positions.
+bool columns_supports(const OpCall& call);
+Footprint columns_footprint(const OpCall& call, int threads);
+std::int64_t columns_packed_bytes(const OpCall& call, int input);
+void columns_pack(const OpCall& call, int input, std::byte* destination);
+Status run_columns(const Invocation& call);
+
 }  // namespace bantam::ops::conv_transpose2d
