@@ -16,7 +16,8 @@ int main(int argc, char** argv) {
   bantam::Session& session = fleet->session(0);
   const bantam::Tensor input = session.input(0);
   std::fill_n(input.as<float>(), input.desc->elements(), 0.5F);
-  if (const bantam::Status status = session.invoke(); !status.ok()) return std::fprintf(stderr, "%s\n", status.message), 1;
+  if (const bantam::Status status = session.invoke(); !status.ok())
+    return std::fprintf(stderr, "%s\n", status.message), 1;
   const bantam::Tensor output = session.output(0);
   for (int i = 0; i < output.desc->elements(); ++i) std::printf("%.4f ", static_cast<double>(output.as<float>()[i]));
   std::printf("\n");

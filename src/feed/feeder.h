@@ -55,8 +55,9 @@ struct Reading {
 };
 
 /// Reads an output tensor. With labels: one reading per row of labels.size() elements (the largest element); a single
-/// element is a probability: with two labels the second at 0.5 or more, with one label that or its absence; a map [1,labels,H,W] is class heat: its
-/// local maxima are counted. Without labels: the value itself for one element, otherwise the range of the tensor.
+/// element is a probability: with two labels the second at 0.5 or more, with one label that or its absence; a map
+/// [1,labels,H,W] is class heat: its local maxima are counted. Without labels: the value itself for one element,
+/// otherwise the range of the tensor.
 std::vector<Reading> read_output(const Session& session, std::size_t output, const std::vector<std::string>& labels);
 
 /// Elements of a tensor as real numbers, dequantised where `quantization` says how.

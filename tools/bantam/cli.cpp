@@ -7,7 +7,10 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <set>
+#include <utility>
 
+#include "import/import.h"
 #include "io/array.h"
 #include "io/file.h"
 #include "package/format.h"
@@ -49,6 +52,55 @@ const char* general_remedy(StatusCode code) {
     case StatusCode::kIo: return "check the path, the permissions and the space left on the disk";
     default: return "correct what the message names; `bantam --help` and the help of each command show examples";
   }
+}
+
+using Assignment = std::pair<std::string, std::string>;
+
+/// Names that the models of a fleet declare. With one model every option is meant for it, and the importer tells when a
+/// name is wrong; with several, an option goes to those that know its name.
+class DeclaredNames {
+ public:
+  explicit DeclaredNames(const FleetSpec& spec) : names_(spec.models.size()) {
+    if (spec.models.size() < 2) return;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const auto source = import::open_source(spec.models[i].path);
+      if (!source) continue;  // compiling reports it
+      const auto declaration = import::declare_model(*source);
+      if (!declaration) continue;
+      for (const import::DeclaredPort& port : declaration->inputs) {
+        names_[i].insert(port.name);
+        names_[i].insert(port.dims.begin(), port.dims.end());
+      }
+    }
+  }
+
+  bool concerns(std::size_t model, const std::string& name) const {
+    return names_.size() < 2 || names_[model].contains(name);
+  }
+
+ private:
+  std::vector<std::set<std::string>> names_;
+};
+
+/// Calls set(model, assignment) for every NAME=VALUE and every model that it concerns.
+template <typename F>
+Result<void> for_each_assignment(const std::vector<std::string>& texts, const char* option, const DeclaredNames& names,
+                                 FleetSpec& spec, F&& set) {
+  for (const std::string& text : texts) {
+    const auto assignment = split_assignment(text, option);
+    if (!assignment) return fail(assignment.error());
+    bool used = false;
+    for (std::size_t i = 0; i < spec.models.size(); ++i) {
+      if (!names.concerns(i, assignment->first)) continue;
+      used = true;
+      if (auto done = set(spec.models[i], *assignment); !done) return done;
+    }
+    if (!used)
+      return fail(StatusCode::kInvalidArgument,
+                  fmt::format("{} {}: no model has '{}'", option, text, assignment->first),
+                  "`bantam inspect MODEL` lists a model's inputs and dimensions");
+  }
+  return {};
 }
 
 }  // namespace
@@ -108,46 +160,48 @@ Result<FleetFile> ModelOptions::fleet() const {
       result.spec.models.push_back(std::move(model));
     }
   }
-  for (ModelSpec& model : result.spec.models) {
-    for (const std::string& text : dims) {
-      const auto assignment = split_assignment(text, "--dim");
-      if (!assignment) return fail(assignment.error());
-      const auto number = parse_numbers<std::int64_t>(assignment->second, ",", "--dim");
-      if (!number || number->size() != 1)
-        return fail(StatusCode::kInvalidArgument, "--dim " + text + ": one integer is expected",
-                    "write it like --dim batch=1");
-      model.dims[assignment->first] = number->front();
-    }
-    for (const std::string& text : shapes) {
-      const auto assignment = split_assignment(text, "--shape");
-      if (!assignment) return fail(assignment.error());
-      std::vector<std::int64_t> shape;
-      if (!assignment->second.empty()) {
-        auto numbers = parse_numbers<std::int64_t>(assignment->second, "x,", "--shape");
-        if (!numbers) return fail(std::move(numbers.error()));
-        shape = std::move(*numbers);
-      }
-      model.shapes[assignment->first] = std::move(shape);
-    }
-    for (const std::string& text : values) {
-      const auto assignment = split_assignment(text, "--set");
-      if (!assignment) return fail(assignment.error());
-      auto numbers = parse_numbers<double>(assignment->second, ",", "--set");
-      if (!numbers) return fail(std::move(numbers.error()));
-      model.values[assignment->first] = std::move(*numbers);
-    }
-    for (const std::string& text : states) {
-      const auto assignment = split_assignment(text, "--state");
-      if (!assignment) return fail(assignment.error());
-      model.states.push_back(*assignment);
-    }
-  }
+  if (auto applied = apply(result.spec); !applied) return fail(std::move(applied.error()));
   if (!budget.empty()) {
     const auto bytes = parse_bytes(budget);
     if (!bytes) return fail(Error(bytes.error()).in("--budget"));
     result.spec.budget = *bytes;
   }
   return result;
+}
+
+Result<void> ModelOptions::apply(FleetSpec& spec) const {
+  DeclaredNames names(spec);
+  auto done =
+      for_each_assignment(dims, "--dim", names, spec, [](ModelSpec& model, const Assignment& a) -> Result<void> {
+        const auto number = parse_numbers<std::int64_t>(a.second, ",", "--dim");
+        if (!number || number->size() != 1)
+          return fail(StatusCode::kInvalidArgument,
+                      fmt::format("--dim {}={}: one integer is expected", a.first, a.second),
+                      "write it like --dim batch=1");
+        model.dims[a.first] = number->front();
+        return {};
+      });
+  if (!done) return done;
+  done = for_each_assignment(shapes, "--shape", names, spec, [](ModelSpec& model, const Assignment& a) -> Result<void> {
+    std::vector<std::int64_t>& shape = model.shapes[a.first];
+    if (a.second.empty()) return {};
+    auto numbers = parse_numbers<std::int64_t>(a.second, "x,", "--shape");
+    if (!numbers) return fail(std::move(numbers.error()));
+    shape = std::move(*numbers);
+    return {};
+  });
+  if (!done) return done;
+  done = for_each_assignment(values, "--set", names, spec, [](ModelSpec& model, const Assignment& a) -> Result<void> {
+    auto numbers = parse_numbers<double>(a.second, ",", "--set");
+    if (!numbers) return fail(std::move(numbers.error()));
+    model.values[a.first] = std::move(*numbers);
+    return {};
+  });
+  if (!done) return done;
+  return for_each_assignment(states, "--state", names, spec, [](ModelSpec& model, const Assignment& a) -> Result<void> {
+    model.states.push_back(a);
+    return {};
+  });
 }
 
 CompileOptions ModelOptions::compile_options() const {

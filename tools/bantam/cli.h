@@ -50,6 +50,8 @@ struct ModelOptions {
   /// The fleet that the options describe; for model files, one session each. Fails for packages.
   Result<FleetFile> fleet() const;
   CompileOptions compile_options() const;
+  /// Puts the options into the models that they concern.
+  Result<void> apply(FleetSpec& spec) const;
   bool is_package() const;
   /// Compiles, or maps when the file is a package (then `fleet` is not looked at).
   Result<OpenFleet> open(const FleetFile& fleet) const;

@@ -14,8 +14,8 @@
 //   over
 //           the whole item: s = max|x| / 127, q = round_half_away(x / s) in [-127, 127]; y = activation(sum(q w) * s *
 //           scale + bias), TFLite's dynamic-range arithmetic.
-// x and y may have strided rows. Sums of integers wrap; shifts outside [-31, 30] count as the nearest bound; zero points
-// and the range must be int8 values. The SIMD kernels need constant weights.
+// x and y may have strided rows. Sums of integers wrap; shifts outside [-31, 30] count as the nearest bound; zero
+// points and the range must be int8 values. The SIMD kernels need constant weights.
 #pragma once
 
 #include "ops/elementwise/unary/function.h"
