@@ -1,5 +1,7 @@
 #include "compiler/legalize.h"
 
+#include <algorithm>
+#include <span>
 #include <unordered_set>
 #include <utility>
 
@@ -27,9 +29,31 @@ graph::ValueId append_copy(graph::Graph& graph, graph::ValueId value, const std:
   return result;
 }
 
+/// Gives results that nobody wants a value, which nobody reads: kernels write all their results.
+Result<void> name_absent_results(graph::Graph& graph) {
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    graph::Node& node = graph.nodes[n];
+    if (node.op == nullptr || std::ranges::find(node.outputs, graph::kNone) == node.outputs.end()) continue;
+    TensorDesc descs[ops::kMaxOutputs];
+    const graph::OperandTables tables = graph::operand_tables(graph, node);
+    const Status inferred =
+        ops::infer(*node.op, node.params.data(), tables.inputs, std::span(descs).first(node.outputs.size()));
+    if (!inferred.ok()) return fail(error_from(inferred).in(node.name));
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      if (node.outputs[o] != graph::kNone) continue;
+      graph::Value value;
+      value.desc = descs[o];
+      value.producer = static_cast<graph::NodeId>(n);
+      node.outputs[o] = graph.add_value(std::move(value));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> legalize(graph::Graph& graph) {
+  if (auto named = name_absent_results(graph); !named) return named;
   std::unordered_set<graph::ValueId> taken;
   // States first: writing a state's next value in place is worth more than writing an output in place.
   for (graph::State& state : graph.states) {

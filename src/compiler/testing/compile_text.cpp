@@ -25,7 +25,9 @@ Result<TextPackage> compile_graph(const graph::Graph& graph, const PlanOptions& 
 }
 
 Result<TextPackage> compile_text(std::string_view text, const PlanOptions& options) {
-  return compile_graph(parse(text), options);
+  const auto graph = graph::from_text(text);
+  if (!graph) return fail(graph.error());
+  return compile_graph(*graph, options);
 }
 
 }  // namespace bantam::compiler::testing

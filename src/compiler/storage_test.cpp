@@ -1,0 +1,189 @@
+#include "compiler/storage.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "compiler/select.h"
+#include "compiler/testing/compile_text.h"
+
+namespace bantam::compiler {
+namespace {
+
+/// A graph with its storages; values are found by name.
+class Mapped {
+ public:
+  explicit Mapped(std::string_view text, const StorageOptions& options = {}) : graph_(testing::parse(text)) {
+    auto variants = select_kernels(graph_, KernelChoice::kFast);
+    if (!variants) {
+      ADD_FAILURE() << variants.error().message;
+      return;
+    }
+    map_ = map_storage(graph_, *variants, options);
+  }
+
+  const Member& member(const std::string& name) const {
+    const auto it = std::ranges::find(graph_.values, name, &graph::Value::name);
+    EXPECT_NE(it, graph_.values.end()) << name;
+    return map_.members[static_cast<std::size_t>(it - graph_.values.begin())];
+  }
+  const Storage& storage(const std::string& name) const {
+    return map_.storages[static_cast<std::size_t>(member(name).storage)];
+  }
+  bool share(const std::string& a, const std::string& b) const { return member(a).storage == member(b).storage; }
+  std::ptrdiff_t elided() const { return std::ranges::count(map_.elided, true); }
+
+ private:
+  graph::Graph graph_;
+  StorageMap map_;
+};
+
+TEST(Storage, ResultOfReshapeIsAViewOfItsOperand) {
+  const Mapped m(R"(graph "g" {
+    %0 "x" = input : f32[2,3]
+    %1 "a" = unary(%0) {function="exp"}
+    %2 "r" = reshape(%1) {shape=[3, 2]}
+    %3 "y" = unary(%2) {function="exp"}
+    output "y" %3
+  })");
+  EXPECT_TRUE(m.share("r", "a"));
+  EXPECT_EQ(m.member("r").offset, 0);
+  EXPECT_EQ(m.elided(), 1);
+}
+
+TEST(Storage, SliceOfRowsIsAViewAtItsOffset) {
+  const Mapped m(R"(graph "g" {
+    %0 "x" = input : f32[4,3]
+    %1 "a" = unary(%0) {function="exp"}
+    %2 "s" = slice(%1) {starts=[1, 0], steps=[1, 1], sizes=[2, 3]}
+    %3 "y" = unary(%2) {function="exp"}
+    output "y" %3
+  })");
+  EXPECT_TRUE(m.share("s", "a"));
+  EXPECT_EQ(m.member("s").offset, 12);
+}
+
+TEST(Storage, ElementWiseResultIsWrittenOverAnOperandThatDies) {
+  const Mapped m(R"(graph "g" {
+    %0 "x" = input : f32[8]
+    %1 "a" = unary(%0) {function="exp"}
+    %2 "b" = unary(%1) {function="sqrt"}
+    %3 "c" = unary(%2) {function="exp"}
+    %4 "y" = reduce(%3) {axes=[0]}
+    output "y" %4
+  })");
+  EXPECT_TRUE(m.share("a", "b"));
+  EXPECT_TRUE(m.share("b", "c"));
+}
+
+TEST(Storage, OperandWithALaterReaderIsNotOverwritten) {
+  const Mapped m(R"(graph "g" {
+    %0 "x" = input : f32[8]
+    %1 "a" = unary(%0) {function="exp"}
+    %2 "b" = unary(%1) {function="sqrt"}
+    %3 "y" = binary(%1, %2)
+    output "y" %3
+  })");
+  EXPECT_FALSE(m.share("a", "b"));
+}
+
+TEST(Storage, ConcatOperandsAreWrittenIntoItsResult) {
+  const char* text = R"(graph "g" {
+    %0 "x" = input : f32[2,4]
+    %1 "a" = unary(%0) {function="exp"}
+    %2 "b" = unary(%0) {function="sqrt"}
+    %3 "c" = concat(%1, %2) {axis=0}
+    %4 "y" = unary(%3) {function="exp"}
+    output "y" %4
+  })";
+  const Mapped m(text);
+  EXPECT_TRUE(m.share("a", "c"));
+  EXPECT_TRUE(m.share("b", "c"));
+  EXPECT_EQ(m.member("b").offset - m.member("a").offset, 32);
+  EXPECT_EQ(m.elided(), 1);
+  StorageOptions copies;
+  copies.concat_views = false;
+  const Mapped copied(text, copies);
+  EXPECT_FALSE(copied.share("a", "b"));
+  EXPECT_EQ(copied.elided(), 0);
+}
+
+TEST(Storage, ConcatOfOneValueTwiceIsACopy) {
+  const Mapped m(R"(graph "g" {
+    %0 "x" = input : f32[2,4]
+    %1 "a" = unary(%0) {function="exp"}
+    %2 "c" = concat(%1, %1) {axis=0}
+    output "y" %2
+  })");
+  EXPECT_FALSE(m.share("a", "c"));
+  EXPECT_EQ(m.elided(), 0);
+}
+
+TEST(Storage, InPlaceCanBeSwitchedOff) {
+  StorageOptions options;
+  options.in_place = false;
+  const Mapped m(R"(graph "g" {
+    %0 "x" = input : f32[8]
+    %1 "a" = unary(%0) {function="exp"}
+    %2 "b" = unary(%1) {function="sqrt"}
+    %3 "y" = unary(%2) {function="exp"}
+    output "y" %3
+  })",
+                 options);
+  EXPECT_FALSE(m.share("a", "b"));
+}
+
+TEST(Storage, InputAndOutputNeverShare) {
+  const Mapped m(R"(graph "g" {
+    %0 "x" = input : f32[8]
+    %1 "y" = unary(%0) {function="exp"}
+    output "y" %1
+  })");
+  EXPECT_FALSE(m.share("x", "y"));
+  EXPECT_EQ(m.storage("x").kind, StorageKind::kInput);
+  EXPECT_EQ(m.storage("y").kind, StorageKind::kOutput);
+}
+
+TEST(Storage, InputIsOverwrittenUnlessPreserved) {
+  const char* text = R"(graph "g" {
+    %0 "x" = input : f32[8]
+    %1 "a" = unary(%0) {function="exp"}
+    %2 "y" = reduce(%1) {axes=[0]}
+    output "y" %2
+  })";
+  EXPECT_TRUE(Mapped(text).share("x", "a"));
+  StorageOptions options;
+  options.preserved_inputs = {true};
+  EXPECT_FALSE(Mapped(text, options).share("x", "a"));
+}
+
+TEST(Storage, StateIsUpdatedInPlaceWhenItsReadersCameBefore) {
+  const Mapped m(R"(graph "g" {
+    %0 "x" = input : f32[8]
+    %1 "h" = state : f32[8]
+    %2 "y" = unary(%1) {function="exp"}
+    %3 "n" = binary(%1, %0)
+    output "y" %2
+    next "h" %3
+  })");
+  EXPECT_TRUE(m.share("h", "n"));
+  EXPECT_EQ(m.storage("h").kind, StorageKind::kState);
+}
+
+TEST(Storage, StateReadAfterItsUpdateAlternates) {
+  const Mapped m(R"(graph "g" {
+    %0 "x" = input : f32[8]
+    %1 "h" = state : f32[8]
+    %2 "n" = binary(%1, %0)
+    %3 "m" = unary(%2) {function="exp"}
+    %4 "y" = binary(%1, %3)
+    output "y" %4
+    next "h" %2
+  })");
+  EXPECT_FALSE(m.share("h", "n"));
+  EXPECT_EQ(m.storage("h").kind, StorageKind::kSwapRead);
+  EXPECT_EQ(m.storage("n").kind, StorageKind::kSwapWrite);
+}
+
+}  // namespace
+}  // namespace bantam::compiler
