@@ -131,7 +131,7 @@ Affine Lowering::affine(const schema::Tensor& tensor, const std::string& role) {
     return {};
   }
   const float scale = q->scale()->Get(0);
-  const std::int64_t zero_point = count(q->zero_point()) == 0 ? 0 : q->zero_point()->Get(0);
+  const std::int64_t zero_point = count(q->zero_point()) == 0 ? 0 : element(q->zero_point(), 0);
   if (!std::isfinite(scale) || scale <= 0) {
     invalid(fmt::format("{} has scale {}", role, scale), "a positive number");
     return {};

@@ -136,7 +136,7 @@ std::optional<Quantization> port_quantization(const schema::Tensor& tensor) {
   const schema::QuantizationParameters* q = tensor.quantization();
   if (q == nullptr || count(q->scale()) != 1 || count(q->zero_point()) > 1) return std::nullopt;
   const float scale = q->scale()->Get(0);
-  const std::int64_t zero_point = count(q->zero_point()) == 1 ? q->zero_point()->Get(0) : 0;
+  const std::int64_t zero_point = count(q->zero_point()) == 1 ? element(q->zero_point(), 0) : 0;
   if (!std::isfinite(scale) || scale <= 0 || zero_point != static_cast<std::int32_t>(zero_point)) return std::nullopt;
   return Quantization{scale, static_cast<std::int32_t>(zero_point)};
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,10 +44,18 @@ template <typename T>
 std::uint32_t count(const flatbuffers::Vector<T>* v) noexcept {
   return v == nullptr ? 0 : v->size();
 }
+/// Element `i` of a vector of scalars. FlatBuffers verifies where a vector begins only to four bytes, so that 64-bit
+/// elements may lie at any multiple of four. Requires i < count(v).
+template <typename T>
+T element(const flatbuffers::Vector<T>* v, std::uint32_t i) noexcept {
+  T result;
+  std::memcpy(&result, v->Data() + std::size_t{i} * sizeof(T), sizeof(T));
+  return result;
+}
 template <typename T>
 std::vector<std::int64_t> integers(const flatbuffers::Vector<T>* v) {
   std::vector<std::int64_t> result(count(v));
-  for (std::uint32_t i = 0; i < count(v); ++i) result[i] = static_cast<std::int64_t>(v->Get(i));
+  for (std::uint32_t i = 0; i < count(v); ++i) result[i] = static_cast<std::int64_t>(element(v, i));
   return result;
 }
 std::string text(const flatbuffers::String* s);
