@@ -14,7 +14,8 @@
 // ever, on any path. The package and the arena must outlive the fleet; to close a fleet, stop using the arena.
 // Threads: a Package may be shared; the sessions of one fleet share activation memory, so at most one of them runs at a
 // time, and an input must be filled right before the invoke that reads it. Outputs stay valid until any session of the
-// fleet runs. Inputs and outputs that are linked, or bound by the caller, keep their contents.
+// fleet runs; outputs that are linked or bound by the caller keep their contents. An invoke may use the memory of its
+// inputs, bound ones too, for results once they are read: write them anew each time. Linked inputs are left intact.
 // Errors: Status values (bantam/status.h); after a failed invoke the session's state is unspecified until reset().
 #pragma once
 
@@ -132,7 +133,8 @@ class Session {
   Tensor input(std::size_t i) const noexcept;
   Tensor output(std::size_t i) const noexcept;
 
-  /// Uses the caller's memory for a port from now on: at least the port's bytes, aligned for its element type.
+  /// Uses the caller's memory for a port from now on: at least the port's bytes, aligned for its element type. It must
+  /// not overlap the arena or another port's memory.
   Status bind_input(std::size_t i, void* memory, std::size_t bytes) noexcept;
   Status bind_output(std::size_t i, void* memory, std::size_t bytes) noexcept;
 
