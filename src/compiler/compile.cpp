@@ -222,6 +222,8 @@ class FleetCompiler {
                                   static_cast<std::uint16_t>(link.consumer), static_cast<std::uint16_t>(link.input),
                                   it->second);
     }
+    // The reader wants links in the order of their places.
+    std::ranges::stable_sort(package_.links, {}, &format::Link::offset);
   }
 
   Result<Compiled> finish() {

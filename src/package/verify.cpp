@@ -99,6 +99,7 @@ class ModelVerifier {
       outputs[i].desc = desc_of(value(index));
     }
     const void* params = model_.params()->data() + step.first_param();
+    BANTAM_RETURN_IF_ERROR(verify_readable(step));
     BANTAM_RETURN_IF_ERROR(ops::infer(op, params, {inputs, step.inputs()}, {inferred, step.outputs()}));
     for (int i = 0; i < step.outputs(); ++i)
       if (!same_shape_and_type(inferred[i], *outputs[i].desc))
@@ -138,8 +139,8 @@ class ModelVerifier {
     if (port.value() >= model_.values()->size()) return bad("a port names no value", port.value());
     const Value& v = value(port.value());
     if (v.slot() != port.slot() || v.offset() != 0) return bad("a port's value is not in the port's slot");
-    if (!desc_of(v)->is_dense() || v.bytes() > port.bytes() || port.bytes() > kMaxRegionBytes)
-      return bad("a port's value does not fit the port");
+    if (!desc_of(v)->is_dense() || port.bytes() > kMaxRegionBytes || v.bytes() != port.bytes())
+      return bad("a port's value does not fill the port", v.bytes(), port.bytes());
     if (port.default_slot() == kUnplaced) return ok_status();
     if (port.default_slot() != kActivations) return bad("a port lies outside the activations");
     if (port.default_offset() % kBufferAlignment != 0) return bad("a port is misaligned", port.default_offset());
@@ -159,7 +160,26 @@ class ModelVerifier {
     const auto size = static_cast<std::uint64_t>(element_size(desc.type));
     if (size == 0) return bad("only constants may have elements smaller than a byte");
     if (v.offset() % size != 0) return bad("a value is misaligned", v.offset());
+    // The caller binds memory that is aligned for the port's own elements.
+    if (v.slot() >= kFirstPort) {
+      const std::uint32_t port = port_at(model_, v.slot() - kFirstPort).value();
+      if (port >= model_.values()->size() ||
+          size > static_cast<std::uint64_t>(element_size(desc_of(value(port))->type)))
+        return bad("a value in a port has larger elements than the port");
+    }
     return check_strides(desc, static_cast<std::int64_t>(v.bytes() / size));
+  }
+
+  /// `infer` may read the elements of any constant: packing never makes one smaller.
+  Status verify_readable(const Step& step) const {
+    for (int i = 0; i < step.inputs(); ++i) {
+      if (operand(step, i) == kAbsent) continue;
+      const Value& v = value(operand(step, i));
+      if (v.slot() != kWeights) continue;
+      if (v.bytes() < static_cast<std::uint64_t>(desc_of(v)->bytes()))
+        return bad("a constant has the wrong size", v.bytes(), static_cast<std::uint64_t>(desc_of(v)->bytes()));
+    }
+    return ok_status();
   }
 
   /// Constant operands have exactly the bytes that this variant reads.
@@ -215,9 +235,15 @@ class ModelVerifier {
 Status verify_fleet(const Package& package) {
   if (!is_aligned(*package.links())) return bad("a table is misaligned");
   if (package.link_bytes() > kMaxRegionBytes) return bad("the links are larger than this target can address");
-  for (std::uint32_t i = 0; i < package.fleet()->size(); ++i)
+  std::uint64_t state_bytes = 0;
+  for (std::uint32_t i = 0; i < package.fleet()->size(); ++i) {
     if (package.fleet()->Get(i)->model() >= package.models()->size())
       return bad("a session names no model").at(static_cast<std::int32_t>(i));
+    const Model& model = *package.models()->Get(package.fleet()->Get(i)->model());
+    state_bytes += model.state_bytes() + 2 * model.swap_bytes();  // at most three regions more than the bound
+    if (state_bytes > kMaxRegionBytes) return bad("the states are larger than this target can address");
+  }
+  std::uint64_t end = 0;
   for (std::uint32_t i = 0; i < package.links()->size(); ++i) {
     const Link& link = *package.links()->Get(i);
     if (link.producer() >= package.fleet()->size() || link.consumer() >= package.fleet()->size())
@@ -233,6 +259,12 @@ Status verify_fleet(const Package& package) {
       return bad("a link is out of bounds").at(static_cast<std::int32_t>(i));
     if (!same_shape_and_type(*desc_of(*from.values()->Get(output.value())), *desc_of(*to.values()->Get(input.value()))))
       return bad("a link joins ports of different shape or type").at(static_cast<std::int32_t>(i));
+    // In the order of their places: a link begins where those before it end, or carries the same output as the last.
+    const Link* last = i > 0 ? package.links()->Get(i - 1) : nullptr;
+    const bool same_output = last != nullptr && last->producer() == link.producer() &&
+                             last->output() == link.output() && last->offset() == link.offset();
+    if (!same_output && link.offset() < end) return bad("two links overlap").at(static_cast<std::int32_t>(i));
+    end = link.offset() + bytes;
   }
   return ok_status();
 }
@@ -240,6 +272,11 @@ Status verify_fleet(const Package& package) {
 }  // namespace
 
 Status verify_tables(const Package& package, std::uint64_t weights_bytes, const std::byte* weights, OpTable table) {
+  // Each kernel is listed once, so that looking for its steps takes time in proportion to the file.
+  std::size_t known = 0;
+  for (const ops::OpDef* op : table.ops) known += op->variants.size();
+  if (package.kernels()->size() > known)
+    return bad("more kernels than this build has", package.kernels()->size(), known);
   for (std::uint32_t m = 0; m < package.models()->size(); ++m) {
     const Model& model = *package.models()->Get(m);
     const ModelVerifier verifier(model, weights_bytes, weights);
