@@ -11,6 +11,9 @@ using graph::kNone;
 using graph::NodeId;
 using graph::ValueId;
 
+/// Ready nodes that are compared at each step: bounds the time for very wide graphs.
+constexpr std::size_t kCandidates = 256;
+
 class MemoryOrder {
  public:
   explicit MemoryOrder(const graph::Graph& graph) : graph_(graph), uses_(graph), pending_(graph.values.size(), 0) {
@@ -30,7 +33,8 @@ class MemoryOrder {
     std::vector<NodeId> order;
     order.reserve(graph_.nodes.size());
     while (!ready_.empty()) {
-      const auto best = std::min_element(ready_.begin(), ready_.end(), [&](NodeId a, NodeId b) {
+      const auto last = ready_.begin() + static_cast<std::ptrdiff_t>(std::min(ready_.size(), kCandidates));
+      const auto best = std::min_element(ready_.begin(), last, [&](NodeId a, NodeId b) {
         const auto ka = std::pair(growth(a), a);
         const auto kb = std::pair(growth(b), b);
         return ka < kb;

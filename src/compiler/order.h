@@ -8,7 +8,7 @@
 namespace bantam::compiler {
 
 /// A permutation of the nodes in which every producer precedes its readers: at each step the ready node that leaves the
-/// fewest bytes alive is taken, the earlier one on ties. Quadratic in the worst case in the width of the graph.
+/// fewest bytes alive is taken, the earlier one on ties. Of very many ready nodes only the first few hundred are compared.
 std::vector<graph::NodeId> order_by_memory(const graph::Graph& graph);
 
 /// Applies a permutation that keeps producers before readers.

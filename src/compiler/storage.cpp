@@ -104,9 +104,10 @@ class StorageMapper {
     Storage s;
     s.kind = kind;
     s.index = index;
-    s.members = {id};
     member(id).storage = static_cast<std::int32_t>(map_.storages.size());
     map_.storages.push_back(std::move(s));
+    last_reads_.emplace_back();
+    append_member(member(id).storage, id);
   }
 
   void make_storages() {
@@ -136,6 +137,25 @@ class StorageMapper {
     return dies_before(a, b, overwrite) || dies_before(b, a, overwrite);
   }
 
+  void append_member(std::int32_t storage_index, ValueId id) {
+    std::vector<std::int64_t>& last_reads = last_reads_[static_cast<std::size_t>(storage_index)];
+    last_reads.push_back(std::max(last_reads.empty() ? -1 : last_reads.back(), span(id).last));
+    map_.storages[static_cast<std::size_t>(storage_index)].members.push_back(id);
+  }
+
+  /// May `a` live at these bytes beside the members that the storage has? Members are looked at from the latest on;
+  /// once all earlier ones are dead before `a` is written, none of them needs a look: long chains stay linear.
+  bool fits_beside_members(ValueId a, const ByteRange& at, std::int32_t storage_index,
+                           const Overwrite& overwrite) const {
+    const auto& members = map_.storages[static_cast<std::size_t>(storage_index)].members;
+    const auto& last_reads = last_reads_[static_cast<std::size_t>(storage_index)];
+    for (std::size_t i = members.size(); i-- > 0;) {
+      if (last_reads[i] < span(a).def) return true;
+      if (!compatible(a, at, members[i], range(members[i]), overwrite)) return false;
+    }
+    return true;
+  }
+
   /// Moves all members of `from` into `into`, shifted by `shift` bytes, when that is sound. Anchored storages do not
   /// grow.
   bool merge(std::int32_t from, std::int32_t into, std::int64_t shift, const Overwrite& overwrite) {
@@ -151,15 +171,15 @@ class StorageMapper {
       moved.end += shift;
       if (moved.begin < 0) return false;
       if (is_anchored(target) && moved.end > anchored_bytes(target)) return false;
-      for (const ValueId b : target.members)
-        if (!compatible(a, moved, b, range(b), overwrite)) return false;
+      if (!fits_beside_members(a, moved, into, overwrite)) return false;
     }
     for (const ValueId a : source.members) {
       member(a).storage = into;
       member(a).offset += shift;
-      target.members.push_back(a);
+      append_member(into, a);
     }
     source.members.clear();
+    last_reads_[static_cast<std::size_t>(from)].clear();
     return true;
   }
 
@@ -175,10 +195,7 @@ class StorageMapper {
   void update_states_in_place() {
     for (std::size_t i = 0; i < graph_.states.size(); ++i) {
       const graph::State& state = graph_.states[i];
-      if (state.out == state.in) {
-        span(state.in).last = kForever;
-        continue;
-      }
+      if (state.out == state.in) continue;
       const NodeId producer = graph_.value(state.out).producer;
       const Overwrite overwrite = permitted_overwrite(producer, state.out, state.in);
       if (merge(member(state.out).storage, member(state.in).storage, 0, overwrite)) continue;
@@ -300,6 +317,7 @@ class StorageMapper {
     const Node& x = node(n);
     const ValueId output = x.outputs[0];
     const StorageMap before = map_;
+    const auto last_reads_before = last_reads_;
     const std::vector<ValueId> contents_before = contents_;
     for (std::size_t i = 0; i < x.inputs.size(); ++i) {
       const ValueId input = x.inputs[i];
@@ -309,6 +327,7 @@ class StorageMapper {
           member(output).offset + offsets[i] * element_size(views[i].type) - member(input).offset;
       if (!merge(member(input).storage, member(output).storage, shift, {})) {
         map_ = before;
+        last_reads_ = last_reads_before;
         contents_ = contents_before;
         return;
       }
@@ -360,6 +379,8 @@ class StorageMapper {
   std::vector<Span> spans_;
   std::vector<ValueId> contents_;  ///< union-find without ranks: values whose contents are parts of one another
   StorageMap map_;
+  /// By storage and member: the last read of that member and of all before it.
+  std::vector<std::vector<std::int64_t>> last_reads_;
 };
 
 }  // namespace
