@@ -9,8 +9,8 @@
 namespace bantam::ops {
 
 /// Calls f(slot, begin, end) for ranges that partition [0, total), possibly in parallel, each of at least `grain` items
-/// (but for the last) and beginning at a multiple of `grain`. No two calls have the same slot, 0 <= slot < threads.count:
-/// it selects a part of the scratch. f must not depend on where the ranges are cut.
+/// (but for the last) and beginning at a multiple of `grain`. No two calls have the same slot, 0 <= slot <
+/// threads.count: it selects a part of the scratch. f must not depend on where the ranges are cut.
 template <typename F>
 void parallel_slots(const Threads& threads, std::int64_t total, std::int64_t grain, F&& f) {
   if (total <= 0) return;
