@@ -1,99 +1,36 @@
-// The plain definition of conv2d: one output at a time, a dot product per tap that lies inside the image.
-#include "ops/nn/conv2d/geometry.h"
+// The plain definition of conv2d: a dot product over a group's input channels per tap.
 #include "ops/nn/conv2d/kernels.h"
+#include "ops/nn/conv2d/reference.h"
 
 namespace bantam::ops::conv2d {
 namespace {
 
-/// Convolves batch item `item`. `add(acc, x, w)` extends an accumulator, `finish(acc, channel)` makes it an output.
-template <typename X, typename W, typename Y, typename Accumulator, typename Add, typename Finish>
-void convolve(const ConvGeometry& g, const TensorDesc& w_desc, std::int32_t item, const X* x, const W* w, Y* y,
-              Accumulator zero, Add add, Finish finish) {
-  const std::int32_t group_inputs = w_desc.dims[3];
-  const std::int32_t group_outputs = g.y.c / g.groups;
-  for (std::int32_t oy = 0; oy < g.y.h; ++oy) {
-    const std::int64_t y0 = window_origin(g.vertical, oy);
-    const TapRange rows = taps_inside(g.vertical, y0, 0, g.x.h);
-    for (std::int32_t ox = 0; ox < g.y.w; ++ox) {
-      const std::int64_t x0 = window_origin(g.horizontal, ox);
-      const TapRange columns = taps_inside(g.horizontal, x0, 0, g.x.w);
-      Y* out = y + g.y.offset(item, oy, ox);
-      for (std::int32_t oc = 0; oc < g.y.c; ++oc) {
-        Accumulator sum = zero;
-        for (std::int32_t ky = rows.first; ky < rows.last; ++ky)
-          for (std::int32_t kx = columns.first; kx < columns.last; ++kx) {
-            const X* pixel = x +
-                             g.x.offset(item, y0 + static_cast<std::int64_t>(ky) * g.vertical.dilation,
-                                        x0 + static_cast<std::int64_t>(kx) * g.horizontal.dilation) +
-                             static_cast<std::int64_t>(oc / group_outputs) * group_inputs;
-            const W* tap = w + static_cast<std::int64_t>(oc) * w_desc.strides[0] +
-                           static_cast<std::int64_t>(ky) * w_desc.strides[1] +
-                           static_cast<std::int64_t>(kx) * w_desc.strides[2];
-            for (std::int32_t c = 0; c < group_inputs; ++c) sum = add(sum, pixel[c], tap[c]);
-          }
-        out[oc] = finish(sum, oc);
-      }
-    }
+/// Weights [OC,KH,KW,C/groups].
+class GroupedTaps {
+ public:
+  static constexpr int kHeightDim = 1;
+
+  GroupedTaps(const ConvGeometry& g, const TensorDesc& w) : w_(w), group_outputs_(g.y.c / g.groups) {}
+
+  template <typename Sum, typename X, typename W, typename Add>
+  Sum add_tap(Sum sum, const X* pixel, const W* w, std::int32_t ky, std::int32_t kx, std::int32_t oc, Add add) const {
+    const std::int32_t group_inputs = w_.dims[3];
+    pixel += static_cast<std::int64_t>(oc / group_outputs_) * group_inputs;
+    const W* tap = w + static_cast<std::int64_t>(oc) * w_.strides[0] + static_cast<std::int64_t>(ky) * w_.strides[1] +
+                   static_cast<std::int64_t>(kx) * w_.strides[2];
+    for (std::int32_t c = 0; c < group_inputs; ++c) sum = add(sum, pixel[c], tap[c]);
+    return sum;
   }
-}
 
-void run_float(const Invocation& call, const ConvGeometry& g) {
-  const auto* bias = optional_input<float>(call, 2);
-  const Activation& activation = call.as<Conv2dParams>().activation;
-  for (std::int32_t item = 0; item < g.y.n; ++item)
-    convolve(
-        g, call.in(1), item, call.input<float>(0), call.input<float>(1), call.output<float>(), 0.0F,
-        [](float sum, float x, float w) { return sum + x * w; },
-        [&](float sum, std::int32_t oc) {
-          return apply_activation(bias != nullptr ? sum + bias[oc] : sum, activation);
-        });
-}
-
-void run_int8(const Invocation& call, const ConvGeometry& g) {
-  const Requantizer requantize = make_requantizer(call, int8_range(call.as<Conv2dParams>()));
-  const std::int32_t zero_point = call.as<Conv2dParams>().input_zero_point;
-  for (std::int32_t item = 0; item < g.y.n; ++item)
-    convolve(
-        g, call.in(1), item, call.input<std::int8_t>(0), call.input<std::int8_t>(1), call.output<std::int8_t>(),
-        std::uint32_t{0},
-        [zero_point](std::uint32_t sum, std::int8_t x, std::int8_t w) {
-          return sum + static_cast<std::uint32_t>((x - zero_point) * w);
-        },
-        requantize);
-}
-
-void run_hybrid(const Invocation& call, const ConvGeometry& g) {
-  const HybridScaler scaler = make_hybrid_scaler(call);
-  const Activation& activation = call.as<Conv2dParams>().activation;
-  auto* q = reinterpret_cast<std::int8_t*>(call.scratch);
-  const ConvGeometry dense = with_dense_item(g);
-  for (std::int32_t item = 0; item < g.y.n; ++item) {
-    const float scale = quantize_image(g.x, call.input<float>(0), item, q);
-    convolve(
-        dense, call.in(1), item, q, call.input<std::int8_t>(1), call.output<float>(), std::uint32_t{0},
-        [](std::uint32_t sum, std::int8_t x, std::int8_t w) { return sum + static_cast<std::uint32_t>(x * w); },
-        [&](std::uint32_t sum, std::int32_t oc) { return apply_activation(scaler(sum, scale, oc), activation); });
-  }
-}
+ private:
+  const TensorDesc& w_;
+  std::int32_t group_outputs_;
+};
 
 }  // namespace
 
-Footprint reference_footprint(const OpCall& call, int /*threads*/) {
-  Footprint result;
-  if (linear_form(call.in(0), call.in(1)) == LinearForm::kHybrid)
-    result.scratch_bytes = quantized_image_bytes(ImageShape(call.in(0)));
-  return result;
-}
+Footprint reference_footprint(const OpCall& call, int /*threads*/) { return convolution_reference_footprint(call); }
 
-Status run_reference(const Invocation& call) {
-  const ConvGeometry g =
-      conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), call.in(1).dims[1], call.in(1).dims[2]);
-  switch (linear_form(call.in(0), call.in(1))) {
-    case LinearForm::kFloat: run_float(call, g); break;
-    case LinearForm::kInt8: run_int8(call, g); break;
-    case LinearForm::kHybrid: run_hybrid(call, g); break;
-  }
-  return ok_status();
-}
+Status run_reference(const Invocation& call) { return run_convolution_reference<GroupedTaps>(call); }
 
 }  // namespace bantam::ops::conv2d
