@@ -24,7 +24,7 @@ Result<std::vector<const ops::KernelVariant*>> select_kernels(const graph::Graph
       return fail(StatusCode::kUnsupported,
                   fmt::format("node '{}' ({}): no kernel of '{}' supports its operand types", node.name, node.origin,
                               node.op->name),
-                  "convert the model to element types that `bantam --help` and docs/operators.md list");
+                  "export the model in float32 or int8");
     result.push_back(chosen);
   }
   return result;

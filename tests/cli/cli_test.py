@@ -473,11 +473,14 @@ class VerifyAndBench(CommandTest):
 
 
 class Inspect(CommandTest):
-    def test_open_dimensions_are_shown_even_when_they_keep_it_from_importing(self):
-        done = bantam("inspect", SIGN)
-        self.assertIn("open dimensions: batch of picture", done.stdout)
-        self.assertEqual(done.returncode, FAILED)
-        self.assertIn("--dim batch=VALUE", done.stderr)
+    def test_open_dimensions_are_shown_and_are_no_failure(self):
+        text = self.succeed("inspect", SIGN)
+        self.assertIn("open dimensions: batch of picture", text)
+        self.assertIn("--dim", text)
+        self.assertIn("undecided", self.succeed_json("inspect", SIGN))
+
+    def test_a_dimension_that_was_given_wrong_is_a_failure(self):
+        self.refuse(["inspect", SIGN, "--dim", "batch=0x"], ["--dim batch=0x"])
 
     def test_json(self):
         result = self.succeed_json("inspect", SIGN, "--dim", "batch=1")

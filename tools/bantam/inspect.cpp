@@ -93,6 +93,9 @@ int inspect(const Options& options) {
   auto graph = import::import_model(*source, {spec.dims, spec.shapes, spec.values, spec.states});
   Result<void> passed;
   if (graph) passed = passes::run_passes(*graph, {options.stop_after, false});
+  const std::string open = open_dimensions(*declaration);
+  // A model with open dimensions is no failure: telling them is what the command is for.
+  const bool undecided = !graph && !open.empty() && options.models.dims.empty() && options.models.shapes.empty();
   if (options.text) {
     if (!graph) return report(graph.error());
     if (!passed) return report(passed.error());
@@ -108,23 +111,26 @@ int inspect(const Options& options) {
                    {"multiply_accumulates", core.work},
                    {"operators", core.ops}};
     } else {
-      j["error"] = graph ? passed.error().message : graph.error().message;
+      j[undecided ? "undecided" : "error"] = graph ? passed.error().message : graph.error().message;
     }
     print_json(j);
-    return graph && passed ? kExitOk : kExitFailed;
+    return undecided || (graph && passed) ? kExitOk : kExitFailed;
   }
   fmt::print("{}: {} {}{}\n", options.models.files.front(), declaration->format, printable(declaration->version),
              declaration->producer.empty() ? "" : ", made by " + printable(declaration->producer));
   for (const auto& port : declaration->inputs) fmt::print("{}\n", port_line("input ", port));
   for (const auto& port : declaration->outputs) fmt::print("{}\n", port_line("output", port));
-  if (const std::string open = open_dimensions(*declaration); !open.empty())
-    fmt::print("  open dimensions: {}\n", open);
+  if (!open.empty()) fmt::print("  open dimensions: {}\n", open);
   std::string operators;
   for (const auto& [name, count] : declaration->operators)
     operators += fmt::format("{}{} x{}", operators.empty() ? "" : ", ", printable(name), count);
   fmt::print("  operators: {}\n", operators);
   for (const auto& [key, value] : declaration->metadata)
     fmt::print("  metadata {} = {}\n", printable(key), printable(value));
+  if (undecided) {
+    fmt::print("as core operators: give the open dimensions values first, with --dim or --shape\n");
+    return kExitOk;
+  }
   if (!graph) return report(graph.error());
   if (!passed) return report(passed.error());
   const CoreSummary core = summarize(*graph);
