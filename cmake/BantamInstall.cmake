@@ -24,5 +24,7 @@ install(FILES ${CMAKE_BINARY_DIR}/bantam-config.cmake ${CMAKE_BINARY_DIR}/bantam
 
 list(TRANSFORM layers PREPEND "-l" OUTPUT_VARIABLE BANTAM_PC_LIBRARIES)
 list(JOIN BANTAM_PC_LIBRARIES " " BANTAM_PC_LIBRARIES)
+# Relative to the file itself, so that the installed tree may be moved (cmake --install --prefix).
+file(RELATIVE_PATH BANTAM_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 configure_file(cmake/bantam.pc.in ${CMAKE_BINARY_DIR}/bantam.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/bantam.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
