@@ -277,6 +277,11 @@ Status verify_tables(const Package& package, std::uint64_t weights_bytes, const 
   for (const ops::OpDef* op : table.ops) known += op->variants.size();
   if (package.kernels()->size() > known)
     return bad("more kernels than this build has", package.kernels()->size(), known);
+  // Placing resolves every kernel, also one that no step calls.
+  for (std::uint32_t k = 0; k < package.kernels()->size(); ++k) {
+    ResolvedKernel kernel;
+    BANTAM_RETURN_IF_ERROR(resolve_kernel(*package.kernels()->Get(k), table, &kernel).at(static_cast<std::int32_t>(k)));
+  }
   for (std::uint32_t m = 0; m < package.models()->size(); ++m) {
     const Model& model = *package.models()->Get(m);
     const ModelVerifier verifier(model, weights_bytes, weights);
