@@ -35,6 +35,9 @@ class Verifier {
     if (const Status s = check_shape(v.desc); !s.ok())
       return fail(error_from(s).in(fmt::format("value {} '{}'", id, v.name)));
     if (!v.desc.is_dense()) return broken(fmt::format("value {} '{}' is not dense", id, v.name));
+    if (!v.constant && element_size(v.desc.type) == 0)
+      return broken(fmt::format("value {} '{}' is {}: only constants may have elements smaller than a byte", id, v.name,
+                                format_desc(v.desc)));
     if (!v.constant) return {};
     if (static_cast<std::int64_t>(v.constant->bytes.size()) != v.desc.bytes())
       return broken(fmt::format("constant {} '{}' has {} bytes, {} needs {}", id, v.name, v.constant->bytes.size(),
