@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-FREESTANDING = ("base", "ops", "package", "runtime")
+FREESTANDING = ("base", "ops", "package", "runtime", "dsp")
 
 FORBIDDEN = [
     (r"^(malloc|calloc|realloc|free|aligned_alloc|posix_memalign|memalign)$", "the C allocator"),
