@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing of Bantam's dependencies on Debian 12. Usage: scripts/dependencies.sh [GROUP ...]
-# Groups: build (default: compiler and libraries), test, device (bare-metal and AArch64 cross compilers), fuzz, train.
+# Groups: build (default: compiler and libraries), test, device (bare-metal and AArch64 cross compilers), fuzz, lint,
+# train.
 set -euo pipefail
 
 build="cmake ninja-build g++ ccache pkg-config flatbuffers-compiler libflatbuffers-dev libhwy-dev libprotozero-dev
@@ -9,6 +10,7 @@ build="cmake ninja-build g++ ccache pkg-config flatbuffers-compiler libflatbuffe
 test="libgtest-dev libgmock-dev libbenchmark-dev libonnx-testdata python3 git"
 device="gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib"
 fuzz="clang libclang-rt-14-dev"
+lint="clang-format clang-tidy"
 train="python3-torch python3-onnx python3-numpy python3-pil espeak-ng fonts-dejavu-core"
 
 groups=("$@")
@@ -16,8 +18,8 @@ groups=("$@")
 wanted=()
 for group in "${groups[@]}"; do
   case "$group" in
-    build|test|device|fuzz|train) read -r -a packages -d '' <<<"${!group}" || true; wanted+=("${packages[@]}") ;;
-    *) echo "dependencies.sh: there is no group '$group'; groups are build, test, device, fuzz, train" >&2; exit 2 ;;
+    build|test|device|fuzz|lint|train) read -r -a packages -d '' <<<"${!group}" || true; wanted+=("${packages[@]}") ;;
+    *) echo "dependencies.sh: there is no group '$group'; groups are build, test, device, fuzz, lint, train" >&2; exit 2 ;;
   esac
 done
 

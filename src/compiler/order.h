@@ -8,7 +8,8 @@
 namespace bantam::compiler {
 
 /// A permutation of the nodes in which every producer precedes its readers: at each step the ready node that leaves the
-/// fewest bytes alive is taken, the earlier one on ties. Of very many ready nodes only the first few hundred are compared.
+/// fewest bytes alive is taken, the earlier one on ties. Of very many ready nodes only the first few hundred are
+/// compared.
 std::vector<graph::NodeId> order_by_memory(const graph::Graph& graph);
 
 /// Applies a permutation that keeps producers before readers.

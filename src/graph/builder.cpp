@@ -144,7 +144,7 @@ bool Builder::spend_folding(const ops::OpDef& op, const Node& node, const Operan
 }
 
 Result<std::vector<ValueId>> Builder::emit(const ops::OpDef& op, Params params, std::vector<ValueId> inputs,
-                                           std::string output_name) {
+                                           const std::string& output_name) {
   Node node;
   node.op = &op;
   node.params = std::move(params);
@@ -181,8 +181,8 @@ Result<std::vector<ValueId>> Builder::emit(const ops::OpDef& op, Params params, 
 }
 
 Result<ValueId> Builder::emit1(const ops::OpDef& op, Params params, std::vector<ValueId> inputs,
-                               std::string output_name) {
-  auto outputs = emit(op, std::move(params), std::move(inputs), std::move(output_name));
+                               const std::string& output_name) {
+  auto outputs = emit(op, std::move(params), std::move(inputs), output_name);
   if (!outputs) return fail(std::move(outputs.error()));
   return outputs->front();
 }

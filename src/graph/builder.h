@@ -48,13 +48,14 @@ class Builder {
 
   /// Appends a node (or folds it). `inputs` may contain kNone. Returns op.outputs values.
   Result<std::vector<ValueId>> emit(const ops::OpDef& op, Params params, std::vector<ValueId> inputs,
-                                    std::string output_name = {});
+                                    const std::string& output_name = {});
   /// emit() for operators with one result.
-  Result<ValueId> emit1(const ops::OpDef& op, Params params, std::vector<ValueId> inputs, std::string output_name = {});
+  Result<ValueId> emit1(const ops::OpDef& op, Params params, std::vector<ValueId> inputs,
+                        const std::string& output_name = {});
   template <typename P>
   Result<ValueId> emit1(const ops::OpDef& op, const P& params, std::vector<ValueId> inputs,
-                        std::string output_name = {}) {
-    return emit1(op, Params::of(params), std::move(inputs), std::move(output_name));
+                        const std::string& output_name = {}) {
+    return emit1(op, Params::of(params), std::move(inputs), output_name);
   }
 
   // Frequent emissions. All fold when their operand is constant; all return the operand itself when nothing changes.

@@ -9,7 +9,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::FloatNear;
-using ::testing::Pointwise;
 
 Pixels row(std::vector<float> values) {
   const int width = static_cast<int>(values.size());

@@ -9,7 +9,7 @@ namespace bantam::ops {
 namespace {
 
 constexpr const OpDef* kOps[] = {
-#define BANTAM_OP(symbol) &symbol,
+#define BANTAM_OP(symbol) &(symbol),
 #include "ops/ops.inc"
 #undef BANTAM_OP
 };

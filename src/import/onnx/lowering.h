@@ -121,8 +121,8 @@ class NodeLowering {
   graph::Builder& builder() noexcept;
   std::vector<ValueId> emit_all(const ops::OpDef& op, graph::Params params, std::vector<ValueId> inputs);
   template <typename P>
-  ValueId emit(const ops::OpDef& op, const P& params, std::vector<ValueId> inputs) {
-    return emit_all(op, graph::Params::of(params), std::move(inputs)).front();
+  ValueId emit(const ops::OpDef& op, const P& params, const std::vector<ValueId>& inputs) {
+    return emit_all(op, graph::Params::of(params), inputs).front();
   }
   ValueId emit(const ops::OpDef& op, std::vector<ValueId> inputs) {
     return emit_all(op, graph::Params{}, std::move(inputs)).front();

@@ -93,13 +93,14 @@ Window read_window(NodeLowering& n, ValueId x, std::array<std::int32_t, 2> kerne
     if (auto_pad == AutoPad::kSameUpper || auto_pad == AutoPad::kSameLower) {
       set_same_padding(w, axis, n.desc(x).dims[2 + i], auto_pad == AutoPad::kSameUpper);
     } else if (auto_pad == AutoPad::kNotSet && !pads.empty()) {
-      if (pads.size() != static_cast<std::size_t>(2 * spatial)) {
+      if (pads.size() != 2 * static_cast<std::size_t>(spatial)) {
         n.fail(fmt::format("attribute 'pads' has {} entries, expected {}", pads.size(), 2 * spatial),
                StatusCode::kInvalidModel);
         return w;
       }
       w.pad_begin[static_cast<std::size_t>(axis)] = checked32(n, "pads", pads[static_cast<std::size_t>(i)]);
-      w.pad_end[static_cast<std::size_t>(axis)] = checked32(n, "pads", pads[static_cast<std::size_t>(i + spatial)]);
+      w.pad_end[static_cast<std::size_t>(axis)] =
+          checked32(n, "pads", pads[static_cast<std::size_t>(i) + static_cast<std::size_t>(spatial)]);
     }
   }
   return w;

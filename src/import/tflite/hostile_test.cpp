@@ -73,6 +73,17 @@ void expect_graph_or_message(const std::vector<std::uint8_t>& file) {
   }
 }
 
+TEST(TfliteHostile, ASplitIntoNothingIsAnError) {
+  ModelBuilder m;
+  const int axis = m.constant<std::int32_t>({}, {0});
+  const int x = m.tensor({.name = "x", .shape = {4}});
+  m.op(BuiltinOperator::SPLIT, {axis, x}, {}, BuiltinOptions::SplitOptions,
+       schema::CreateSplitOptions(m.fbb(), 0).Union());
+  const auto graph = import_tflite(source_of(m.finish({x}, {x})), {});
+  ASSERT_FALSE(graph);
+  EXPECT_NE(graph.error().message.find("0 results"), std::string::npos) << graph.error().message;
+}
+
 TEST(TfliteHostile, TheIntactModelImports) {
   const auto graph = import_tflite(source_of(varied_model()), {});
   EXPECT_TRUE(graph) << graph.error().message;

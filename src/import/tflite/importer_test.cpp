@@ -79,7 +79,7 @@ Error import_error(const std::vector<std::uint8_t>& file, const Options& options
 }
 
 /// x -> op -> y on float tensors of one shape.
-std::vector<std::uint8_t> unary_model(BuiltinOperator code, std::vector<std::int32_t> shape = {2}) {
+std::vector<std::uint8_t> unary_model(BuiltinOperator code, const std::vector<std::int32_t>& shape = {2}) {
   ModelBuilder m;
   const int x = m.tensor({.name = "x", .shape = shape});
   const int y = m.tensor({.name = "y", .shape = shape});
@@ -381,7 +381,7 @@ TEST(TfliteImport, LstmKeepsItsStateInVariables) {
   for (int i = 1; i <= 8; ++i) operands[static_cast<std::size_t>(i)] = m.constant<float>({1, 1}, {0.0F});
   // Biases: input gate open, forget gate open, cell candidate tanh(0.5), output gate open.
   const float biases[] = {100.0F, 100.0F, 0.5F, 100.0F};
-  for (int i = 0; i < 4; ++i) operands[static_cast<std::size_t>(12 + i)] = m.constant<float>({1}, {biases[i]});
+  for (std::size_t i = 0; i < 4; ++i) operands[12 + i] = m.constant<float>({1}, {biases[i]});
   operands[18] = m.tensor({.name = "h", .shape = {1, 1}, .is_variable = true});
   operands[19] = m.tensor({.name = "c", .shape = {1, 1}, .is_variable = true});
   const int y = m.tensor({.name = "y", .shape = {1, 1, 1}});

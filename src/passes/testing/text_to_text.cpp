@@ -21,7 +21,7 @@ std::string after(Result<bool> (*pass)(graph::Graph&), std::string_view text) {
   const auto changed = pass(graph);
   if (!changed) return "error: " + changed.error().message;
   if (const auto sound = graph::verify(graph); !sound) return "broken: " + sound.error().message;
-  const std::string text_after = graph::to_text(graph);
+  std::string text_after = graph::to_text(graph);
   if (before != text_after) {
     EXPECT_TRUE(*changed) << "the pass changed the graph without saying so";
   }

@@ -21,14 +21,15 @@ int ModelBuilder::tensor(const TensorSpec& spec) {
   return next_tensor_++;
 }
 
-void ModelBuilder::op(BuiltinOperator code, std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs,
-                      BuiltinOptions type, flatbuffers::Offset<void> options) {
+void ModelBuilder::op(BuiltinOperator code, const std::vector<std::int32_t>& inputs,
+                      const std::vector<std::int32_t>& outputs, BuiltinOptions type,
+                      flatbuffers::Offset<void> options) {
   const auto old_code = static_cast<std::int8_t>(std::min(static_cast<std::int32_t>(code), 127));
   add_op(schema::CreateOperatorCode(fbb_, old_code, 0, 1, code), inputs, outputs, type, options);
 }
 
-void ModelBuilder::custom(const std::string& name, std::vector<std::int32_t> inputs,
-                          std::vector<std::int32_t> outputs) {
+void ModelBuilder::custom(const std::string& name, const std::vector<std::int32_t>& inputs,
+                          const std::vector<std::int32_t>& outputs) {
   const auto text = fbb_.CreateString(name);
   add_op(schema::CreateOperatorCode(fbb_, 32, text, 1, BuiltinOperator::CUSTOM), inputs, outputs, BuiltinOptions::NONE,
          0);

@@ -71,9 +71,10 @@ class ModelBuilder {
   }
 
   /// An operator of the current subgraph.
-  void op(BuiltinOperator code, std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs,
+  void op(BuiltinOperator code, const std::vector<std::int32_t>& inputs, const std::vector<std::int32_t>& outputs,
           BuiltinOptions type = BuiltinOptions::NONE, flatbuffers::Offset<void> options = 0);
-  void custom(const std::string& name, std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs);
+  void custom(const std::string& name, const std::vector<std::int32_t>& inputs,
+              const std::vector<std::int32_t>& outputs);
 
   /// Ends the current subgraph and starts the next.
   void end_subgraph(const std::vector<std::int32_t>& inputs, const std::vector<std::int32_t>& outputs);

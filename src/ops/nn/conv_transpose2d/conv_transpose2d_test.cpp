@@ -100,6 +100,9 @@ TEST(ConvTranspose2d, ReferenceAgreesWithScattering) {
     const TensorDesc& y = outcome.outputs[0].desc();
     const auto xs = op_case.inputs[0].tensor.to_doubles();
     const auto ws = op_case.inputs[1].tensor.to_doubles();
+    const auto index = [](const TensorDesc& t, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
+      return static_cast<std::size_t>(((a * t.dims[1] + b) * t.dims[2] + c) * t.dims[3] + d);
+    };
     std::vector<double> sums(static_cast<std::size_t>(y.elements()), 0.0);
     for (std::size_t i = 0; i < sums.size(); ++i)
       if (op_case.inputs[2].tensor.present())
@@ -115,9 +118,7 @@ TEST(ConvTranspose2d, ReferenceAgreesWithScattering) {
               for (std::int32_t oc = 0; oc < y.dims[3]; ++oc)
                 for (std::int32_t c = 0; c < w.dims[3]; ++c) {
                   const std::int32_t channel = oc / (y.dims[3] / p.groups) * w.dims[3] + c;
-                  sums[static_cast<std::size_t>(((n * y.dims[1] + oh) * y.dims[2] + ow) * y.dims[3] + oc)] +=
-                      xs[static_cast<std::size_t>(((n * x.dims[1] + h) * x.dims[2] + v) * x.dims[3] + channel)] *
-                      ws[static_cast<std::size_t>(((oc * w.dims[1] + kh) * w.dims[2] + kw) * w.dims[3] + c)];
+                  sums[index(y, n, oh, ow, oc)] += xs[index(x, n, h, v, channel)] * ws[index(w, oc, kh, kw, c)];
                 }
             }
     const auto actual = outcome.outputs[0].to_doubles();

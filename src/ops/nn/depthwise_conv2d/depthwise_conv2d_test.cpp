@@ -60,7 +60,7 @@ TEST(DepthwiseConv2d, HybridScalesPerChannel) {
 }
 
 TEST(DepthwiseConv2d, RefusesWhatDoesNotFit) {
-  const auto status = [](Conv2dParams p, std::vector<std::int64_t> w) {
+  const auto status = [](Conv2dParams p, const std::vector<std::int64_t>& w) {
     std::vector<TensorDesc> outputs;
     return testing::infer_case(make_case(kDepthwiseConv2d, p,
                                          {TestTensor(testing::dense_desc(ElementType::kF32, {1, 4, 4, 3})),

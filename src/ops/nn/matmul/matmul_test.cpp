@@ -76,7 +76,7 @@ TEST(Matmul, HybridQuantisesEachRow) {
 }
 
 TEST(Matmul, RefusesWhatDoesNotFit) {
-  const auto ok = [](MatmulParams p, std::vector<std::int64_t> a, std::vector<std::int64_t> b,
+  const auto ok = [](MatmulParams p, const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
                      ElementType type = ElementType::kF32) {
     std::vector<TensorDesc> outputs;
     return testing::infer_case(
