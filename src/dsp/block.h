@@ -33,6 +33,13 @@ class Block {
     return static_cast<T*>(static_cast<void*>(take_bytes(n * sizeof(T))));
   }
 
+  /// The same as a span; empty when counting or when the memory is used up.
+  template <typename T>
+  std::span<T> take_span(std::size_t n) noexcept {
+    T* const first = take<T>(n);
+    return {first, first == nullptr ? 0 : n};
+  }
+
   std::byte* take_bytes(std::size_t bytes) noexcept {
     const std::size_t begin = used_;
     used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
