@@ -33,6 +33,10 @@ struct ModelSpec {
   std::map<std::string, std::int64_t> dims{};                 ///< symbolic dimension -> value
   std::map<std::string, std::vector<std::int64_t>> shapes{};  ///< input -> whole shape
   std::map<std::string, std::vector<double>> values{};        ///< input -> constant elements
+  /// input -> the most that its elements count, a number or a symbolic dimension: where the model computes a size from
+  /// them (a Range up to the longest length, say), that size is the largest one. Results must not depend on what lies
+  /// beyond the real counts: models mask it.
+  std::map<std::string, std::string> counts{};
   /// input -> output: the output of one invoke is the input of the next, kept as state.
   std::vector<std::pair<std::string, std::string>> states{};
 };

@@ -83,6 +83,13 @@ class Package {
 
   std::size_t model_count() const noexcept;
   std::string_view model_name(std::size_t model) const noexcept;
+  /// What the model file said under this metadata key; empty when it said nothing. The text is not trusted.
+  std::string_view model_metadata(std::size_t model, std::string_view key) const noexcept;
+  /// Ports of a model before anything is placed. Require valid indices.
+  std::size_t model_input_count(std::size_t model) const noexcept;
+  std::size_t model_output_count(std::size_t model) const noexcept;
+  PortInfo model_input(std::size_t model, std::size_t i) const noexcept;
+  PortInfo model_output(std::size_t model, std::size_t i) const noexcept;
   std::size_t session_count() const noexcept;
   std::string_view session_name(std::size_t session) const noexcept;
   std::size_t session_model(std::size_t session) const noexcept;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bantam/compiler.h"
+#include "bantam/declaration.h"
 #include "compiler/emit.h"
 #include "compiler/planned_model.h"
 #include "compiler/report.h"
@@ -33,7 +34,7 @@ std::string port_names(const std::vector<graph::Port>& ports) {
 Result<graph::Graph> load_graph(const ModelSpec& spec, const CompileOptions& options) {
   auto source = import::open_source(spec.path);
   if (!source) return fail(std::move(source.error()));
-  auto graph = import::import_model(*source, {spec.dims, spec.shapes, spec.values, spec.states});
+  auto graph = import::import_model(*source, {spec.dims, spec.shapes, spec.values, spec.counts, spec.states});
   if (!graph) return graph;
   auto passed = passes::run_passes(*graph, {options.stop_after, false});
   if (!passed) return fail(std::move(passed.error()).in(spec.path.string()));
@@ -275,6 +276,12 @@ class FleetCompiler {
 };
 
 std::span<const std::byte> Compiled::package() const noexcept { return package_; }
+
+Result<Declaration> declare(const std::filesystem::path& model) {
+  auto source = import::open_source(model);
+  if (!source) return fail(std::move(source.error()));
+  return import::declare_model(*source);
+}
 
 Result<Compiled> compile(const FleetSpec& fleet, const CompileOptions& options) {
   return FleetCompiler(fleet, options).run();

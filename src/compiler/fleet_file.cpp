@@ -115,7 +115,8 @@ class FleetFileReader {
   }
 
   void read_model(const toml::table& table) {
-    check_keys(table, "[[model]]", {"name", "path", "dims", "shapes", "values", "states", "inputs", "step", "labels"});
+    check_keys(table, "[[model]]",
+               {"name", "path", "dims", "shapes", "values", "counts", "states", "inputs", "step", "labels"});
     ModelSpec model;
     const std::string path = text(table, "path");
     if (path.empty()) return note(table, "a [[model]] needs a path");
@@ -129,6 +130,7 @@ class FleetFileReader {
     for_each_entry(table, "values", [&](const std::string& name, const toml::node& value) {
       model.values[name] = numbers<double>(value, "values", name);
     });
+    read_map<std::string>(table, "counts", "a text: a number or a dimension's name", model.counts);
     std::map<std::string, std::string> states;
     read_map<std::string>(table, "states", "the name of an output", states);
     model.states.assign(states.begin(), states.end());

@@ -8,6 +8,7 @@
 //   dims = { batch = 1 }            # symbolic dimension = value
 //   shapes = { frame = [1, 256] }   # input = whole shape
 //   values = { sr = 16000 }         # input = constant; it stops being an input
+//   counts = { lengths = "L" }                     # what an input counts at most, for sizes computed from it
 //   states = { state_in = "state_out" }            # input = output that carries its next value
 //   inputs = { frame = "mix.wav,samples=256" }     # what `bantam run` feeds; see `bantam run --help`
 //   step = { frame = 256 }          # frames by which the window of that input moves between invokes

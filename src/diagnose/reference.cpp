@@ -139,7 +139,7 @@ class ReferenceChecker {
     if (!source) return fail(std::move(source.error()));
     auto declaration = import::declare_model(*source);
     if (!declaration) return fail(std::move(declaration.error()));
-    for (const import::DeclaredPort& port : declaration->inputs) input_names_[sanitized(port.name)] = port.name;
+    for (const DeclaredPort& port : declaration->inputs) input_names_[sanitized(port.name)] = port.name;
     return {};
   }
 

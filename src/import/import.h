@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "bantam/declaration.h"
 #include "bantam/error.h"
 #include "graph/graph.h"
 
@@ -38,25 +39,12 @@ struct Options {
   /// value inside the graph: what a model computes from data to decide a shape (a Range up to the longest length, say)
   /// is fixed so, while the data stay inputs.
   std::map<std::string, std::vector<double>> values;
+  /// input -> the most that its elements count: a number, or a symbolic dimension of an input, whose value it is. Sizes
+  /// that a graph computes from such an input are those of the largest counts (import/onnx/counts.h). TensorFlow Lite
+  /// models refuse it.
+  std::map<std::string, std::string> counts;
   /// input -> output that carries its next value. The pair becomes a graph::State and leaves the model's ports.
   std::vector<std::pair<std::string, std::string>> states;
-};
-
-/// A model port or dimension as the file declares it, before any option is applied; for `inspect` and messages.
-struct DeclaredPort {
-  std::string name;
-  ElementType type = ElementType::kNone;
-  std::vector<std::string> dims;  ///< a number, a symbol, "?" where the file names none; only "..." for unknown rank
-  std::optional<Quantization> quantization;
-};
-struct Declaration {
-  std::string format;   ///< "ONNX" or "TFLite"
-  std::string version;  ///< e.g. "opset 13, IR 7" or "schema 3"
-  std::string producer;
-  std::vector<DeclaredPort> inputs;
-  std::vector<DeclaredPort> outputs;
-  std::vector<std::pair<std::string, std::int64_t>> operators;  ///< source operator -> count, sorted by name
-  std::vector<std::pair<std::string, std::string>> metadata;
 };
 
 /// Imports a model of any supported format. The graph passes graph::verify and is sorted topologically.

@@ -102,8 +102,32 @@ Status Package::open(std::span<const std::byte> bytes, const Options& options, P
 
 std::size_t Package::model_count() const noexcept { return meta_->models()->size(); }
 
+std::string_view Package::model_metadata(std::size_t model, std::string_view key) const noexcept {
+  const auto* entries = meta_->models()->Get(static_cast<std::uint32_t>(model))->metadata();
+  if (entries == nullptr) return {};
+  for (std::uint32_t i = 0; i + 1 < entries->size(); i += 2)
+    if (format::view(entries->Get(i)) == key) return format::view(entries->Get(i + 1));
+  return {};
+}
+
 std::string_view Package::model_name(std::size_t model) const noexcept {
   return format::view(meta_->models()->Get(static_cast<std::uint32_t>(model))->name());
+}
+
+std::size_t Package::model_input_count(std::size_t model) const noexcept {
+  return meta_->models()->Get(static_cast<std::uint32_t>(model))->inputs()->size();
+}
+
+std::size_t Package::model_output_count(std::size_t model) const noexcept {
+  return meta_->models()->Get(static_cast<std::uint32_t>(model))->outputs()->size();
+}
+
+PortInfo Package::model_input(std::size_t model, std::size_t i) const noexcept {
+  return format::port_info(*meta_->models()->Get(static_cast<std::uint32_t>(model)), static_cast<std::uint32_t>(i));
+}
+
+PortInfo Package::model_output(std::size_t model, std::size_t i) const noexcept {
+  return model_input(model, model_input_count(model) + i);
 }
 
 std::size_t Package::session_count() const noexcept { return meta_->fleet()->size(); }

@@ -11,6 +11,7 @@
 
 #include <string_view>
 
+#include "bantam/runtime.h"
 #include "bantam/tensor.h"
 #include "package/format.h"
 #include "package/package_generated.h"
@@ -33,6 +34,15 @@ inline std::uint32_t port_count(const Model& model) { return model.inputs()->siz
 inline const Port& port_at(const Model& model, std::uint32_t i) {
   const std::uint32_t inputs = model.inputs()->size();
   return i < inputs ? *model.inputs()->Get(i) : *model.outputs()->Get(i - inputs);
+}
+
+/// Port `i` by slot order, as the package describes it.
+inline PortInfo port_info(const Model& model, std::uint32_t i) {
+  const Port& port = port_at(model, i);
+  const Value& value = *model.values()->Get(port.value());
+  const Quantization* q = port.quantization();
+  return {view(port.name()), desc_of(value), value.bytes(),
+          q != nullptr ? bantam::Quantization{q->scale(), q->zero_point()} : bantam::Quantization{}};
 }
 
 }  // namespace bantam::format

@@ -66,11 +66,7 @@ void Session::reset() noexcept {
 }
 
 PortInfo Session::input_info(std::size_t i) const noexcept {
-  const format::Port& port = format::port_at(*model_, static_cast<std::uint32_t>(i));
-  const format::Value& v = value_at(values_, port.value());
-  const format::Quantization* q = port.quantization();
-  return {format::view(port.name()), format::desc_of(v), v.bytes(),
-          q != nullptr ? Quantization{q->scale(), q->zero_point()} : Quantization{}};
+  return format::port_info(*model_, static_cast<std::uint32_t>(i));
 }
 
 PortInfo Session::output_info(std::size_t i) const noexcept { return input_info(input_count_ + i); }

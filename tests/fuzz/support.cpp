@@ -81,8 +81,8 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-import::Options options_for(const import::Declaration& declaration){import::Options options;
-for (const import::DeclaredPort& port : declaration.inputs) {
+import::Options options_for(const Declaration& declaration){import::Options options;
+for (const DeclaredPort& port : declaration.inputs) {
   if (std::all_of(port.dims.begin(), port.dims.end(), is_number)) continue;
   std::vector<std::int64_t>& shape = options.shapes[port.name];
   for (const std::string& dim : port.dims) shape.push_back(is_number(dim) ? std::stoll(dim) : kOpenDimension);
@@ -140,7 +140,7 @@ bool run_package(std::span<const std::byte> bytes) {
 
 void import_and_run(std::span<const std::byte> bytes,
                     Result<graph::Graph> (*importer)(const import::Source&, const import::Options&),
-                    Result<import::Declaration> (*declare)(const import::Source&)) {
+                    Result<Declaration> (*declare)(const import::Source&)) {
   const import::Source source{"model", bytes, nullptr, {}};
   const auto declaration = declare(source);
   if (!declaration) require_message(declaration.error());

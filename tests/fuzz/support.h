@@ -23,7 +23,7 @@ void require_message(const Error& error);
 std::string_view text_of(std::span<const std::byte> bytes);
 
 /// Fixes every dimension that a model leaves open.
-import::Options options_for(const import::Declaration& declaration);
+import::Options options_for(const Declaration& declaration);
 
 /// Runs all passes, plans and packs, checking each layer's promise to the next: a verified graph stays one, and the
 /// package reader accepts what the compiler writes. Empty when the model is too large to run here or cannot be planned.
@@ -36,6 +36,6 @@ bool run_package(std::span<const std::byte> bytes);
 /// Imports a model, fixing its open dimensions, then compiles and runs it.
 void import_and_run(std::span<const std::byte> bytes,
                     Result<graph::Graph> (*importer)(const import::Source&, const import::Options&),
-                    Result<import::Declaration> (*declare)(const import::Source&));
+                    Result<Declaration> (*declare)(const import::Source&));
 
 }  // namespace bantam::fuzz

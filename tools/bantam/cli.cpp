@@ -67,7 +67,7 @@ class DeclaredNames {
       if (!source) continue;  // compiling reports it
       const auto declaration = import::declare_model(*source);
       if (!declaration) continue;
-      for (const import::DeclaredPort& port : declaration->inputs) {
+      for (const DeclaredPort& port : declaration->inputs) {
         names_[i].insert(port.name);
         names_[i].insert(port.dims.begin(), port.dims.end());
       }
@@ -131,6 +131,8 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
   command.add_option("--dim", dims, "value of a symbolic dimension, for all models")->type_name("NAME=N");
   command.add_option("--shape", shapes, "whole shape of an input")->type_name("INPUT=1x3x320x320");
   command.add_option("--set", values, "fix an input to a constant; it stops being an input")->type_name("INPUT=X,...");
+  command.add_option("--count", counts, "the most that an input counts, a number or a symbolic dimension, for sizes")
+      ->type_name("INPUT=N|DIM");
   command.add_option("--state", states, "carry an output over to an input of the next invoke")
       ->type_name("INPUT=OUTPUT");
   command.add_option("--budget", budget, "bytes of arena not to exceed, e.g. 512KiB")->type_name("N");
@@ -195,6 +197,11 @@ Result<void> ModelOptions::apply(FleetSpec& spec) const {
     auto numbers = parse_numbers<double>(a.second, ",", "--set");
     if (!numbers) return fail(std::move(numbers.error()));
     model.values[a.first] = std::move(*numbers);
+    return {};
+  });
+  if (!done) return done;
+  done = for_each_assignment(counts, "--count", names, spec, [](ModelSpec& model, const Assignment& a) -> Result<void> {
+    model.counts[a.first] = a.second;
     return {};
   });
   if (!done) return done;

@@ -40,6 +40,7 @@ struct ModelOptions {
   std::vector<std::string> dims;
   std::vector<std::string> shapes;
   std::vector<std::string> values;
+  std::vector<std::string> counts;
   std::vector<std::string> states;
   std::string budget;
   std::string backend = "fast";

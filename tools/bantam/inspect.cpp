@@ -19,14 +19,14 @@ struct Options {
   bool json = false;
 };
 
-nlohmann::json port_json(const import::DeclaredPort& port) {
+nlohmann::json port_json(const DeclaredPort& port) {
   nlohmann::json j = {{"name", port.name}, {"type", element_type_name(port.type)}, {"dims", port.dims}};
   if (port.quantization)
     j["quantization"] = {{"scale", port.quantization->scale}, {"zero_point", port.quantization->zero_point}};
   return j;
 }
 
-nlohmann::json declaration_json(const import::Declaration& declaration) {
+nlohmann::json declaration_json(const Declaration& declaration) {
   nlohmann::json j = {
       {"format", declaration.format}, {"version", declaration.version}, {"producer", declaration.producer}};
   j["inputs"] = j["outputs"] = j["operators"] = nlohmann::json::array();
@@ -39,7 +39,7 @@ nlohmann::json declaration_json(const import::Declaration& declaration) {
   return j;
 }
 
-std::string port_line(const char* kind, const import::DeclaredPort& port) {
+std::string port_line(const char* kind, const DeclaredPort& port) {
   std::string dims;
   for (const std::string& dim : port.dims) dims += (dims.empty() ? "" : ",") + dim;
   std::string line =
@@ -50,7 +50,7 @@ std::string port_line(const char* kind, const import::DeclaredPort& port) {
 }
 
 /// Names that still need a value: symbols, or "?" of an input.
-std::string open_dimensions(const import::Declaration& declaration) {
+std::string open_dimensions(const Declaration& declaration) {
   std::string open;
   for (const auto& port : declaration.inputs)
     for (const std::string& dim : port.dims)
@@ -90,7 +90,7 @@ int inspect(const Options& options) {
   auto declaration = import::declare_model(*source);
   if (!declaration) return report(declaration.error());
   const ModelSpec& spec = fleet->spec.models.front();
-  auto graph = import::import_model(*source, {spec.dims, spec.shapes, spec.values, spec.states});
+  auto graph = import::import_model(*source, {spec.dims, spec.shapes, spec.values, spec.counts, spec.states});
   Result<void> passed;
   if (graph) passed = passes::run_passes(*graph, {options.stop_after, false});
   const std::string open = open_dimensions(*declaration);

@@ -56,18 +56,20 @@ void lower_size(NodeLowering& n) {
 }
 
 void lower_range(NodeLowering& n) {
+  std::vector<ValueId> scalars;
   for (int i = 0; i < 3; ++i) {
-    const ValueId id = n.input(i);
+    const ValueId id = n.size_of(n.input(i));
     if (n.failed()) return;
+    scalars.push_back(n.reshape(id, {}));
     if (n.is_constant(id)) continue;
     const std::string name = printable(n.proto().inputs[static_cast<std::size_t>(i)]);
     return n.fail(
         fmt::format("operand {} '{}' decides the size of the result, so it must be known when the model is "
-                    "imported; give it a fixed value: --set {}=...",
+                    "imported; give it a fixed value: --set {}=..., or say how much its input counts at most: "
+                    "--count INPUT=...",
                     i, name, name));
   }
-  const auto one = [&](int i) { return n.reshape(n.input(i), {}); };
-  n.set_output(0, n.emit(ops::kRange, {one(0), one(1), one(2)}));
+  n.set_output(0, n.emit(ops::kRange, std::move(scalars)));
 }
 
 void lower_eye_like(NodeLowering& n) {

@@ -76,6 +76,29 @@ void Importer::add_inputs(Scope& scope) {
       scope.set(inputs[i]->name, is_state ? builder_.state(name, (*descs)[i]) : builder_.input(name, (*descs)[i]));
     }
   }
+  add_counts(inputs, *descs, scope);
+}
+
+void Importer::add_counts(const std::vector<const ValueInfo*>& inputs, std::span<const TensorDesc> descs,
+                          const Scope& scope) {
+  for (const auto& [name, text] : options_.counts) {
+    const auto input = std::ranges::find(inputs, name, &ValueInfo::name);
+    const auto largest = largest_count(text, inputs, descs);
+    if (input == inputs.end() || !largest) {
+      findings_.add(StatusCode::kInvalidArgument,
+                    fmt::format("--count {}={}: an input and its largest count are expected, a number or a symbolic "
+                                "dimension of an input",
+                                name, text));
+      continue;
+    }
+    const TensorDesc& desc = descs[static_cast<std::size_t>(input - inputs.begin())];
+    auto constant = constant_from_values(desc, std::vector{static_cast<double>(*largest)});
+    if (constant) {
+      counts_.set(*scope.find(name), std::move(*constant));
+    } else {
+      findings_.add(constant.error().code, fmt::format("--count {}: {}", name, constant.error().message));
+    }
+  }
 }
 
 void Importer::add_initializers(const GraphProto& graph, const std::unordered_set<std::string_view>& used,

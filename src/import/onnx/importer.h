@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "import/import.h"
+#include "import/onnx/counts.h"
 #include "import/onnx/lowering.h"
 #include "import/onnx/order.h"
 
@@ -15,7 +16,7 @@ namespace bantam::import::onnx {
 class Importer {
  public:
   Importer(const Source& source, const ModelProto& model, const Options& options)
-      : model_(model), options_(options), constants_(source), builder_(graph_) {}
+      : model_(model), options_(options), constants_(source), builder_(graph_), counts_(builder_) {}
 
   Result<graph::Graph> run();
 
@@ -23,12 +24,14 @@ class Importer {
   graph::Builder& builder() noexcept { return builder_; }
   Findings& findings() noexcept { return findings_; }
   ConstantReader& constants() noexcept { return constants_; }
+  LargestCounts& counts() noexcept { return counts_; }
 
   /// Lowers the nodes that `graph` needs in a scope of its own and returns its outputs, kUnknown where one failed.
   std::vector<ValueId> lower_graph(const GraphProto& graph, const Scope* outer);
 
  private:
   void add_inputs(Scope& scope);
+  void add_counts(const std::vector<const ValueInfo*>& inputs, std::span<const TensorDesc> descs, const Scope& scope);
   void add_initializers(const GraphProto& graph, const std::unordered_set<std::string_view>& used, Scope& scope);
   std::vector<ValueId> lower_nodes(const GraphProto& graph, const NodeOrder& order, Scope& scope);
   void lower_node(const NodeProto& node, const std::unordered_set<std::string_view>& used, Scope& scope);
@@ -41,6 +44,7 @@ class Importer {
   ConstantReader constants_;
   graph::Graph graph_;
   graph::Builder builder_;
+  LargestCounts counts_;
   Findings findings_;
   std::set<std::string, std::less<>> values_used_;  ///< names of Options::values that were found
 };

@@ -110,8 +110,14 @@ std::vector<std::int64_t> NodeLowering::dims(ValueId id) const {
 
 bool NodeLowering::is_constant(ValueId id) const { return id >= 0 && importer_.builder().graph().is_constant(id); }
 
+ValueId NodeLowering::size_of(ValueId id) {
+  if (failed_) return id;
+  const ValueId largest = importer_.counts().resolve(id);
+  return largest == kNone ? id : largest;
+}
+
 std::vector<std::int64_t> NodeLowering::integers(int i, std::string_view what) {
-  const ValueId id = input(i);
+  const ValueId id = size_of(input(i));
   if (failed_) return {};
   auto values = graph::constant_integers(importer_.builder().graph(), id);
   if (!values) {

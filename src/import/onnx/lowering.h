@@ -95,6 +95,8 @@ class NodeLowering {
   std::int64_t integer(int i, std::string_view what);  ///< exactly one element
   std::vector<float> floats(int i, std::string_view what);
   bool is_constant(ValueId id) const;
+  /// `id`, or the constant that it is for sizes when it only depends on counts (Options::counts); else `id` as it is.
+  ValueId size_of(ValueId id);
 
   // Attributes. A wrong kind is a failure; attributes that nobody asked for are reported after the handler.
   bool has_attr(std::string_view name) const;

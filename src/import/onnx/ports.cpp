@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -196,6 +197,19 @@ std::vector<const ValueInfo*> real_inputs(const GraphProto& graph) {
 
 Result<std::vector<TensorDesc>> resolve_shapes(const std::vector<const ValueInfo*>& inputs, const Options& options) {
   return ShapeResolver(inputs, options).run();
+}
+
+std::optional<std::int64_t> largest_count(std::string_view text, const std::vector<const ValueInfo*>& inputs,
+                                          std::span<const TensorDesc> descs) {
+  std::int64_t number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code == std::errc() && end == text.data() + text.size()) return number;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i]->shape || inputs[i]->shape->size() != descs[i].rank) continue;
+    for (std::size_t k = 0; k < descs[i].rank; ++k)
+      if (!is_fixed((*inputs[i]->shape)[k]) && (*inputs[i]->shape)[k].symbol == text) return descs[i].dims[k];
+  }
+  return std::nullopt;
 }
 
 Result<graph::Constant> constant_from_values(const TensorDesc& desc, std::span<const double> values) {

@@ -93,6 +93,11 @@ Result<void> Importer::check_options() {
                 fmt::format("TensorFlow Lite models name no dimensions, so {} cannot be set",
                             shown_name(options_.dims.begin()->first)),
                 fmt::format("give the whole shape of an input instead; inputs: {}", fmt::join(inputs, ", ")));
+  if (!options_.counts.empty())
+    return fail(StatusCode::kUnsupported,
+                fmt::format("no size of a TensorFlow Lite model depends on counts, so that of {} cannot be set",
+                            shown_name(options_.counts.begin()->first)),
+                "leave the count out");
   for (const auto& [name, shape] : options_.shapes)
     if (auto known = check_name(name, inputs, "input"); !known) return known;
   for (const auto& [name, values] : options_.values)
