@@ -15,6 +15,7 @@
 #include "io/npy.h"
 #include "io/npz.h"
 #include "io/wav.h"
+#include "partition/pack.h"
 #include "seeds_tflite.h"
 #include "support.h"
 #include "thin_onnx.h"
@@ -96,6 +97,23 @@ void add_media(Corpus& corpus) {
   }
 }
 
+void add_partitions(Corpus& corpus) {
+  const auto file = [](const char* name, const char* text) {
+    const auto bytes = io::bytes_of(text);
+    return partition::PackedFile{name, {bytes.begin(), bytes.end()}};
+  };
+  const std::vector<partition::PackedModel> models = {
+      {"wn9_hello", {file("_MODEL_INFO_", "# words\nwakenet9_v1_hello_3_0.6_0.7\n"), file("wn9_data", "weights")}},
+      {"nsnet2", {file("data", "more weights"), file("empty", "")}},
+      {"fst", {file("tokens", "a b c")}},
+  };
+  for (std::size_t count = 1; count <= models.size(); ++count)
+    for (const std::uint32_t alignment : {1U, 16U})
+      if (const auto image =
+              partition::build_image({models.begin(), models.begin() + static_cast<int>(count)}, alignment))
+        corpus.add("partition", *image);
+}
+
 void add_texts(Corpus& corpus) {
   for (const char* text : {"a.jpg,resize=32x24,color=bgr,mean=127,scale=0.0078125,layout=nchw,fit=crop", "zeros",
                            "fill:0.5,quantize=no", "random:17", "set.npz:entry,offset=1,samples=2",
@@ -104,6 +122,10 @@ void add_texts(Corpus& corpus) {
   for (const char* text : {"id,lower,upper,size\na,0,3,4\nb,2,5,8\nc,3,9,1\n",
                            "id,lower,upper,size,alignment,offset\n\"a,b\",0,3,40,64,\nb,2,5,8,16,128\nc,4,5,0,1,\n"})
     corpus.add("problem_csv", text);
+  for (const char* text : {"# Name, Type, SubType, Offset, Size, Flags\nnvs,data,nvs,0x9000,0x6000,\n"
+                           "factory,app,factory,,1M,encrypted\nmodel,data,spiffs,,7900K,\n",
+                           "a,0x40,7,,-16M,encrypted:readonly\r\nb,data,,0x1000000,0b1000000000000\n"})
+    corpus.add("flash_table", text);
   corpus.add("fleet_file", R"(budget = "512 KiB"
 [[model]]
 name = "denoise"
@@ -143,6 +165,7 @@ int make_seeds(int argc, char** argv) {
   }
   add_arrays(corpus);
   add_media(corpus);
+  add_partitions(corpus);
   add_texts(corpus);
   std::cout << corpus.size() << " seeds\n";
   return 0;

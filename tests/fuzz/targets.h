@@ -27,6 +27,8 @@ void fuzz_sound(std::span<const std::byte> bytes);
 void fuzz_image(std::span<const std::byte> bytes);
 void fuzz_input_spec(std::span<const std::byte> bytes);
 void fuzz_graph_text(std::span<const std::byte> bytes);
+void fuzz_partition(std::span<const std::byte> bytes);
+void fuzz_flash_table(std::span<const std::byte> bytes);
 
 inline constexpr Target kTargets[] = {
     {"onnx", fuzz_onnx},
@@ -40,6 +42,8 @@ inline constexpr Target kTargets[] = {
     {"image", fuzz_image},
     {"input_spec", fuzz_input_spec},
     {"graph_text", fuzz_graph_text},
+    {"partition", fuzz_partition},
+    {"flash_table", fuzz_flash_table},
 };
 
 }  // namespace bantam::fuzz

@@ -2,14 +2,18 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 
 #include "cli.h"
 
 namespace bantam::cli {
 namespace {
 
+/// Of a command, and the names and options of the commands within it.
 std::string option_names(const CLI::App& command) {
   std::string names;
+  for (const CLI::App* inner : command.get_subcommands({}))
+    names += fmt::format(" {} {}", inner->get_name(), option_names(*inner));
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& name : option->get_lnames()) names += " --" + name;
     for (const std::string& name : option->get_snames()) names += " -" + name;
@@ -41,13 +45,24 @@ void print_bash(const CLI::App& app) {
       commands, cases);
 }
 
+/// Of a command and of the commands within it, each once.
+std::set<std::string> long_options(const CLI::App& command) {
+  std::set<std::string> names;
+  for (const CLI::App* inner : command.get_subcommands({})) names.merge(long_options(*inner));
+  for (const CLI::Option* option : command.get_options())
+    names.insert(option->get_lnames().begin(), option->get_lnames().end());
+  return names;
+}
+
 void print_fish(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands({})) {
     fmt::print("complete -c bantam -n __fish_use_subcommand -a {} -d '{}'\n", command->get_name(),
                command->get_description());
-    for (const CLI::Option* option : command->get_options())
-      for (const std::string& name : option->get_lnames())
-        fmt::print("complete -c bantam -n '__fish_seen_subcommand_from {}' -l {}\n", command->get_name(), name);
+    for (const CLI::App* inner : command->get_subcommands({}))
+      fmt::print("complete -c bantam -n '__fish_seen_subcommand_from {}' -a {} -d '{}'\n", command->get_name(),
+                 inner->get_name(), inner->get_description());
+    for (const std::string& name : long_options(*command))
+      fmt::print("complete -c bantam -n '__fish_seen_subcommand_from {}' -l {}\n", command->get_name(), name);
   }
 }
 
