@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
 
 #include "compiler/testing/compile_text.h"
 #include "compiler/testing/placed_fleet.h"
@@ -32,6 +33,18 @@ TEST_F(Allocations, AreCounted) {
   int* volatile memory = new int(1);
   delete memory;
   EXPECT_EQ(allocator_calls(), before + 2);
+}
+
+TEST_F(Allocations, AreCountedInBytesUntilTheyAreGivenBack) {
+  const std::int64_t before = diagnose::live_bytes();
+  void* volatile memory = std::malloc(1000);
+  EXPECT_GE(diagnose::live_bytes(), before + 1000);
+  EXPECT_LT(diagnose::live_bytes(), before + 1100);
+  memory = std::realloc(memory, 5000);
+  EXPECT_GE(diagnose::live_bytes(), before + 5000);
+  EXPECT_LT(diagnose::live_bytes(), before + 5100);
+  std::free(memory);
+  EXPECT_EQ(diagnose::live_bytes(), before);
 }
 
 class ModelAllocations : public Allocations, public ::testing::WithParamInterface<std::tuple<TestModel, int>> {};

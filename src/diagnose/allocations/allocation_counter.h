@@ -18,4 +18,7 @@ std::uint64_t allocation_count() noexcept;
 /// Calls that gave memory back so far.
 std::uint64_t deallocation_count() noexcept;
 
+/// Bytes taken and not yet given back, as the allocator rounds them.
+std::int64_t live_bytes() noexcept;
+
 }  // namespace bantam::diagnose
