@@ -22,6 +22,7 @@
 
 #include "bantam/error.h"
 #include "bantam/runtime.h"
+#include "bantam/target.h"
 #include "bantam/tensor.h"
 
 namespace bantam {
@@ -70,6 +71,7 @@ enum class Backend : std::uint8_t {
 struct CompileOptions {
   Backend backend = Backend::kFast;
   int threads = 1;           ///< largest thread count an invoke will use
+  Target target{};           ///< the machine that will run the package
   std::string stop_after{};  ///< name of the last pass to run; empty: all
 };
 
@@ -117,6 +119,7 @@ class Compiled {
  public:
   /// 64-byte aligned; ready for Package::open or for a .bantam file.
   std::span<const std::byte> package() const noexcept;
+  /// On the target that the fleet was compiled for.
   const Requirements& requirements() const noexcept { return requirements_; }
   /// What the sessions would need each on its own, added up.
   std::uint64_t separate_bytes() const noexcept { return separate_bytes_; }

@@ -198,6 +198,7 @@ class FleetCompiler {
     options.kernels =
         options_.backend == Backend::kReference ? compiler::KernelChoice::kReference : compiler::KernelChoice::kFast;
     options.threads = options_.threads;
+    options.target = options_.target;
     options.external_inputs = session.external_inputs;
     options.external_outputs = session.external_outputs;
     auto planned = compiler::plan_model(graphs_[session.model], options);
@@ -237,13 +238,13 @@ class FleetCompiler {
     // The writer's output must satisfy the reader: anything else is a defect of the compiler, never of the model.
     if (!opened.ok())
       return fail(error_from(opened, "report this model: the compiler made an invalid package").in("package"));
-    result_.requirements_ = package.requirements();
+    result_.requirements_ = package.requirements(options_.target.pointer_bytes);
     std::int64_t largest_bound = 0;
     for (const ModelReport& model : result_.models_) largest_bound = std::max(largest_bound, model.lower_bound_bytes);
     result_.lower_bound_bytes_ = result_.requirements_.arena_bytes - result_.requirements_.activation_bytes +
                                  static_cast<std::uint64_t>(largest_bound);
     for (std::size_t i = 0; i < package.session_count(); ++i)
-      result_.separate_bytes_ += package.session_requirements(i).arena_bytes;
+      result_.separate_bytes_ += package.session_requirements(i, options_.target.pointer_bytes).arena_bytes;
     if (fleet_.budget && result_.requirements_.arena_bytes > *fleet_.budget) return fail(over_budget());
     return std::move(result_);
   }

@@ -3,6 +3,7 @@
 
 #include "bantam/compiler.h"
 #include "bantam/open_fleet.h"
+#include "compiler/kernel_list.h"
 #include "compiler/testing/placed_fleet.h"
 
 namespace bantam::compiler {
@@ -32,6 +33,31 @@ TEST(Compile, BudgetTooSmallNamesTheSmallestArenaAndTheLayer) {
   EXPECT_TRUE(has(message, "smallest arena that works is " + std::to_string(need))) << message;
   EXPECT_TRUE(has(message, "model 'keyword', set by layer '")) << message;
   EXPECT_TRUE(has(refused.error().remedy, std::to_string(need))) << refused.error().remedy;
+}
+
+TEST(Compile, TargetDecidesKernelsAndPointerSize) {
+  const auto m4 = bantam::find_target("cortex-m4");
+  ASSERT_TRUE(m4) << m4.error().message;
+  const FleetSpec fleet{.models = {model("keyword"), model("scene-head")}};
+  const auto device = bantam::compile(fleet, {.target = *m4});
+  const auto host = bantam::compile(fleet);
+  ASSERT_TRUE(device && host);
+  for (const ModelReport& report : device->models())
+    for (const StepReport& step : report.steps) EXPECT_TRUE(m4->has_kernel(step.variant)) << step.name << step.variant;
+  Package package;
+  ASSERT_TRUE(Package::open(device->package(), &package).ok());
+  EXPECT_EQ(device->requirements().arena_bytes, package.requirements(4).arena_bytes);
+  EXPECT_LT(package.requirements(4).table_bytes, package.requirements(8).table_bytes);
+  const std::string kernels = kernel_list(package);
+  EXPECT_TRUE(has(kernels, "{\"matmul\", \"")) << kernels;
+  EXPECT_FALSE(has(kernels, "simd")) << kernels;
+}
+
+TEST(Compile, UnknownTargetIsRefusedWithTheKnownOnes) {
+  const auto target = bantam::find_target("pdp-11");
+  ASSERT_FALSE(target);
+  for (const Target& known : bantam::all_targets())
+    EXPECT_TRUE(has(target.error().message, std::string(known.name))) << target.error().message;
 }
 
 TEST(Compile, ModelsThatNeverRunAtOnceShareActivations) {

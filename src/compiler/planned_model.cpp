@@ -42,7 +42,7 @@ class Attempt {
 
   /// `search_steps`: how long to search for a placement that meets the lower bound; 0 for greedy placement only.
   Result<PlannedModel> run(std::int64_t search_steps) {
-    auto variants = select_kernels(model_.graph, options_.kernels);
+    auto variants = select_kernels(model_.graph, options_.kernels, options_.target);
     if (!variants) return fail(std::move(variants.error()));
     variants_ = std::move(*variants);
     map_ = map_storage(model_.graph, variants_, storage_options_);

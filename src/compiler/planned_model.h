@@ -16,6 +16,7 @@ namespace bantam::compiler {
 struct PlanOptions {
   KernelChoice kernels = KernelChoice::kFast;
   int threads = 1;
+  Target target{};
   /// Ports whose memory somebody else provides (a fleet link): not part of the activations, inputs left intact.
   std::vector<bool> external_inputs{};  ///< by port; missing entries are false
   std::vector<bool> external_outputs{};

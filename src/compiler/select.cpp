@@ -4,7 +4,8 @@
 
 namespace bantam::compiler {
 
-Result<std::vector<const ops::KernelVariant*>> select_kernels(const graph::Graph& graph, KernelChoice choice) {
+Result<std::vector<const ops::KernelVariant*>> select_kernels(const graph::Graph& graph, KernelChoice choice,
+                                                              const Target& target) {
   std::vector<const ops::KernelVariant*> result;
   result.reserve(graph.nodes.size());
   for (const graph::Node& node : graph.nodes) {
@@ -15,7 +16,7 @@ Result<std::vector<const ops::KernelVariant*>> select_kernels(const graph::Graph
       chosen = &ops::reference_variant(*node.op);
     } else {
       for (const ops::KernelVariant& variant : node.op->variants) {
-        if (!ops::supports(variant, call)) continue;
+        if (!target.has_kernel(variant.name) || !ops::supports(variant, call)) continue;
         chosen = &variant;
         break;
       }

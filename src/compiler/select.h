@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bantam/target.h"
 #include "graph/graph.h"
 
 namespace bantam::compiler {
@@ -14,7 +15,8 @@ enum class KernelChoice {
   kReference,  ///< the plain definition, everywhere
 };
 
-/// One variant per node, by node index. Requires a verified graph.
-Result<std::vector<const ops::KernelVariant*>> select_kernels(const graph::Graph& graph, KernelChoice choice);
+/// One variant per node, by node index, of those that `target` has. Requires a verified graph.
+Result<std::vector<const ops::KernelVariant*>> select_kernels(const graph::Graph& graph, KernelChoice choice,
+                                                              const Target& target = {});
 
 }  // namespace bantam::compiler

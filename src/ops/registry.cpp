@@ -1,3 +1,6 @@
+#include <array>
+
+#include "ops/built.h"
 #include "ops/op.h"
 
 namespace bantam::ops {
@@ -8,11 +11,31 @@ namespace bantam::ops {
 
 namespace {
 
-constexpr const OpDef* kOps[] = {
-#define BANTAM_OP(symbol) &(symbol),
+constexpr bool kIsBuilt[] = {
+#define BANTAM_OP(symbol) is_op_built(#symbol),
 #include "ops/ops.inc"
 #undef BANTAM_OP
 };
+
+constexpr std::size_t count_built() {
+  std::size_t count = 0;
+  for (const bool built : kIsBuilt) count += built ? 1 : 0;
+  return count;
+}
+
+/// Names nothing that is not built: the linker needs a definition for every name it meets.
+constexpr std::array<const OpDef*, count_built()> kOps = [] {
+  constexpr const OpDef* rows[] = {
+#define BANTAM_OP(symbol) is_op_built(#symbol) ? &(symbol) : nullptr,
+#include "ops/ops.inc"
+#undef BANTAM_OP
+  };
+  std::array<const OpDef*, count_built()> built{};
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < std::size(rows); ++i)
+    if (kIsBuilt[i]) built[next++] = rows[i];
+  return built;
+}();
 
 }  // namespace
 

@@ -140,6 +140,12 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
   command.add_option("--threads", threads, "threads per invoke")->check(CLI::Range(1, 64));
 }
 
+void ModelOptions::add_target(CLI::App& command) {
+  std::vector<std::string> names;
+  for (const Target& known : all_targets()) names.emplace_back(known.name);
+  command.add_option("--target", target, "the machine that will run the package")->check(CLI::IsMember(names));
+}
+
 bool ModelOptions::is_package() const { return files.size() == 1 && begins_as_package(files.front()); }
 
 Result<FleetFile> ModelOptions::fleet() const {
@@ -215,6 +221,7 @@ CompileOptions ModelOptions::compile_options() const {
   CompileOptions options;
   options.backend = backend == "reference" ? Backend::kReference : Backend::kFast;
   options.threads = threads;
+  if (const auto known = find_target(target)) options.target = *known;  // the command line takes no other names
   return options;
 }
 

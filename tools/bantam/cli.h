@@ -45,10 +45,13 @@ struct ModelOptions {
   std::vector<std::string> states;
   std::string budget;
   std::string backend = "fast";
+  std::string target = "host";
   int threads = 1;
 
   /// `many`: more than one model file may be given.
   void add_to(CLI::App& command, bool many);
+  /// For commands that do not run what they compile.
+  void add_target(CLI::App& command);
   /// The fleet that the options describe; for model files, one session each. Fails for packages.
   Result<FleetFile> fleet() const;
   CompileOptions compile_options() const;

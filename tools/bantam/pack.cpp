@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli.h"
+#include "compiler/kernel_list.h"
 #include "io/file.h"
 
 namespace bantam::cli {
@@ -12,8 +13,16 @@ namespace {
 struct Options {
   ModelOptions models;
   std::string output;
+  std::string kernels;
   bool json = false;
 };
+
+Result<void> write_kernels(const Options& options, const Compiled& compiled) {
+  Package package;
+  const Status opened = Package::open(compiled.package(), &package);
+  if (!opened.ok()) return fail(error_from(opened));
+  return io::write_file(options.kernels, compiler::kernel_list(package));
+}
 
 int pack(const Options& options) {
   const auto fleet = options.models.fleet();
@@ -24,15 +33,19 @@ int pack(const Options& options) {
   progress.clear();
   if (!compiled) return report(compiled.error());
   if (auto written = io::write_file(options.output, compiled->package()); !written) return report(written.error());
+  if (!options.kernels.empty())
+    if (auto written = write_kernels(options, *compiled); !written) return report(written.error());
   const Requirements& need = compiled->requirements();
   if (options.json) {
     nlohmann::json j = requirements_json(need);
     j["file"] = options.output;
     j["file_bytes"] = compiled->package().size();
+    j["target"] = options.models.target;
     print_json(j);
   } else {
-    fmt::print("{}: {} bytes, of them {} of weights; runs in an arena of {} bytes\n", options.output,
-               compiled->package().size(), need.weights_bytes, need.arena_bytes);
+    fmt::print("{}: {} bytes, of them {} of weights; runs in an arena of {} bytes{}\n", options.output,
+               compiled->package().size(), need.weights_bytes, need.arena_bytes,
+               options.models.target == "host" ? "" : " on " + options.models.target);
   }
   return kExitOk;
 }
@@ -43,8 +56,15 @@ void add_pack(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("pack", "write a planned fleet as one .bantam package");
   auto options = std::make_shared<Options>();
   options->models.add_to(*command, true);
+  options->models.add_target(*command);
   command->add_option("-o,--output", options->output, "the package to write")->required()->type_name("FILE.bantam");
+  command->add_option("--kernels", options->kernels, "also list the kernels that the package calls, for a firmware")
+      ->type_name("FILE.inc");
   command->add_flag("--json", options->json, "print JSON");
+  command->footer(
+      "Examples:\n"
+      "  bantam pack models/demo.toml -o demo.bantam\n"
+      "  bantam pack fleet.toml --target cortex-m4 -o fleet.bantam --kernels kernels.inc");
   command->callback([=] { *exit_code = pack(*options); });
 }
 

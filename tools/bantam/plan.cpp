@@ -213,6 +213,7 @@ void add_plan(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("plan", "what memory a model or fleet needs, to the byte");
   auto options = std::make_shared<Options>();
   options->models.add_to(*command, true);
+  options->models.add_target(*command);
   command->get_option("model")->required(false);
   command->add_flag("--layers", options->layers, "list every step");
   command->add_option("--map", options->map, "write a memory map, .html or .svg")->type_name("FILE");

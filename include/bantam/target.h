@@ -1,0 +1,36 @@
+// The machines that packages are planned for. The compiler asks a target which kernels exist there and how large its
+// pointers are; nothing else of the engine knows what a target is.
+//
+//   auto target = bantam::find_target("cortex-m4");
+//   auto compiled = bantam::compile(fleet, {.target = *target});   // requirements() are those of the Cortex-M4
+//
+// Plain values with static lifetime; nothing here allocates but the text of an Error. Host only.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "bantam/error.h"
+
+namespace bantam {
+
+struct Target {
+  std::string_view name = "host";
+  std::string_view description = "this machine";
+  std::size_t pointer_bytes = sizeof(void*);
+  /// Instruction sets whose kernels exist there: what follows the last "__" in a kernel variant's name. Empty: whatever
+  /// this build has.
+  std::span<const std::string_view> instruction_sets{};
+
+  /// True when the target has the kernel variant of that name.
+  bool has_kernel(std::string_view variant) const noexcept;
+};
+
+/// All targets, the host first.
+std::span<const Target> all_targets() noexcept;
+
+/// The target of that name; the Error lists those that there are.
+Result<Target> find_target(std::string_view name);
+
+}  // namespace bantam
