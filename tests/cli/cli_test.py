@@ -394,6 +394,38 @@ class Packages(CommandTest):
         self.assertEqual(result["file_bytes"], self.package.stat().st_size)
         self.assertEqual(result["arena_bytes"], self.succeed_json("plan", KEYWORD)["arena_bytes"])
 
+    def test_package_for_a_device_needs_less_for_its_pointers_and_lists_its_kernels(self):
+        kernels = self.folder / "kernels.inc"
+        device = self.succeed_json("pack", KEYWORD, "--target", "cortex-m4", "-o", self.package, "--kernels", kernels)
+        host = self.succeed_json("plan", KEYWORD)
+        self.assertEqual(device["target"], "cortex-m4")
+        self.assertEqual(device["arena_bytes"],
+                         self.succeed_json("plan", KEYWORD, "--target", "cortex-m4")["arena_bytes"])
+        self.assertLess(device["table_bytes"], host["table_bytes"])
+        rows = kernels.read_text().splitlines()
+        self.assertTrue(rows)
+        for row in rows:
+            self.assertRegex(row, r'^\{"[a-z0-9_]+", "[a-z0-9_]+__(ref|portable)"\},$')
+        # The package runs on the host too, which has these kernels.
+        self.succeed("run", self.package, "--feed", "random:1", "--quiet")
+        self.refuse(["pack", KEYWORD, "--target", "toaster", "-o", self.package], ["cortex-m4", "host"], USAGE)
+
+    def test_recording_holds_what_went_in_and_came_out(self):
+        recording, out = self.folder / "recording", self.folder / "out.npz"
+        self.succeed("run", self.package, "--feed", "fill:0.25", "--rounds", 3, "--record", recording, "--output", out,
+                     "--quiet")
+        data = recording.read_bytes()
+        self.assertEqual(struct.unpack_from("<8sII", data), (b"BANTAMR1", 1, 0))
+        at, records = 16, []
+        while at < len(data):
+            head = struct.unpack_from("<5I", data, at)
+            at += 20 + head[4]
+            records.append((head[0], data[at - head[4]:at]))
+        self.assertEqual([kind for kind, _ in records], [1, 2, 3] * 3)
+        self.assertEqual(set(struct.unpack(f"<{len(records[0][1]) // 4}f", records[0][1])), {0.25})
+        with zipfile.ZipFile(out) as archive:
+            self.assertTrue(archive.read("log_probabilities.npy").endswith(records[-1][1]))
+
     def test_packing_is_reproducible(self):
         first = self.package.read_bytes()
         self.succeed("pack", KEYWORD, "-o", self.package)

@@ -11,6 +11,8 @@
 #include "cli.h"
 #include "diagnose/allocations/allocation_counter.h"
 #include "feed/feeder.h"
+#include "feed/recording.h"
+#include "io/file.h"
 #include "io/npz.h"
 #include "package/tables.h"
 
@@ -22,7 +24,9 @@ struct Options {
   std::vector<std::string> inputs;
   std::vector<std::string> steps;
   std::vector<std::string> labels;
+  std::string feed;
   std::string output;
+  std::string record;
   std::int64_t rounds = 0;
   bool json = false;
   bool quiet = false;
@@ -104,6 +108,12 @@ Result<void> apply_options(const Options& options, FleetFile& fleet, OpenFleet& 
                });
 }
 
+/// What feeds the inputs that neither a link nor the fleet feeds.
+void feed_the_rest(Lane& lane, const std::string& spec, SessionFeed& feed) {
+  for (std::size_t i = 0; i < lane.session->input_count(); ++i)
+    if (!lane.linked_inputs[i]) feed.inputs.try_emplace(std::string(lane.session->input_info(i).name), spec);
+}
+
 Result<void> prepare(Lane& lane, const SessionFeed& feed) {
   auto feeder = feed::Feeder::create(feed, *lane.session, lane.linked_inputs);
   if (!feeder) return fail(std::move(feeder.error()));
@@ -138,7 +148,9 @@ bool runs_in(const std::vector<Lane>& lanes, std::size_t i, std::int64_t round, 
 class Runner {
  public:
   Runner(const Options& options, OpenFleet& fleet, std::vector<Lane> lanes)
-      : options_(options), fleet_(fleet), lanes_(std::move(lanes)), live_(isatty(STDOUT_FILENO) != 0) {}
+      : options_(options), fleet_(fleet), lanes_(std::move(lanes)), live_(isatty(STDOUT_FILENO) != 0) {
+    if (!options_.record.empty()) recording_.emplace(lanes_.size());
+  }
 
   Result<void> run() {
     std::int64_t rounds = 1;
@@ -149,7 +161,7 @@ class Runner {
         // With --rounds, lanes that do not step run every time.
         const bool due = runs_in(lanes_, i, round) || (options_.rounds > 0 && !lanes_[i].feeder->rounds());
         if (!due) continue;
-        if (auto done = step(lanes_[i], round); !done)
+        if (auto done = step(i, round); !done)
           return fail(
               std::move(done.error()).in(fmt::format("session '{}', round {}", lanes_[i].session->name(), round)));
       }
@@ -162,12 +174,15 @@ class Runner {
   std::uint64_t allocations() const { return allocations_; }
   const nlohmann::json& events() const { return events_; }
   const std::vector<io::NamedArray>& outputs() const { return outputs_; }
+  const std::optional<feed::Recording>& recording() const { return recording_; }
 
  private:
   bool talks() const { return !options_.json && !options_.quiet; }
 
-  Result<void> step(Lane& lane, std::int64_t round) {
+  Result<void> step(std::size_t index, std::int64_t round) {
+    Lane& lane = lanes_[index];
     if (auto filled = lane.feeder->fill(*lane.session, round); !filled) return filled;
+    if (recording_) recording_->add_inputs(index, *lane.session, lane.linked_inputs);
     const std::uint64_t before = diagnose::allocation_count();
     const auto start = std::chrono::steady_clock::now();
     const Status status = lane.session->invoke();
@@ -178,6 +193,7 @@ class Runner {
     ++lane.invokes;
     for (std::size_t o = 0; o < lane.session->output_count(); ++o) say(lane, o, round);
     keep_outputs(lane);
+    if (recording_) recording_->add_outputs(index, *lane.session);
     return {};
   }
 
@@ -233,6 +249,7 @@ class Runner {
   std::uint64_t allocations_ = 0;
   nlohmann::json events_ = nlohmann::json::array();
   std::vector<io::NamedArray> outputs_;
+  std::optional<feed::Recording> recording_;
 };
 
 void print_summary(OpenFleet& fleet, const Runner& runner) {
@@ -285,6 +302,8 @@ int run(const Options& options) {
   if (!fleet) return report(fleet.error());
   if (auto applied = apply_options(options, *spec, *fleet); !applied) return report(applied.error());
   std::vector<Lane> lanes = make_lanes(*fleet);
+  if (!options.feed.empty())
+    for (std::size_t i = 0; i < lanes.size(); ++i) feed_the_rest(lanes[i], options.feed, spec->feeds[i]);
   for (std::size_t i = 0; i < lanes.size(); ++i)
     if (auto prepared = prepare(lanes[i], spec->feeds[i]); !prepared) return report(prepared.error());
   // Said before anything runs: the memory is a promise.
@@ -295,6 +314,9 @@ int run(const Options& options) {
   if (auto done = runner.run(); !done) return report(done.error());
   if (!options.output.empty())
     if (auto written = io::write_npz(options.output, runner.outputs()); !written) return report(written.error());
+  if (runner.recording())
+    if (auto written = io::write_file(options.record, runner.recording()->bytes()); !written)
+      return report(written.error());
   if (options.json) {
     print_json(summary_json(*fleet, runner));
   } else if (!options.quiet) {
@@ -311,6 +333,8 @@ void add_run(CLI::App& app, int* exit_code) {
   options->models.add_to(*command, true);
   command->add_option("--input", options->inputs, "what feeds an input: FILE or generator with options, see below")
       ->type_name("[SESSION.]NAME=SPEC");
+  command->add_option("--feed", options->feed, "what feeds all inputs that nothing else feeds, e.g. random:1")
+      ->type_name("SPEC");
   command->add_option("--step", options->steps, "frames by which an input's window moves each round")
       ->type_name("[SESSION.]NAME=N");
   command->add_option("--labels", options->labels, "class names of an output, one a line")
@@ -319,6 +343,8 @@ void add_run(CLI::App& app, int* exit_code) {
       ->add_option("--rounds", options->rounds, "invokes per session (default: until the shortest stepping input ends)")
       ->check(CLI::Range(1, 100000000));
   command->add_option("-o,--output", options->output, "write the outputs of the last round")->type_name("FILE.npz");
+  command->add_option("--record", options->record, "write what went into and came out of every invoke, for replay")
+      ->type_name("FILE");
   command->add_flag("--quiet", options->quiet, "print nothing but errors");
   command->add_flag("--json", options->json, "print JSON");
   command->footer(
