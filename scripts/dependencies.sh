@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing of Bantam's dependencies on Debian 12. Usage: scripts/dependencies.sh [GROUP ...]
-# Groups: build (default: compiler and libraries), test, device (bare-metal and AArch64 cross compilers), fuzz, lint,
+# Groups: build (default: compiler and libraries), test, device (bare-metal cross compiler and emulator), fuzz, lint,
 # train.
 set -euo pipefail
 
@@ -8,7 +8,7 @@ build="cmake ninja-build g++ ccache pkg-config flatbuffers-compiler libflatbuffe
   libpthreadpool-dev libexpected-dev libtomlplusplus-dev libcli11-dev libfmt-dev nlohmann-json3-dev libsndfile1-dev
   libzip-dev libjpeg62-turbo-dev libpng-dev libkissfft-dev"
 test="libgtest-dev libgmock-dev libbenchmark-dev libonnx-testdata python3 git"
-device="gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib"
+device="gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm"
 fuzz="clang libclang-rt-14-dev"
 lint="clang-format clang-tidy"
 train="python3-torch python3-onnx python3-numpy python3-pil espeak-ng fonts-dejavu-core"
