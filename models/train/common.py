@@ -53,11 +53,12 @@ def set_seed(seed):
     torch.use_deterministic_algorithms(True)
 
 
-def train(model, steps, next_batch, loss_of, learning_rate=3e-3, weight_decay=1e-4):
-    """AdamW with a short warm-up and a cosine decay. Returns the minutes of processor time it took."""
+def train(model, steps, next_batch, loss_of, learning_rate=3e-3, weight_decay=1e-4, warm_up=100, after_step=None):
+    """AdamW with a short warm-up and a cosine decay. Returns the minutes of processor time it took. `after_step` is
+    called with the number of each finished step."""
     start = time.process_time()
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=weight_decay)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_factor(step, steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_factor(step, steps, warm_up))
     model.train()
     running = None
     for step in range(steps):
@@ -70,12 +71,14 @@ def train(model, steps, next_batch, loss_of, learning_rate=3e-3, weight_decay=1e
         running = loss.item() if running is None else 0.98 * running + 0.02 * loss.item()
         if step % 100 == 99 or step + 1 == steps:
             print(f"step {step + 1}/{steps} loss {running:.4f} {time.process_time() - start:.0f} s", flush=True)
+        if after_step:
+            after_step(step + 1)
     model.eval()
     return (time.process_time() - start) / 60
 
 
-def rate_factor(step, steps):
-    warm_up = max(1, min(100, steps // 10))
+def rate_factor(step, steps, longest_warm_up):
+    warm_up = max(1, min(longest_warm_up, steps // 10))
     if step < warm_up:
         return (step + 1) / warm_up
     return 0.5 + 0.5 * math.cos(math.pi * (step - warm_up) / max(1, steps - warm_up))
@@ -95,32 +98,39 @@ def publish(spec, module, cases, scores, minutes):
 
 
 def export(spec, module):
-    """Exports to ONNX without anything that tells of the machine it was made on. Returns the path."""
+    """Exports a model to models/<name>.onnx. Returns the path."""
     path = MODELS / f"{spec.name}.onnx"
     example = tuple(torch.zeros(shape) for shape in spec.inputs.values())
-    mode = torch.onnx.TrainingMode.PRESERVE if spec.keep_batch_norm else torch.onnx.TrainingMode.EVAL
+    write_onnx(path, module, dict(zip(spec.inputs, example)), spec.outputs, spec.dynamic_axes, spec.keep_batch_norm)
+    return path
+
+
+def write_onnx(path, module, example, outputs, dynamic_axes, keep_batch_norm=True, metadata=None):
+    """Writes a module as ONNX without anything that tells of the machine it was made on. `example` maps the names of
+    its arguments, in their order, to tensors."""
+    mode = torch.onnx.TrainingMode.PRESERVE if keep_batch_norm else torch.onnx.TrainingMode.EVAL
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(
             module,
-            example,
+            tuple(example.values()),
             str(path),
             opset_version=OPSET,
             training=mode,
-            input_names=list(spec.inputs),
-            output_names=spec.outputs,
-            dynamic_axes=spec.dynamic_axes,
+            input_names=list(example),
+            output_names=outputs,
+            dynamic_axes=dynamic_axes,
         )
     model = onnx.load(str(path))
-    clean(model, spec.name)
+    clean(model, path.stem)
+    onnx.helper.set_model_props(model, metadata or {})
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, str(path))
-    return path
 
 
 def clean(model, name):
-    """Drops doc strings, names the graph, and gives the weights the exporter numbered a name that says where they
-    belong (`/lstm/LSTM.1` is the second input of node `/lstm/LSTM`)."""
+    """Drops doc strings, names the graph, and gives the weights and constants the exporter numbered a name that says
+    where they belong (`/lstm/LSTM.1` is the second input of node `/lstm/LSTM`)."""
     model.doc_string = ""
     model.graph.doc_string = ""
     model.graph.name = name
@@ -130,6 +140,9 @@ def clean(model, name):
         for slot, value in enumerate(node.input):
             if value.startswith("onnx::"):
                 node.input[slot] = renamed.setdefault(value, f"{node.name}.{slot}")
+    for node in model.graph.node:
+        for slot, value in enumerate(node.output):
+            node.output[slot] = renamed.get(value, value)
     for tensor in model.graph.initializer:
         tensor.name = renamed.get(tensor.name, tensor.name)
 

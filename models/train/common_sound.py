@@ -251,6 +251,16 @@ def read_wav(name):
         return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / 32768
 
 
+def write_wav(path, samples):
+    """Writes float samples as 16 bits."""
+    values = np.round(np.clip(samples, -1, 32767 / 32768) * 32768).astype("<i2")
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE)
+        file.writeframes(values.tobytes())
+
+
 def to_pcm_grid(samples):
     """Rounds to 16-bit steps: what a WAV file would hold."""
     return (np.round(np.clip(samples, -1, 32767 / 32768) * 32768) / 32768).astype(np.float32)

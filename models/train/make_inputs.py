@@ -4,7 +4,6 @@ the held-out side: voices, sentences, fonts and sizes no model was trained on.
 """
 
 import json
-import wave
 
 import numpy as np
 from PIL import Image
@@ -15,7 +14,7 @@ import common_shapes
 import common_signs
 from common import INPUTS
 from common_keywords import one_second
-from common_sound import RATE, fan, noise, speak, tones, wind
+from common_sound import RATE, fan, noise, speak, tones, wind, write_wav
 
 VOICES = {
     "yes": ("en-us+Annie", 150, 55),
@@ -33,13 +32,8 @@ SHAPE_SEEDS = {"shapes-1": 804, "shapes-2": 811}
 SCENES = {"scene-day": (0, 2), "scene-night": (1, 4)}
 
 
-def write_wav(name, samples):
-    values = np.round(np.clip(samples, -1, 32767 / 32768) * 32768).astype("<i2")
-    with wave.open(str(INPUTS / f"{name}.wav"), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(RATE)
-        file.writeframes(values.tobytes())
+def write_input(name, samples):
+    write_wav(INPUTS / f"{name}.wav", samples)
 
 
 def said(text, table):
@@ -54,7 +48,7 @@ def background(rng, kind, seconds, rms):
 
 def keyword_clips(rng):
     for word in ("yes", "stop", "left"):
-        write_wav(f"keyword-{word}", one_second(rng, said(word, VOICES), noise(rng, RATE), 25, 0.8))
+        write_input(f"keyword-{word}", one_second(rng, said(word, VOICES), noise(rng, RATE), 25, 0.8))
         yield f"keyword-{word}.wav", {"keyword": word}
 
 
@@ -71,9 +65,9 @@ def streams(rng):
     first, second = PHRASES
     windy = background(rng, wind, 3, 0.06)
     yield "phrase-in-noise.wav", {"voice-activity": {"speech": [at(windy, 0.3, said(first, PHRASES))]}}
-    write_wav("phrase-in-noise", windy)
+    write_input("phrase-in-noise", windy)
     yield "noise.wav", {"voice-activity": {"speech": []}}
-    write_wav("noise", background(rng, fan, 1.5, 0.05))
+    write_input("noise", background(rng, fan, 1.5, 0.05))
     mixture = background(rng, fan, 4, 0.02)
     at(mixture, 0.9, background(rng, tones, 0.5, 0.05))
     speech = [
@@ -82,7 +76,7 @@ def streams(rng):
         at(mixture, 3.4, said("go", VOICES)),
     ]
     yield "mixture.wav", {"voice-activity": {"speech": speech}}
-    write_wav("mixture", mixture)
+    write_input("mixture", mixture)
 
 
 def write_picture(name, values):
