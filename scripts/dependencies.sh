@@ -11,7 +11,8 @@ test="libgtest-dev libgmock-dev libbenchmark-dev libonnx-testdata python3 git"
 device="gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm"
 fuzz="clang libclang-rt-14-dev"
 lint="clang-format clang-tidy"
-train="python3-torch python3-onnx python3-numpy python3-pil espeak-ng fonts-dejavu-core"
+train="python3-torch python3-onnx python3-numpy python3-pil espeak-ng fonts-dejavu-core
+  fonts-dejavu-extra libopenblas0-pthread"
 
 groups=("$@")
 [ ${#groups[@]} -gt 0 ] || groups=(build)

@@ -31,7 +31,7 @@ cmake --build "$build" --target fuzzers
 # Seeds are made anew, so that they follow the formats; what earlier runs found stays beside them.
 seeds="$build/seeds"
 rm -rf "$seeds"
-models=(models/*.onnx)
+models=(models/*.onnx models/recogniser/*.onnx)
 [ ! -d ../shared/models ] || models+=(../shared/models/*.onnx ../shared/models/*.tflite)
 [ ! -d /usr/share/libonnx-testdata ] || mapfile -t -O ${#models[@]} models \
   < <(find /usr/share/libonnx-testdata/data/node -name model.onnx -size -16k | sort)

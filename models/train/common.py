@@ -123,9 +123,18 @@ def write_onnx(path, module, example, outputs, dynamic_axes, keep_batch_norm=Tru
         )
     model = onnx.load(str(path))
     clean(model, path.stem)
+    state_sizes(model.graph.output, run(module, example.values()), dynamic_axes)
     onnx.helper.set_model_props(model, metadata or {})
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, str(path))
+
+
+def state_sizes(outputs, results, dynamic_axes):
+    """Replaces names that the exporter made up for dimensions which are no dynamic axes by their sizes."""
+    for output, result in zip(outputs, results):
+        for axis, dimension in enumerate(output.type.tensor_type.shape.dim):
+            if axis not in dynamic_axes.get(output.name, {}):
+                dimension.dim_value = result.shape[axis]
 
 
 def clean(model, name):
@@ -147,11 +156,16 @@ def clean(model, name):
         tensor.name = renamed.get(tensor.name, tensor.name)
 
 
-def run_module(spec, module, feeds):
+def run(module, arguments):
+    """The module's results, always as a tuple."""
     with torch.no_grad():
-        result = module(*[torch.from_numpy(feeds[name]) for name in spec.inputs])
-    result = result if isinstance(result, (tuple, list)) else (result,)
-    return {name: value.numpy() for name, value in zip(spec.outputs, result)}
+        result = module(*arguments)
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+
+def run_module(spec, module, feeds):
+    results = run(module, [torch.from_numpy(feeds[name]) for name in spec.inputs])
+    return {name: value.numpy() for name, value in zip(spec.outputs, results)}
 
 
 def write_reference(spec, module, cases):

@@ -10,6 +10,11 @@
 namespace bantam::testing {
 namespace {
 
+void clear_inputs(Session& session) {
+  for (std::size_t i = 0; i < session.input_count(); ++i)
+    std::memset(session.input(i).data, 0, static_cast<std::size_t>(session.input_info(i).bytes));
+}
+
 class Lifecycle : public ::testing::TestWithParam<TestModel> {};
 
 TEST_P(Lifecycle, OpensRunsAndClosesTwiceWithEqualResults) {
@@ -20,8 +25,7 @@ TEST_P(Lifecycle, OpensRunsAndClosesTwiceWithEqualResults) {
     Session& session = fleet->session(0);
     std::vector<std::byte> results;
     for (int invoke = 0; invoke < 2; ++invoke) {
-      for (std::size_t i = 0; i < session.input_count(); ++i)
-        std::memset(session.input(i).data, 0, static_cast<std::size_t>(session.input_info(i).bytes));
+      clear_inputs(session);
       ASSERT_TRUE(session.invoke().ok());
       for (std::size_t o = 0; o < session.output_count(); ++o) {
         const auto* bytes = session.output(o).as<std::byte>();
@@ -41,7 +45,10 @@ TEST(Lifecycle, BundledFleetOpensAndClosesTwice) {
   for (int round = 0; round < 2; ++round) {
     auto fleet = OpenFleet::compile(bundled_fleet(), {.threads = 2});
     ASSERT_TRUE(fleet) << fleet.error().message;
-    for (std::size_t i = 0; i < fleet->size(); ++i) ASSERT_TRUE(fleet->session(i).invoke().ok());
+    for (std::size_t i = 0; i < fleet->size(); ++i) {
+      clear_inputs(fleet->session(i));
+      ASSERT_TRUE(fleet->session(i).invoke().ok());
+    }
   }
 }
 

@@ -17,9 +17,27 @@ TestModel shared(const std::string& file) {
   return {stem, shared_folder() / file, shared_folder() / "reference" / (stem + ".npz")};
 }
 
+/// The three graphs of the bundled speech recogniser, for one whole chunk of a stream and four hypotheses.
+std::vector<TestModel> recogniser_graphs() {
+  const std::filesystem::path folder = "models/recogniser";
+  const auto graph = [&](const std::string& name) {
+    return TestModel{"recogniser-" + name, folder / (name + ".onnx"), folder / "reference" / (name + ".npz")};
+  };
+  TestModel encoder = graph("encoder");
+  encoder.dims = {{"T", 67}, {"T_CACHE", 64}, {"T_ADD_T_CACHE", 80}};
+  encoder.values = {{"required_cache_size", {64}}};
+  TestModel ctc = graph("ctc");
+  ctc.dims = {{"T", 16}};
+  TestModel decoder = graph("decoder");
+  decoder.dims = {{"NBEST", 4}, {"L", 12}, {"T", 32}};
+  return {encoder, ctc, decoder};
+}
+
 }  // namespace
 
-ModelSpec TestModel::spec() const { return {.name = name, .path = path, .dims = dims, .states = states}; }
+ModelSpec TestModel::spec() const {
+  return {.name = name, .path = path, .dims = dims, .values = values, .states = states};
+}
 
 void PrintTo(const TestModel& model, std::ostream* out) { *out << model.name; }
 
@@ -37,14 +55,16 @@ std::vector<TestModel> bundled_models() {
                     {"cell_in", "cell_out"}};
   TestModel sign = bundled("sign");
   sign.dims = {{"batch", 1}};
-  return {bundled("keyword"),
-          voice,
-          denoise,
-          sign,
-          bundled("digit-reader"),
-          bundled("shape-detector"),
-          bundled("scene-backbone"),
-          bundled("scene-head")};
+  std::vector<TestModel> models = {bundled("keyword"),
+                                   voice,
+                                   denoise,
+                                   sign,
+                                   bundled("digit-reader"),
+                                   bundled("shape-detector"),
+                                   bundled("scene-backbone"),
+                                   bundled("scene-head")};
+  std::ranges::copy(recogniser_graphs(), std::back_inserter(models));
+  return models;
 }
 
 std::vector<TestModel> shared_models() {

@@ -25,6 +25,8 @@ struct TestModel {
   double tolerance = 1e-4;
   std::map<std::string, std::int64_t> dims{};
   std::vector<std::pair<std::string, std::string>> states{};
+  /// Inputs that are constants of a compilation, as they set shapes inside the graph.
+  std::map<std::string, std::vector<double>> values{};
 
   /// As a user runs it: dimensions set, outputs carried over to the next invoke.
   ModelSpec spec() const;
