@@ -25,8 +25,11 @@ const FlashRow* in_the_way(const FlashTable& table, const FlashRow& row, std::ui
 }
 
 void report_missing(const FlashTable& table, std::string_view partition, const Fit& fit, Findings& findings) {
+  constexpr std::size_t kNamesShown = 20;
   std::string names;
-  for (const FlashRow& row : table.rows) names += (names.empty() ? "" : ", ") + quote(row.name);
+  for (std::size_t i = 0; i < std::min(table.rows.size(), kNamesShown); ++i)
+    names += (names.empty() ? "" : ", ") + quote(table.rows[i].name);
+  if (table.rows.size() > kNamesShown) names += ", ...";
   findings.error("the table", -1,
                  fmt::format("has no partition {}; it has {}", quote(partition), names.empty() ? "none" : names),
                  "add the line: " + fit.row);

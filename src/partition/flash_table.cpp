@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <span>
-#include <unordered_map>
 #include <utility>
 
 namespace bantam::partition {
@@ -41,6 +41,9 @@ constexpr Keyword kDataSubtypes[] = {
     {"tee_ota", 0x90}, {"fat", 0x81}, {"spiffs", 0x82}, {"littlefs", 0x83}, {"esphttpd", 0x80}, {"undefined", 0x06},
 };
 constexpr std::size_t kOwnedDataSubtypes = 7;
+
+/// Rows of these types describe what ESP-IDF itself puts in front of all partitions.
+constexpr std::string_view kSystemTypes[] = {"bootloader", "partition_table"};
 
 constexpr std::string_view kFlags[] = {"encrypted", "readonly"};
 
@@ -143,6 +146,10 @@ class TableReader {
       fault(row, "holds a '$': variables are not replaced here", "write the value itself");
       return;
     }
+    if (std::ranges::any_of(kSystemTypes, [&](std::string_view type) { return iequals(fields[kType], type); })) {
+      findings_.note(row, -1, fmt::format("is of type {}: not looked at", fields[kType]));
+      return;
+    }
     if (!read_row(row, fields, number)) table_.placed = false;
   }
 
@@ -234,7 +241,7 @@ class TableReader {
   }
 
   void check_names() {
-    std::unordered_map<std::string_view, int> lines;
+    std::map<std::string_view, int> lines;
     for (const FlashRow& row : table_.rows)
       if (const auto [first, added] = lines.try_emplace(row.name, row.line); !added)
         findings_.error(object(row), -1, fmt::format("has the name of line {}", first->second), "names must be unique");

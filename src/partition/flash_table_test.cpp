@@ -110,6 +110,14 @@ TEST(FlashTable, NumbersAreBounded) {
   EXPECT_THAT(errors_of("a, data, nvs, , -4K"), HasSubstr("reaches up to 0x1000, but begins at 0x9000"));
 }
 
+TEST(FlashTable, RowsOfTheSystemAreSkipped) {
+  const Parsed parsed =
+      parse("boot, bootloader, primary, , \ntable, partition_table, primary, N/A, 4K\na, data, nvs, , 4K\n");
+  EXPECT_THAT(parsed.text(Severity::kError), IsEmpty());
+  ASSERT_EQ(parsed.table.rows.size(), 1U);
+  EXPECT_EQ(parsed.table.rows[0].offset, 0x9000U);
+}
+
 TEST(FlashTable, WithoutRowsIsAnError) {
   EXPECT_THAT(errors_of(""), HasSubstr("has no rows"));
   EXPECT_THAT(errors_of("# nothing\n\n"), HasSubstr("has no rows"));

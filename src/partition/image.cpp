@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <map>
 #include <utility>
 
 namespace bantam::partition {
@@ -158,14 +158,14 @@ class Inspector {
   }
 
   void check_duplicates() {
-    std::unordered_map<std::string_view, std::size_t> models;
+    std::map<std::string_view, std::size_t> models;
     for (std::size_t m = 0; m < image_.models.size(); ++m) {
       const ImageModel& model = image_.models[m];
       if (const auto [first, added] = models.try_emplace(model.name, m); !added)
         findings_.error(label(m), -1,
                         fmt::format("has the name of model {}: a loader finds only the first", first->second),
                         "give every model a name of its own");
-      std::unordered_map<std::string_view, std::size_t> files;
+      std::map<std::string_view, std::size_t> files;
       for (std::size_t f = 0; f < model.files.size(); ++f)
         if (const auto [first, added] = files.try_emplace(model.files[f].name, f); !added)
           findings_.error(label(m, f), -1,
@@ -212,11 +212,7 @@ class Inspector {
           kFlashAgain);
       return false;
     }
-    const auto content = bytes_.subspan(file.start, file.length);
-    if (content.empty())
-      findings_.warning(object, where, "is empty", "leave the file out, or fill it");
-    else if (std::ranges::all_of(content, [](std::byte b) { return b == std::byte{0xff}; }))
-      findings_.warning(object, where, "holds nothing but 0xff, as erased flash does", "write the whole image again");
+    if (file.length == 0) findings_.warning(object, where, "is empty", "leave the file out, or fill it");
     image_.used_bytes = std::max(image_.used_bytes, file.end());
     if (file.length != 0) ranges_.push_back({file.start, file.end(), object});
     return true;
@@ -226,7 +222,7 @@ class Inspector {
     ImageModel& model = image_.models[m];
     const ImageFile& file = model.files[f];
     if (file.name != kModelInfoFile || model.info || file.length == 0) return;
-    const auto text = bytes_.subspan(file.start, file.length);
+    const auto text = bytes_.subspan(file.start, std::min<std::size_t>(file.length, kMaxModelInfoBytes + 1));
     auto info = parse_model_info({reinterpret_cast<const char*>(text.data()), text.size()});
     const auto where = static_cast<std::int64_t>(file.start);
     if (!info) {
@@ -264,11 +260,22 @@ class Inspector {
             fmt::format("begins at byte {}, but {} ends at byte {}: they overlap", range.start, *owner, end),
             kFlashAgain);
       else
-        check_gap(end, range.start);
+        check_content(end, range);
       if (owner == nullptr || range.end > end) owner = &range.owner;
       end = std::max(end, range.end);
     }
     check_tail();
+  }
+
+  /// A file behind all before it. Files that overlap are not looked into, lest many entries make the same bytes be read
+  /// over and over.
+  void check_content(std::uint64_t end, const Range& range) {
+    check_gap(end, range.start);
+    const auto content =
+        bytes_.subspan(static_cast<std::size_t>(range.start), static_cast<std::size_t>(range.end - range.start));
+    if (std::ranges::all_of(content, [](std::byte b) { return b == std::byte{0xff}; }))
+      findings_.warning(range.owner, static_cast<std::int64_t>(range.start),
+                        "holds nothing but 0xff, as erased flash does", "write the whole image again");
   }
 
   void check_gap(std::uint64_t from, std::uint64_t to) {

@@ -54,6 +54,8 @@ Result<ModelLabel> parse_label(const std::string_view* tokens) {
 }  // namespace
 
 Result<ModelInfo> parse_model_info(std::string_view text) {
+  if (text.size() > kMaxModelInfoBytes)
+    return fail(StatusCode::kInvalidModel, fmt::format("has more than {} bytes", kMaxModelInfoBytes));
   const std::string_view line = strip(text);
   if (line.empty()) return fail(StatusCode::kInvalidModel, "holds no line that is not a comment");
   const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };

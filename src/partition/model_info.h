@@ -6,6 +6,7 @@
 // several underscores in a row count as one. Pure function on untrusted text.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@
 namespace bantam::partition {
 
 inline constexpr std::string_view kModelInfoFile = "_MODEL_INFO_";
+
+/// Longest text that is read; real ones have less than 200 bytes.
+inline constexpr std::size_t kMaxModelInfoBytes = 4096;
 
 struct ModelLabel {
   std::string word;

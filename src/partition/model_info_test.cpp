@@ -49,6 +49,7 @@ TEST(ModelInfo, WhatCannotBeReadIsRefused) {
   };
   for (const char* text : {"", "\n\n", "# only a comment", "#", "#\n"})
     EXPECT_THAT(refused(text), HasSubstr("no line that is not a comment")) << text;
+  EXPECT_THAT(refused(std::string(kMaxModelInfoBytes + 1, '#')), HasSubstr("has more than 4096 bytes"));
   EXPECT_THAT(refused("wakenet9"), HasSubstr("has 1 parts"));
   EXPECT_THAT(refused("wakenet9_v1_word_3_0.6"), HasSubstr("has 5 parts"));
   EXPECT_THAT(refused("wakenet9_v1_word_x_0.6_0.7"), HasSubstr("the window of 'word' is 'x'"));
