@@ -45,7 +45,8 @@ def parse_steps(default):
 
 
 def set_seed(seed):
-    """One thread and fixed seeds, so that a second run on the same machine gives the same weights."""
+    """One thread and fixed seeds, so that a second run on the same machine gives the same weights. The threads of the
+    library for matrix products are not PyTorch's: OMP_NUM_THREADS=1, set before Python starts, keeps them to one."""
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
