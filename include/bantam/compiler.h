@@ -31,7 +31,9 @@ namespace bantam {
 struct ModelSpec {
   std::string name{};  ///< empty: the file's stem
   std::filesystem::path path{};
-  std::map<std::string, std::int64_t> dims{};                 ///< symbolic dimension -> value
+  std::map<std::string, std::int64_t> dims{};  ///< symbolic dimension -> value
+  /// symbolic dimension -> largest size. The plan is made for the largest; Session::set_dim chooses any size up to it.
+  std::map<std::string, std::int64_t> bounds{};
   std::map<std::string, std::vector<std::int64_t>> shapes{};  ///< input -> whole shape
   std::map<std::string, std::vector<double>> values{};        ///< input -> constant elements
   /// input -> the most that its elements count, a number or a symbolic dimension: where the model computes a size from

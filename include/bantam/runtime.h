@@ -57,7 +57,13 @@ struct Requirements {
   std::uint64_t weights_bytes = 0;     ///< in the package, used where they lie
 };
 
-/// A model input or output as the package describes it.
+/// A new size for a dimension of a session.
+struct DimSize {
+  std::string_view name;
+  std::int64_t size = 0;
+};
+
+/// A model input or output at the session's present sizes.
 struct PortInfo {
   std::string_view name;
   const TensorDesc* desc = nullptr;
@@ -140,8 +146,23 @@ class Session {
   Tensor input(std::size_t i) const noexcept;
   Tensor output(std::size_t i) const noexcept;
 
-  /// Uses the caller's memory for a port from now on: at least the port's bytes, aligned for its element type. It must
-  /// not overlap the arena or another port's memory.
+  /// Dimensions whose size may change between invokes, within limits that were fixed when the model was compiled (see
+  /// ModelSpec::bounds). Each starts at its bound. Require i < dim_count().
+  std::size_t dim_count() const noexcept;
+  std::string_view dim_name(std::size_t i) const noexcept;
+  std::int64_t dim_least(std::size_t i) const noexcept;
+  std::int64_t dim_bound(std::size_t i) const noexcept;
+  /// The present size of the dimension of that name, or -1.
+  std::int64_t dim(std::string_view name) const noexcept;
+  /// Runs at another size from now on: shapes and bytes of the ports change, their addresses do not. Nothing is
+  /// allocated and no memory is moved; contents of inputs and outputs are lost, states are kept. Every step is verified
+  /// at the new size as it was when the package was opened. After an error the session is as it was before.
+  Status set_dim(std::string_view name, std::int64_t size) noexcept;
+  /// Several at once, for sizes that only together make sense.
+  Status set_dims(std::span<const DimSize> sizes) noexcept;
+
+  /// Uses the caller's memory for a port from now on, aligned for its element type: at least the bytes the port has
+  /// when every dimension is at its bound. It must not overlap the arena or another port's memory.
   Status bind_input(std::size_t i, void* memory, std::size_t bytes) noexcept;
   Status bind_output(std::size_t i, void* memory, std::size_t bytes) noexcept;
 

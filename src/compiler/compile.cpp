@@ -7,11 +7,15 @@
 
 #include "bantam/compiler.h"
 #include "bantam/declaration.h"
+#include "base/shape.h"
 #include "compiler/emit.h"
+#include "compiler/legalize.h"
 #include "compiler/planned_model.h"
 #include "compiler/report.h"
+#include "compiler/sized_model.h"
 #include "graph/graph.h"
 #include "import/import.h"
+#include "package/size_patches.h"
 #include "package/writer/package_data.h"
 #include "passes/passes.h"
 
@@ -31,14 +35,61 @@ std::string port_names(const std::vector<graph::Port>& ports) {
   return names.empty() ? "none" : names;
 }
 
-Result<graph::Graph> load_graph(const ModelSpec& spec, const CompileOptions& options) {
+/// A model ready to be planned: its graph at the bounds, and at other sizes where it has dimensions.
+struct LoadedModel {
+  graph::Graph graph;
+  std::vector<compiler::Dimension> dimensions;
+  std::vector<compiler::SizedGraph> instances;
+};
+
+Result<void> check_bounds(const ModelSpec& spec) {
+  if (spec.bounds.size() > format::kMaxDimensions)
+    return fail(StatusCode::kUnsupported,
+                fmt::format("{} dimensions have a bound, at most {} may", spec.bounds.size(), format::kMaxDimensions),
+                "fix some of them with --dim");
+  for (const auto& [name, bound] : spec.bounds) {
+    if (bound < 1 || bound > kMaxElements)
+      return fail(StatusCode::kInvalidArgument,
+                  fmt::format("the bound {} of dimension '{}' is not a size", bound, name),
+                  fmt::format("give the largest size that '{}' will have", name));
+    if (spec.dims.contains(name))
+      return fail(StatusCode::kInvalidArgument, fmt::format("dimension '{}' has both a size and a bound", name),
+                  "give one of the two");
+  }
+  return {};
+}
+
+Result<LoadedModel> load_model(const ModelSpec& spec, const CompileOptions& options) {
   auto source = import::open_source(spec.path);
   if (!source) return fail(std::move(source.error()));
-  auto graph = import::import_model(*source, {spec.dims, spec.shapes, spec.values, spec.counts, spec.states});
-  if (!graph) return graph;
-  auto passed = passes::run_passes(*graph, {options.stop_after, false});
-  if (!passed) return fail(std::move(passed.error()).in(spec.path.string()));
-  return graph;
+  const auto run_passes = [&](graph::Graph& graph) -> Result<void> {
+    auto passed = passes::run_passes(graph, {options.stop_after, false});
+    if (!passed) return fail(std::move(passed.error()).in(spec.path.string()));
+    return {};
+  };
+  if (spec.bounds.empty()) {
+    auto graph = import::import_model(*source, {spec.dims, spec.shapes, spec.values, spec.counts, spec.states});
+    if (!graph) return fail(std::move(graph.error()));
+    if (auto passed = run_passes(*graph); !passed) return fail(std::move(passed.error()));
+    return LoadedModel{std::move(*graph), {}, {}};
+  }
+  if (auto sound = check_bounds(spec); !sound) return fail(std::move(sound.error()).in(spec.path.string()));
+  const auto import_at = [&](const compiler::Sizes& sizes) {
+    import::Options at{spec.dims, spec.shapes, spec.values, spec.counts, spec.states};
+    std::size_t d = 0;
+    for (const auto& [name, bound] : spec.bounds) at.dims[name] = sizes[d++];
+    return import::import_model(*source, at);
+  };
+  const auto prepare = [&](graph::Graph& graph) -> Result<void> {
+    if (auto passed = run_passes(graph); !passed) return passed;
+    if (auto legal = compiler::legalize(graph); !legal) return legal;
+    graph::compact(graph);
+    return {};
+  };
+  auto sized = compiler::size_model(spec.bounds, import_at, prepare);
+  if (!sized) return fail(std::move(sized.error()).in(spec.path.string()));
+  graph::Graph at_bounds = sized->instances.front().graph;
+  return LoadedModel{std::move(at_bounds), std::move(sized->dimensions), std::move(sized->instances)};
 }
 
 }  // namespace
@@ -105,13 +156,13 @@ class FleetCompiler {
 
   Result<void> load_models() {
     for (const ModelSpec& spec : fleet_.models) {
-      auto graph = load_graph(spec, options_);
-      if (!graph) return fail(std::move(graph.error()));
-      graphs_.push_back(std::move(*graph));
+      auto model = load_model(spec, options_);
+      if (!model) return fail(std::move(model.error()));
+      models_.push_back(std::move(*model));
     }
     for (SessionPlan& session : sessions_) {
-      session.external_inputs.assign(graphs_[session.model].inputs.size(), false);
-      session.external_outputs.assign(graphs_[session.model].outputs.size(), false);
+      session.external_inputs.assign(models_[session.model].graph.inputs.size(), false);
+      session.external_outputs.assign(models_[session.model].graph.outputs.size(), false);
     }
     return {};
   }
@@ -143,17 +194,17 @@ class FleetCompiler {
       if (!consumer) return fail(consumer.error());
       SessionPlan& from = sessions_[*producer];
       SessionPlan& to = sessions_[*consumer];
-      const auto output = find_port(from, graphs_[from.model].outputs, link.output, "output");
+      const auto output = find_port(from, models_[from.model].graph.outputs, link.output, "output");
       if (!output) return fail(output.error());
-      const auto input = find_port(to, graphs_[to.model].inputs, link.input, "input");
+      const auto input = find_port(to, models_[to.model].graph.inputs, link.input, "input");
       if (!input) return fail(input.error());
       const std::string label =
           fmt::format("link {}.{} -> {}.{}", link.from_session, link.output, link.to_session, link.input);
       if (*producer == *consumer)
         return fail(StatusCode::kInvalidArgument, label + " joins a session with itself",
                     "declare the pair as a state of the model instead");
-      const TensorDesc& a = port_desc(graphs_[from.model], graphs_[from.model].outputs, *output);
-      const TensorDesc& b = port_desc(graphs_[to.model], graphs_[to.model].inputs, *input);
+      const TensorDesc& a = port_desc(models_[from.model].graph, models_[from.model].graph.outputs, *output);
+      const TensorDesc& b = port_desc(models_[to.model].graph, models_[to.model].graph.inputs, *input);
       if (!same_shape_and_type(a, b))
         return fail(
             StatusCode::kInvalidArgument,
@@ -201,7 +252,9 @@ class FleetCompiler {
     options.target = options_.target;
     options.external_inputs = session.external_inputs;
     options.external_outputs = session.external_outputs;
-    auto planned = compiler::plan_model(graphs_[session.model], options);
+    options.dimensions = models_[session.model].dimensions;
+    options.instances = models_[session.model].instances;
+    auto planned = compiler::plan_model(models_[session.model].graph, options);
     if (!planned) return fail(std::move(planned.error()).in(name));
     const auto weights = compiler::emit_model(*planned, name, package_);
     if (!weights) return fail(Error(weights.error()).in(name));
@@ -215,7 +268,7 @@ class FleetCompiler {
     for (const ResolvedLink& link : links_) {
       const auto [it, fresh] = offsets.try_emplace({link.producer, link.output}, package_.link_bytes);
       if (fresh) {
-        const graph::Graph& graph = graphs_[sessions_[link.producer].model];
+        const graph::Graph& graph = models_[sessions_[link.producer].model].graph;
         const auto bytes = static_cast<std::uint64_t>(port_desc(graph, graph.outputs, link.output).bytes());
         package_.link_bytes +=
             (bytes + format::kBufferAlignment - 1) / format::kBufferAlignment * format::kBufferAlignment;
@@ -270,7 +323,7 @@ class FleetCompiler {
   const FleetSpec& fleet_;
   const CompileOptions& options_;
   std::vector<SessionPlan> sessions_;
-  std::vector<graph::Graph> graphs_;  ///< by fleet_.models
+  std::vector<LoadedModel> models_;  ///< by fleet_.models
   std::vector<ResolvedLink> links_;
   format::PackageData package_;
   Compiled result_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/shape.h"
+#include "package/size_patches.h"
 
 namespace bantam::compiler {
 namespace {
@@ -18,7 +19,9 @@ using graph::ValueId;
 
 class Emitter {
  public:
-  Emitter(const PlannedModel& model, format::PackageData& package) : model_(model), package_(package) {}
+  Emitter(const PlannedModel& model, format::PackageData& package) : model_(model), package_(package) {
+    for (const PlannedInstance& instance : model.instances) sizes_.push_back(instance.sized.sizes);
+  }
 
   Result<std::int64_t> run(const std::string& name) {
     data_.name = name;
@@ -30,15 +33,20 @@ class Emitter {
     add_ports(model_.inputs, data_.inputs);
     add_ports(model_.outputs, data_.outputs);
     add_initial_states();
+    if (auto added = add_all_params(); !added) return fail(std::move(added.error()));
     for (const PlannedStep& step : model_.steps) {
       auto added = add_step(step);
       if (!added) return fail(std::move(added.error()));
     }
+    if (auto added = add_dimensions(); !added) return fail(std::move(added.error()));
     package_.models.push_back(std::move(data_));
     return weights_bytes_;
   }
 
  private:
+  /// A word, by position, and what it follows.
+  using Patch = std::pair<std::uint32_t, SizeExpression>;
+
   void add_ports(const std::vector<PlannedPort>& planned, std::vector<format::PortData>& out) {
     for (const PlannedPort& port : planned) {
       format::PortData p;
@@ -71,14 +79,6 @@ class Emitter {
     return offset;
   }
 
-  static format::Value make_value(const TensorDesc& desc, std::uint32_t slot, std::uint64_t offset,
-                                  std::uint64_t bytes) {
-    format::Desc d(desc.type == ElementType::kNone ? 0 : static_cast<std::uint8_t>(desc.type), desc.rank, 0,
-                   flatbuffers::span<const std::int32_t, kMaxRank>(desc.dims),
-                   flatbuffers::span<const std::int32_t, kMaxRank>(desc.strides));
-    return {d, slot, offset, bytes};
-  }
-
   std::uint32_t append_value(const format::Value& value) {
     data_.values.push_back(value);
     return static_cast<std::uint32_t>(data_.values.size()) - 1;
@@ -90,8 +90,8 @@ class Emitter {
     if (fresh) {
       const ValuePlace& place = model_.places[static_cast<std::size_t>(id)];
       const std::int64_t bytes = storage_span(place.desc) * element_size(place.desc.type);
-      it->second = append_value(make_value(place.desc, place.slot, static_cast<std::uint64_t>(place.offset),
-                                           static_cast<std::uint64_t>(bytes)));
+      it->second = append_value(format::make_value(place.desc, place.slot, static_cast<std::uint64_t>(place.offset),
+                                                   static_cast<std::uint64_t>(bytes)));
     }
     return it->second;
   }
@@ -101,7 +101,8 @@ class Emitter {
     const std::uint64_t offset = store(bytes);
     const auto [it, fresh] = indices_.try_emplace({id, offset + 1}, 0);
     if (fresh)
-      it->second = append_value(make_value(model_.graph.value(id).desc, format::kWeights, offset, bytes.size()));
+      it->second =
+          append_value(format::make_value(model_.graph.value(id).desc, format::kWeights, offset, bytes.size()));
     return it->second;
   }
 
@@ -114,16 +115,126 @@ class Emitter {
     return static_cast<std::uint16_t>(index);
   }
 
-  std::uint32_t add_params(const graph::Params& params) {
-    const std::size_t words = params.size() / 4;
-    std::vector<std::uint32_t> block(words);
-    if (words != 0) std::memcpy(block.data(), params.data(), params.size());
-    // Layers of one kind often have equal parameters: reuse a stretch that is already there.
-    auto& all = data_.params;
-    const auto it = std::search(all.begin(), all.end(), block.begin(), block.end());
-    const auto first = static_cast<std::uint32_t>(it - all.begin());
-    if (it == all.end()) all.insert(all.end(), block.begin(), block.end());
-    return words == 0 ? 0 : first;
+  static std::vector<std::uint32_t> words_of(const graph::Params& params) {
+    std::vector<std::uint32_t> words(params.size() / 4);
+    if (!words.empty()) std::memcpy(words.data(), params.data(), params.size());
+    return words;
+  }
+
+  std::uint32_t append_params(const std::vector<std::uint32_t>& block) {
+    const auto first = static_cast<std::uint32_t>(data_.params.size());
+    data_.params.insert(data_.params.end(), block.begin(), block.end());
+    return first;
+  }
+
+  /// Layers of one kind often have equal parameters: reuses a stretch that is already there.
+  std::uint32_t share_params(const std::vector<std::uint32_t>& block) {
+    const auto it = std::search(data_.params.begin(), data_.params.end(), block.begin(), block.end());
+    if (it == data_.params.end()) return append_params(block);
+    return block.empty() ? 0 : static_cast<std::uint32_t>(it - data_.params.begin());
+  }
+
+  /// The parameters of all steps; those that follow sizes last, shared only among steps that follow them alike.
+  Result<void> add_all_params() {
+    using Block = std::pair<std::vector<std::uint32_t>, std::vector<Patch>>;
+    std::vector<Block> blocks;
+    for (const PlannedStep& step : model_.steps) {
+      auto patches = param_patches(step.node);
+      if (!patches) return fail(std::move(patches.error()));
+      blocks.emplace_back(words_of(model_.graph.node(step.node).params), std::move(*patches));
+      first_params_.push_back(blocks.back().second.empty() ? share_params(blocks.back().first) : 0);
+    }
+    std::map<Block, std::uint32_t> following;
+    for (std::size_t s = 0; s < blocks.size(); ++s) {
+      if (blocks[s].second.empty()) continue;
+      const auto [it, fresh] = following.try_emplace(blocks[s], static_cast<std::uint32_t>(data_.params.size()));
+      first_params_[s] = it->second;
+      if (!fresh) continue;
+      append_params(blocks[s].first);
+      for (const Patch& patch : blocks[s].second)
+        add_patch(it->second + patch.first, format::kParamField, patch.second);
+    }
+    return {};
+  }
+
+  /// The words of a node's parameters that follow sizes, by position.
+  Result<std::vector<Patch>> param_patches(graph::NodeId n) const {
+    std::vector<Patch> patches;
+    const std::size_t words = model_.instances.empty() ? 0 : model_.graph.node(n).params.size() / 4;
+    std::vector<std::int64_t> numbers;
+    for (std::size_t w = 0; w < words; ++w) {
+      numbers.clear();
+      for (const PlannedInstance& instance : model_.instances) {
+        std::int32_t word = 0;
+        std::memcpy(&word, instance.sized.graph.node(n).params.data() + 4 * w, 4);
+        numbers.push_back(word);
+      }
+      const auto expression = fit_sizes(numbers, sizes_);
+      if (!expression) return follows_nothing(model_.graph.node(n).name);
+      if (!expression->is_constant()) patches.emplace_back(static_cast<std::uint32_t>(w), *expression);
+    }
+    return patches;
+  }
+
+  static tl::unexpected<Error> follows_nothing(const std::string& name) {
+    return fail(StatusCode::kUnsupported,
+                fmt::format("'{}': its shape does not follow the model's sizes in a way that can be recomputed", name),
+                "fix the dimension with --dim instead of --bound");
+  }
+
+  void add_patch(std::uint32_t index, std::uint8_t field, const SizeExpression& e) {
+    data_.patches.emplace_back(index, e.base, e.scale, e.divisor, field,
+                               static_cast<std::uint8_t>(e.first | (e.second << 4U)));
+  }
+
+  /// What follows sizes about the values in memory, in the order of their indices.
+  Result<void> add_dimensions() {
+    for (const Dimension& d : model_.dimensions)
+      data_.dimensions.push_back({d.name, static_cast<std::int32_t>(d.least), static_cast<std::int32_t>(d.bound)});
+    if (model_.instances.empty()) return {};
+    for (const auto& [key, index] : indices_) {
+      if (key.second != 0) continue;
+      if (auto added = add_value_patches(key.first, index); !added) return added;
+    }
+    return {};
+  }
+
+  Result<void> add_value_patches(ValueId id, std::uint32_t index) {
+    const auto place = [&](std::size_t k) -> const ValuePlace& {
+      return model_.instances[k].places[static_cast<std::size_t>(id)];
+    };
+    // Where a tensor is empty, nobody asks where its rows lie.
+    std::vector<bool> has_elements;
+    bool dense = true;
+    for (std::size_t k = 0; k < model_.instances.size(); ++k) {
+      has_elements.push_back(place(k).desc.elements() != 0);
+      dense = dense && place(k).desc.is_dense();
+    }
+    const std::vector<bool> always(model_.instances.size(), true);
+    bool resized = false;
+    const auto add = [&](std::uint8_t field, const std::vector<bool>& matters, auto number_of) {
+      std::vector<std::int64_t> numbers;
+      for (std::size_t k = 0; k < model_.instances.size(); ++k) numbers.push_back(number_of(place(k)));
+      const auto expression = fit_sizes(numbers, sizes_, matters);
+      if (!expression) return false;
+      if (!expression->is_constant()) add_patch(index, field, *expression);
+      resized = resized || !expression->is_constant();
+      return true;
+    };
+    bool follows = true;
+    const auto rank = static_cast<std::uint8_t>(place(0).desc.rank);
+    for (std::uint8_t d = 0; d < rank && follows; ++d)
+      follows = add(static_cast<std::uint8_t>(format::kDimField + d), always,
+                    [&](const ValuePlace& p) { return p.desc.dims[d]; });
+    if (dense && resized) add_patch(index, format::kDenseField, {});
+    for (std::uint8_t d = 0; d < rank && follows && !dense; ++d) {
+      std::vector<bool> matters;
+      for (std::size_t k = 0; k < model_.instances.size(); ++k) matters.push_back(stride_matters(place(k).desc, d));
+      follows = add(static_cast<std::uint8_t>(format::kStrideField + d), matters,
+                    [&](const ValuePlace& p) { return p.desc.strides[d]; });
+    }
+    follows = follows && add(format::kOffsetField, has_elements, [](const ValuePlace& p) { return p.offset; });
+    return follows ? Result<void>() : follows_nothing(model_.graph.value(id).name);
   }
 
   /// A call whose constants are aligned for the kernels that pack them.
@@ -157,6 +268,7 @@ class Emitter {
   }
 
   Result<void> add_step(const PlannedStep& step) {
+    const std::uint32_t first_param = first_params_[data_.steps.size()];
     const graph::Node& node = model_.graph.node(step.node);
     auto aligned = aligned_call(node);
     if (!aligned) return fail(std::move(aligned.error()));
@@ -171,7 +283,7 @@ class Emitter {
     for (const ValueId id : node.outputs) operands.push_back(id == kNone ? format::kAbsent : value_index(id));
     const auto first_operand = static_cast<std::uint32_t>(data_.operands.size());
     data_.operands.insert(data_.operands.end(), operands.begin(), operands.end());
-    data_.steps.emplace_back(first_operand, add_params(node.params), static_cast<std::uint64_t>(step.scratch_offset),
+    data_.steps.emplace_back(first_operand, first_param, static_cast<std::uint64_t>(step.scratch_offset),
                              static_cast<std::uint64_t>(step.scratch_bytes), kernel_index(step),
                              static_cast<std::uint8_t>(node.inputs.size()),
                              static_cast<std::uint8_t>(node.outputs.size()));
@@ -198,6 +310,8 @@ class Emitter {
 
   const PlannedModel& model_;
   format::PackageData& package_;
+  std::vector<Sizes> sizes_;                 ///< of the model's instances
+  std::vector<std::uint32_t> first_params_;  ///< by step
   format::ModelData data_;
   std::uint32_t next_port_ = 0;
   std::int64_t weights_bytes_ = 0;

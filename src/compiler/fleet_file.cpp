@@ -116,7 +116,7 @@ class FleetFileReader {
 
   void read_model(const toml::table& table) {
     check_keys(table, "[[model]]",
-               {"name", "path", "dims", "shapes", "values", "counts", "states", "inputs", "step", "labels"});
+               {"name", "path", "dims", "bounds", "shapes", "values", "counts", "states", "inputs", "step", "labels"});
     ModelSpec model;
     const std::string path = text(table, "path");
     if (path.empty()) return note(table, "a [[model]] needs a path");
@@ -124,6 +124,7 @@ class FleetFileReader {
     model.name = text(table, "name");
     if (model.name.empty()) model.name = model.path.stem().string();
     read_map<std::int64_t>(table, "dims", "an integer", model.dims);
+    read_map<std::int64_t>(table, "bounds", "an integer", model.bounds);
     for_each_entry(table, "shapes", [&](const std::string& name, const toml::node& value) {
       model.shapes[name] = numbers<std::int64_t>(value, "shapes", name);
     });

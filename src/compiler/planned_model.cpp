@@ -34,15 +34,20 @@ std::int64_t append(std::int64_t& total, std::int64_t bytes) {
 /// One attempt: a graph in a fixed order with fixed sharing.
 class Attempt {
  public:
-  Attempt(graph::Graph graph, const PlanOptions& options, StorageOptions storage) : options_(options) {
+  Attempt(graph::Graph graph, std::vector<SizedGraph> instances, const PlanOptions& options, StorageOptions storage)
+      : options_(options), instances_(std::move(instances)) {
     model_.graph = std::move(graph);
     model_.threads = options.threads;
+    model_.dimensions = options.dimensions;
     storage_options_ = std::move(storage);
+    storage_options_.instances = instances_;
   }
 
   /// `search_steps`: how long to search for a placement that meets the lower bound; 0 for greedy placement only.
   Result<PlannedModel> run(std::int64_t search_steps) {
-    auto variants = select_kernels(model_.graph, options_.kernels, options_.target);
+    std::vector<const graph::Graph*> sizes = {&model_.graph};
+    for (std::size_t k = 1; k < instances_.size(); ++k) sizes.push_back(&instances_[k].graph);
+    auto variants = select_kernels(sizes, options_.kernels, options_.target);
     if (!variants) return fail(std::move(variants.error()));
     variants_ = std::move(*variants);
     map_ = map_storage(model_.graph, variants_, storage_options_);
@@ -51,7 +56,10 @@ class Attempt {
     place_states();
     auto placed = place_activations(search_steps);
     if (!placed) return fail(std::move(placed.error()));
-    place_values();
+    model_.places = place_values(0);
+    for (std::size_t k = 0; k < instances_.size(); ++k)
+      model_.instances.push_back({std::move(instances_[k]), place_values(k)});
+    place_ports();
     return std::move(model_);
   }
 
@@ -62,22 +70,25 @@ class Attempt {
       PlannedStep step;
       step.node = static_cast<graph::NodeId>(n);
       step.variant = variants_[n];
-      step.scratch_bytes = scratch_of(model_.graph.nodes[n], *variants_[n]);
+      step.scratch_bytes = scratch_of(model_.graph, n, 0);
+      for (std::size_t k = 1; k < instances_.size(); ++k)
+        step.scratch_bytes = std::max(step.scratch_bytes, scratch_of(instances_[k].graph, n, k));
       model_.scratch_bytes = std::max(model_.scratch_bytes, step.scratch_bytes);
       model_.steps.push_back(step);
     }
   }
 
-  std::int64_t scratch_of(const graph::Node& node, const ops::KernelVariant& variant) const {
-    graph::OperandTables tables = graph::operand_tables(model_.graph, node);
+  std::int64_t scratch_of(const graph::Graph& graph, std::size_t n, std::size_t instance) const {
+    const graph::Node& node = graph.nodes[n];
+    graph::OperandTables tables = graph::operand_tables(graph, node);
+    const auto desc = [&](graph::ValueId id) { return &map_.members[static_cast<std::size_t>(id)].at(instance).desc; };
     // The runtime asks again with the strides that the values have in memory.
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      if (node.inputs[i] != graph::kNone && !model_.graph.is_constant(node.inputs[i]))
-        tables.inputs[i].desc = &map_.members[static_cast<std::size_t>(node.inputs[i])].desc;
+      if (node.inputs[i] != graph::kNone && !graph.is_constant(node.inputs[i]))
+        tables.inputs[i].desc = desc(node.inputs[i]);
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
-      if (node.outputs[i] != graph::kNone)
-        tables.outputs[i].desc = &map_.members[static_cast<std::size_t>(node.outputs[i])].desc;
-    return ops::footprint(variant, tables.call(node), options_.threads).scratch_bytes;
+      if (node.outputs[i] != graph::kNone) tables.outputs[i].desc = desc(node.outputs[i]);
+    return ops::footprint(*variants_[n], tables.call(node), options_.threads).scratch_bytes;
   }
 
   void add_ports() {
@@ -184,14 +195,14 @@ class Attempt {
     return {};
   }
 
-  void place_values() {
-    model_.places.resize(model_.graph.values.size());
+  std::vector<ValuePlace> place_values(std::size_t instance) const {
+    std::vector<ValuePlace> places(model_.graph.values.size());
     const auto input_count = static_cast<std::uint32_t>(model_.inputs.size());
-    for (std::size_t v = 0; v < model_.places.size(); ++v) {
+    for (std::size_t v = 0; v < places.size(); ++v) {
       const Member& m = map_.members[v];
-      ValuePlace& place = model_.places[v];
-      place.desc = m.desc;
-      place.offset = m.offset;
+      ValuePlace& place = places[v];
+      place.desc = m.at(instance).desc;
+      place.offset = m.at(instance).offset;
       if (m.storage < 0) continue;
       const Storage& s = map_.storages[static_cast<std::size_t>(m.storage)];
       const auto i = static_cast<std::uint32_t>(s.index);
@@ -213,6 +224,10 @@ class Attempt {
           break;
       }
     }
+    return places;
+  }
+
+  void place_ports() {
     for (std::size_t i = 0; i < map_.storages.size(); ++i) {
       const Storage& s = map_.storages[i];
       if (s.members.empty()) continue;
@@ -224,6 +239,7 @@ class Attempt {
   }
 
   const PlanOptions& options_;
+  std::vector<SizedGraph> instances_;  ///< none for a model without dimensions
   StorageOptions storage_options_;
   std::vector<const ops::KernelVariant*> variants_;
   StorageMap map_;
@@ -248,19 +264,46 @@ struct Choice {
 Result<PlannedModel> attempt(const graph::Graph& graph, const PlanOptions& options, const Choice& choice,
                              std::int64_t search_steps) {
   graph::Graph ordered = graph;
-  if (choice.by_memory) reorder(ordered, order_by_memory(graph));
+  std::vector<SizedGraph> instances = options.instances;
+  if (choice.by_memory) {
+    const std::vector<graph::NodeId> order = order_by_memory(graph);
+    reorder(ordered, order);
+    for (SizedGraph& instance : instances) reorder(instance.graph, order);
+  }
   StorageOptions storage;
   storage.concat_views = choice.concat_views;
   storage.preserved_inputs = options.external_inputs;
   storage.threads = options.threads;
-  return Attempt(std::move(ordered), options, std::move(storage)).run(search_steps);
+  return Attempt(std::move(ordered), std::move(instances), options, std::move(storage)).run(search_steps);
+}
+
+bool is_empty(const SizedGraph& instance) { return std::ranges::find(instance.sizes, 0) != instance.sizes.end(); }
+
+/// Most fast kernels leave out tensors without elements. A model whose kernels do works from size 1 on; slower kernels
+/// are not taken for the sake of size 0.
+Result<void> settle_empty_sizes(PlanOptions& options) {
+  std::vector<const graph::Graph*> full;
+  for (const SizedGraph& instance : options.instances)
+    if (!is_empty(instance)) full.push_back(&instance.graph);
+  if (full.size() == options.instances.size()) return {};
+  const auto variants = select_kernels(full, options.kernels, options.target);
+  if (!variants) return fail(variants.error());
+  std::erase_if(options.instances, [&](const SizedGraph& instance) {
+    if (!is_empty(instance) || supported(*variants, instance.graph)) return false;
+    for (std::size_t d = 0; d < instance.sizes.size(); ++d)
+      if (instance.sizes[d] == 0) options.dimensions[d].least = std::max<std::int64_t>(options.dimensions[d].least, 1);
+    return true;
+  });
+  return {};
 }
 
 }  // namespace
 
-Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& options) {
+Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& given) {
   if (auto legal = legalize(graph); !legal) return fail(std::move(legal.error()));
   graph::compact(graph);
+  PlanOptions options = given;
+  if (auto settled = settle_empty_sizes(options); !settled) return fail(std::move(settled.error()));
   // Greedy placement is enough to tell the attempts apart; the search then works on the best one.
   std::optional<PlannedModel> best;
   Choice best_choice;

@@ -20,6 +20,9 @@ struct PlanOptions {
   /// Ports whose memory somebody else provides (a fleet link): not part of the activations, inputs left intact.
   std::vector<bool> external_inputs{};  ///< by port; missing entries are false
   std::vector<bool> external_outputs{};
+  /// The graph at all sizes at which the plan must hold, the graph itself first; empty: it has one size.
+  std::vector<SizedGraph> instances{};
+  std::vector<Dimension> dimensions{};
 };
 
 /// Where a value lies: a slot of the package format and an offset within it. Constants are placed by the writer.
@@ -27,6 +30,12 @@ struct ValuePlace {
   std::uint32_t slot = 0;
   std::int64_t offset = 0;
   TensorDesc desc;  ///< with the strides it has there
+};
+
+/// The model at one size: its graph, and where its values lie.
+struct PlannedInstance {
+  SizedGraph sized;
+  std::vector<ValuePlace> places;  ///< by value
 };
 
 struct PlannedStep {
@@ -48,6 +57,8 @@ struct PlannedModel {
   graph::Graph graph;  ///< nodes in execution order
   std::vector<PlannedStep> steps;
   std::vector<ValuePlace> places;  ///< by value
+  std::vector<Dimension> dimensions;
+  std::vector<PlannedInstance> instances;  ///< for a model with dimensions; the first is at the bounds
   std::vector<PlannedPort> inputs;
   std::vector<PlannedPort> outputs;
   std::vector<std::int64_t> state_offsets;  ///< by state, within the state or swap memory

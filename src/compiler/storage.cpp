@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "base/shape.h"
 
@@ -45,6 +46,7 @@ class StorageMapper {
                 const StorageOptions& options)
       : graph_(graph), variants_(variants), options_(options), uses_(graph) {
     map_.elided.assign(graph.nodes.size(), false);
+    for (const SizedGraph& instance : options.instances) sizes_.push_back(instance.sizes);
     contents_.resize(graph.values.size());
     std::iota(contents_.begin(), contents_.end(), 0);
   }
@@ -71,9 +73,52 @@ class StorageMapper {
   const Span& span(ValueId id) const { return spans_[static_cast<std::size_t>(id)]; }
   bool placed(ValueId id) const { return id != kNone && member(id).storage >= 0; }
 
-  ByteRange range(ValueId id) const {
-    const Member& m = member(id);
-    return {m.offset, m.offset + storage_span(m.desc) * element_size(m.desc.type)};
+  /// One for a model without dimensions.
+  std::size_t instances() const { return std::max<std::size_t>(options_.instances.size(), 1); }
+  const Graph& graph(std::size_t instance) const { return instance == 0 ? graph_ : options_.instances[instance].graph; }
+  Extent& extent(ValueId id, std::size_t instance) { return member(id).at(instance); }
+  const Extent& extent(ValueId id, std::size_t instance) const { return member(id).at(instance); }
+
+  ByteRange range(ValueId id, std::size_t instance) const {
+    const Extent& e = extent(id, instance);
+    return {e.offset, e.offset + storage_span(e.desc) * element_size(e.desc.type)};
+  }
+
+  /// Can a package express these numbers, one per instance?
+  bool follow_sizes(const std::vector<std::int64_t>& numbers, const std::vector<bool>& matters) const {
+    return sizes_.empty() || fit_sizes(numbers, sizes_, matters).has_value();
+  }
+
+  bool strides_follow_sizes(const std::vector<TensorDesc>& views) const {
+    std::vector<std::int64_t> numbers(views.size());
+    std::vector<bool> matters(views.size());
+    for (int d = 0; d < views.front().rank; ++d) {
+      for (std::size_t k = 0; k < views.size(); ++k) {
+        numbers[k] = views[k].strides[d];
+        matters[k] = stride_matters(views[k], d);
+      }
+      if (!follow_sizes(numbers, matters)) return false;
+    }
+    return true;
+  }
+
+  bool is_dense(ValueId id) const {
+    for (std::size_t k = 0; k < instances(); ++k)
+      if (!extent(id, k).desc.is_dense()) return false;
+    return true;
+  }
+
+  static bool are_dense(const std::vector<TensorDesc>& views) {
+    return std::ranges::all_of(views, [](const TensorDesc& view) { return view.is_dense(); });
+  }
+
+  void set_descs(ValueId id, const std::vector<TensorDesc>& descs) {
+    for (std::size_t k = 0; k < instances(); ++k) extent(id, k).desc = descs[k];
+  }
+  std::vector<TensorDesc> descs(ValueId id) const {
+    std::vector<TensorDesc> result;
+    for (std::size_t k = 0; k < instances(); ++k) result.push_back(extent(id, k).desc);
+    return result;
   }
 
   ValueId contents(ValueId id) const {
@@ -112,7 +157,10 @@ class StorageMapper {
 
   void make_storages() {
     map_.members.resize(graph_.values.size());
-    for (std::size_t i = 0; i < graph_.values.size(); ++i) map_.members[i].desc = graph_.values[i].desc;
+    for (std::size_t i = 0; i < graph_.values.size(); ++i) {
+      map_.members[i].resized.resize(instances() - 1);
+      for (std::size_t k = 0; k < instances(); ++k) map_.members[i].at(k).desc = graph(k).values[i].desc;
+    }
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i)
       add_storage(graph_.inputs[i].value, StorageKind::kInput, static_cast<std::int32_t>(i));
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i)
@@ -143,22 +191,41 @@ class StorageMapper {
     map_.storages[static_cast<std::size_t>(storage_index)].members.push_back(id);
   }
 
-  /// May `a` live at these bytes beside the members that the storage has? Members are looked at from the latest on;
-  /// once all earlier ones are dead before `a` is written, none of them needs a look: long chains stay linear.
-  bool fits_beside_members(ValueId a, const ByteRange& at, std::int32_t storage_index,
+  /// May `a` live at these bytes, one range per instance, beside the members that the storage has? Members are looked
+  /// at from the latest on; once all earlier ones are dead before `a` is written, none of them needs a look: long
+  /// chains stay linear.
+  bool fits_beside_members(ValueId a, const std::vector<ByteRange>& at, std::int32_t storage_index,
                            const Overwrite& overwrite) const {
     const auto& members = map_.storages[static_cast<std::size_t>(storage_index)].members;
     const auto& last_reads = last_reads_[static_cast<std::size_t>(storage_index)];
     for (std::size_t i = members.size(); i-- > 0;) {
       if (last_reads[i] < span(a).def) return true;
-      if (!compatible(a, at, members[i], range(members[i]), overwrite)) return false;
+      for (std::size_t k = 0; k < instances(); ++k)
+        if (!compatible(a, at[k], members[i], range(members[i], k), overwrite)) return false;
     }
     return true;
   }
 
-  /// Moves all members of `from` into `into`, shifted by `shift` bytes, when that is sound. Anchored storages do not
-  /// grow.
-  bool merge(std::int32_t from, std::int32_t into, std::int64_t shift, const Overwrite& overwrite) {
+  /// Where a member would lie after a shift; empty when it may not.
+  std::vector<ByteRange> moved_range(ValueId id, const std::vector<std::int64_t>& shifts, const Storage& target) const {
+    std::vector<ByteRange> moved;
+    std::vector<std::int64_t> offsets;
+    std::vector<bool> matters;
+    for (std::size_t k = 0; k < instances(); ++k) {
+      const ByteRange now = range(id, k);
+      moved.push_back({now.begin + shifts[k], now.end + shifts[k]});
+      if (moved[k].begin < 0) return {};
+      if (is_anchored(target) && moved[k].end > anchored_bytes(target, k)) return {};
+      offsets.push_back(moved[k].begin);
+      matters.push_back(now.begin != now.end);
+    }
+    return follow_sizes(offsets, matters) ? moved : std::vector<ByteRange>();
+  }
+
+  /// Moves all members of `from` into `into`, shifted by so many bytes at each instance, when that is sound. Anchored
+  /// storages do not grow.
+  bool merge(std::int32_t from, std::int32_t into, const std::vector<std::int64_t>& shifts,
+             const Overwrite& overwrite) {
     if (from == into) return false;
     Storage& source = map_.storages[static_cast<std::size_t>(from)];
     Storage& target = map_.storages[static_cast<std::size_t>(into)];
@@ -166,16 +233,12 @@ class StorageMapper {
     for (const ValueId a : source.members) {
       // The copy of a state that this invoke reads is never written: only views of it may join.
       if (target.kind == StorageKind::kSwapRead && contents(a) != contents(target.members.front())) return false;
-      ByteRange moved = range(a);
-      moved.begin += shift;
-      moved.end += shift;
-      if (moved.begin < 0) return false;
-      if (is_anchored(target) && moved.end > anchored_bytes(target)) return false;
-      if (!fits_beside_members(a, moved, into, overwrite)) return false;
+      const std::vector<ByteRange> moved = moved_range(a, shifts, target);
+      if (moved.empty() || !fits_beside_members(a, moved, into, overwrite)) return false;
     }
     for (const ValueId a : source.members) {
       member(a).storage = into;
-      member(a).offset += shift;
+      for (std::size_t k = 0; k < instances(); ++k) extent(a, k).offset += shifts[k];
       append_member(into, a);
     }
     source.members.clear();
@@ -183,13 +246,24 @@ class StorageMapper {
     return true;
   }
 
-  std::int64_t anchored_bytes(const Storage& s) const { return graph_.value(s.members.front()).desc.bytes(); }
+  std::int64_t anchored_bytes(const Storage& s, std::size_t instance) const {
+    return graph(instance).value(s.members.front()).desc.bytes();
+  }
 
-  /// Places value `part` at byte `offset` within value `whole`, merging their storages in whichever direction is legal.
-  bool merge_values(ValueId part, ValueId whole, std::int64_t offset, const Overwrite& overwrite) {
-    const std::int64_t shift = member(whole).offset + offset - member(part).offset;
-    if (merge(member(part).storage, member(whole).storage, shift, overwrite)) return true;
-    return merge(member(whole).storage, member(part).storage, -shift, overwrite);
+  /// By how much `part` must move to lie at these bytes within `whole`.
+  std::vector<std::int64_t> shifts_to(ValueId part, ValueId whole, const std::vector<std::int64_t>& offsets) const {
+    std::vector<std::int64_t> shifts;
+    for (std::size_t k = 0; k < instances(); ++k)
+      shifts.push_back(extent(whole, k).offset + offsets[k] - extent(part, k).offset);
+    return shifts;
+  }
+
+  /// Places value `part` at these bytes within value `whole`, merging their storages in whichever direction is legal.
+  bool merge_values(ValueId part, ValueId whole, const std::vector<std::int64_t>& offsets, const Overwrite& overwrite) {
+    std::vector<std::int64_t> shifts = shifts_to(part, whole, offsets);
+    if (merge(member(part).storage, member(whole).storage, shifts, overwrite)) return true;
+    for (std::int64_t& shift : shifts) shift = -shift;
+    return merge(member(whole).storage, member(part).storage, shifts, overwrite);
   }
 
   void update_states_in_place() {
@@ -198,16 +272,26 @@ class StorageMapper {
       if (state.out == state.in) continue;
       const NodeId producer = graph_.value(state.out).producer;
       const Overwrite overwrite = permitted_overwrite(producer, state.out, state.in);
-      if (merge(member(state.out).storage, member(state.in).storage, 0, overwrite)) continue;
+      if (merge(member(state.out).storage, member(state.in).storage, std::vector<std::int64_t>(instances()), overwrite))
+        continue;
       storage(state.in).kind = StorageKind::kSwapRead;
       storage(state.out).kind = StorageKind::kSwapWrite;
       storage(state.out).index = static_cast<std::int32_t>(i);
     }
   }
 
+  /// What the kernel permits at every size.
   ops::Footprint footprint(NodeId n) const {
-    const graph::OperandTables tables = graph::operand_tables(graph_, node(n));
-    return ops::footprint(*variants_[static_cast<std::size_t>(n)], tables.call(node(n)), options_.threads);
+    ops::Footprint common;
+    for (std::size_t k = 0; k < instances(); ++k) {
+      const Node& node = graph(k).node(n);
+      const graph::OperandTables tables = graph::operand_tables(graph(k), node);
+      const ops::Footprint f =
+          ops::footprint(*variants_[static_cast<std::size_t>(n)], tables.call(node), options_.threads);
+      if (k == 0) common = f;
+      for (std::size_t o = 0; o < std::size(f.overwrites); ++o) common.overwrites[o] &= f.overwrites[o];
+    }
+    return common;
   }
 
   /// The permission to write `output` over `input` at step n, or nothing.
@@ -224,10 +308,10 @@ class StorageMapper {
     return {};
   }
 
-  /// Do all kernels that touch `id` accept it with strides `desc`? `except` is a node that will not run.
-  bool accepted_strides(ValueId id, const TensorDesc& desc, NodeId except) {
-    const TensorDesc before = member(id).desc;
-    member(id).desc = desc;
+  /// Do all kernels that touch `id` accept it with these strides? `except` is a node that will not run.
+  bool accepted_strides(ValueId id, const std::vector<TensorDesc>& views, NodeId except) {
+    const std::vector<TensorDesc> before = descs(id);
+    set_descs(id, views);
     bool accepted = true;
     for (const graph::Uses::Use& use : uses_.of(id))
       accepted = accepted &&
@@ -235,18 +319,22 @@ class StorageMapper {
     const NodeId producer = graph_.value(id).producer;
     if (producer != kNone && producer != except && !map_.elided[static_cast<std::size_t>(producer)])
       accepted = accepted && supports_current(producer);
-    member(id).desc = before;
+    set_descs(id, before);
     return accepted;
   }
 
   /// Does node n's variant support its operands with the strides they have now?
   bool supports_current(NodeId n) {
-    graph::OperandTables tables = graph::operand_tables(graph_, node(n));
-    for (std::size_t i = 0; i < tables.inputs.size(); ++i)
-      if (placed(node(n).inputs[i])) tables.inputs[i].desc = &member(node(n).inputs[i]).desc;
-    for (std::size_t i = 0; i < tables.outputs.size(); ++i)
-      if (placed(node(n).outputs[i])) tables.outputs[i].desc = &member(node(n).outputs[i]).desc;
-    return ops::supports(*variants_[static_cast<std::size_t>(n)], tables.call(node(n)));
+    for (std::size_t k = 0; k < instances(); ++k) {
+      const Node& x = graph(k).node(n);
+      graph::OperandTables tables = graph::operand_tables(graph(k), x);
+      for (std::size_t i = 0; i < tables.inputs.size(); ++i)
+        if (placed(x.inputs[i])) tables.inputs[i].desc = &extent(x.inputs[i], k).desc;
+      for (std::size_t i = 0; i < tables.outputs.size(); ++i)
+        if (placed(x.outputs[i])) tables.outputs[i].desc = &extent(x.outputs[i], k).desc;
+      if (!ops::supports(*variants_[static_cast<std::size_t>(n)], tables.call(x))) return false;
+    }
+    return true;
   }
 
   /// A value that others outside the graph see, or whose strides something already relies on, must stay dense.
@@ -257,63 +345,96 @@ class StorageMapper {
     return false;
   }
 
+  /// Views of one operand at every instance, and the bytes at which they begin.
+  struct Views {
+    std::vector<TensorDesc> descs;
+    std::vector<std::int64_t> offsets;
+  };
+
+  std::optional<Views> output_views(NodeId n) const {
+    Views views;
+    for (std::size_t k = 0; k < instances(); ++k) {
+      const Node& x = graph(k).node(n);
+      graph::OperandTables tables = graph::operand_tables(graph(k), x);
+      tables.inputs[0].desc = &extent(x.inputs[0], k).desc;
+      TensorDesc view = graph(k).value(x.outputs[0]).desc;
+      std::int64_t offset = 0;
+      if (!x.op->output_view(tables.call(x), &view, &offset)) return std::nullopt;
+      views.descs.push_back(view);
+      views.offsets.push_back(offset * element_size(view.type));
+    }
+    if (!strides_follow_sizes(views.descs)) return std::nullopt;
+    return views;
+  }
+
   void make_output_view(NodeId n) {
     const Node& x = node(n);
     if (x.op->output_view == nullptr || x.inputs.empty() || !placed(x.inputs[0])) return;
     const ValueId input = x.inputs[0];
     const ValueId output = x.outputs[0];
-    graph::OperandTables tables = graph::operand_tables(graph_, x);
-    tables.inputs[0].desc = &member(input).desc;
-    TensorDesc view = graph_.value(output).desc;
-    std::int64_t offset = 0;
-    if (!x.op->output_view(tables.call(x), &view, &offset)) return;
-    if (!view.is_dense() && (must_be_dense(output) || !accepted_strides(output, view, n))) return;
+    const std::optional<Views> views = output_views(n);
+    if (!views) return;
+    if (!are_dense(views->descs) && (must_be_dense(output) || !accepted_strides(output, views->descs, n))) return;
     const ValueId before = contents_[static_cast<std::size_t>(contents(output))];
     same_contents(output, input);
-    const TensorDesc dense = member(output).desc;
-    member(output).desc = view;
-    if (merge_values(output, input, offset * element_size(view.type), {})) {
+    const std::vector<TensorDesc> dense = descs(output);
+    set_descs(output, views->descs);
+    if (merge_values(output, input, views->offsets, {})) {
       map_.elided[static_cast<std::size_t>(n)] = true;
       return;
     }
-    member(output).desc = dense;
+    set_descs(output, dense);
     contents_[static_cast<std::size_t>(before)] = before;
   }
 
   /// True when nothing in the value's storage lies outside the value.
   bool fills_storage(ValueId id) {
-    const ByteRange own = range(id);
     const auto& members = storage(id).members;
-    return std::all_of(members.begin(), members.end(),
-                       [&](ValueId other) { return range(other).begin >= own.begin && range(other).end <= own.end; });
+    for (std::size_t k = 0; k < instances(); ++k) {
+      const ByteRange own = range(id, k);
+      if (!std::ranges::all_of(members, [&](ValueId other) {
+            return range(other, k).begin >= own.begin && range(other, k).end <= own.end;
+          }))
+        return false;
+    }
+    return true;
+  }
+
+  std::optional<Views> input_views(NodeId n, std::size_t i) const {
+    Views views;
+    for (std::size_t k = 0; k < instances(); ++k) {
+      const Node& x = graph(k).node(n);
+      const graph::OperandTables tables = graph::operand_tables(graph(k), x);
+      TensorDesc view = graph(k).value(x.inputs[i]).desc;
+      std::int64_t offset = 0;
+      if (!x.op->input_view(tables.call(x), static_cast<int>(i), &view, &offset)) return std::nullopt;
+      views.descs.push_back(view);
+      views.offsets.push_back(offset * element_size(view.type));
+    }
+    if (!strides_follow_sizes(views.descs)) return std::nullopt;
+    return views;
   }
 
   void make_input_views(NodeId n) {
     const Node& x = node(n);
-    if (x.op->input_view == nullptr) return;
-    const ValueId output = x.outputs[0];
-    const graph::OperandTables tables = graph::operand_tables(graph_, x);
-    std::vector<TensorDesc> views;
-    std::vector<std::int64_t> offsets;
+    if (x.op->input_view == nullptr || !is_dense(x.outputs[0])) return;
+    std::vector<Views> all;
     for (std::size_t i = 0; i < x.inputs.size(); ++i) {
       const ValueId input = x.inputs[i];
-      TensorDesc view;
-      std::int64_t offset = 0;
       if (!placed(input) || std::count(x.inputs.begin(), x.inputs.end(), input) != 1) return;
-      view = graph_.value(input).desc;
-      if (!member(output).desc.is_dense() || !x.op->input_view(tables.call(x), static_cast<int>(i), &view, &offset))
-        return;
-      if (!member(input).desc.is_dense() || is_anchored(storage(input)) || !fills_storage(input)) return;
+      std::optional<Views> views = input_views(n, i);
+      if (!views) return;
+      if (!is_dense(input) || is_anchored(storage(input)) || !fills_storage(input)) return;
       const bool alone = storage(input).members.size() == 1;
-      if (!view.is_dense() && (!alone || must_be_dense(input) || !accepted_strides(input, view, n))) return;
-      views.push_back(view);
-      offsets.push_back(offset);
+      if (!are_dense(views->descs) && (!alone || must_be_dense(input) || !accepted_strides(input, views->descs, n)))
+        return;
+      all.push_back(std::move(*views));
     }
-    try_input_views(n, views, offsets);
+    try_input_views(n, all);
   }
 
   /// All or nothing: a concat with one operand elsewhere would still have to run.
-  void try_input_views(NodeId n, const std::vector<TensorDesc>& views, const std::vector<std::int64_t>& offsets) {
+  void try_input_views(NodeId n, const std::vector<Views>& views) {
     const Node& x = node(n);
     const ValueId output = x.outputs[0];
     const StorageMap before = map_;
@@ -322,10 +443,8 @@ class StorageMapper {
     for (std::size_t i = 0; i < x.inputs.size(); ++i) {
       const ValueId input = x.inputs[i];
       same_contents(input, output);
-      member(input).desc = views[i];
-      const std::int64_t shift =
-          member(output).offset + offsets[i] * element_size(views[i].type) - member(input).offset;
-      if (!merge(member(input).storage, member(output).storage, shift, {})) {
+      set_descs(input, views[i].descs);
+      if (!merge(member(input).storage, member(output).storage, shifts_to(input, output, views[i].offsets), {})) {
         map_ = before;
         last_reads_ = last_reads_before;
         contents_ = contents_before;
@@ -345,10 +464,8 @@ class StorageMapper {
         const Overwrite overwrite = permitted_overwrite(n, x.outputs[o], x.inputs[i]);
         if (overwrite.input == kNone) continue;
         // Element for element: both must walk memory alike.
-        const TensorDesc& in = member(x.inputs[i]).desc;
-        const TensorDesc& out = member(x.outputs[o]).desc;
-        if (!in.is_dense() || !out.is_dense()) continue;
-        if (merge_values(x.outputs[o], x.inputs[i], 0, overwrite)) break;
+        if (!is_dense(x.inputs[i]) || !is_dense(x.outputs[o])) continue;
+        if (merge_values(x.outputs[o], x.inputs[i], std::vector<std::int64_t>(instances()), overwrite)) break;
       }
     }
   }
@@ -359,7 +476,7 @@ class StorageMapper {
       if (s.members.empty()) continue;
       s.lower = end;
       for (const ValueId id : s.members) {
-        s.bytes = std::max(s.bytes, range(id).end);
+        for (std::size_t k = 0; k < instances(); ++k) s.bytes = std::max(s.bytes, range(id, k).end);
         s.lower = std::min(s.lower, std::max<std::int64_t>(span(id).def, 0));
         s.upper = std::max(s.upper, std::min(span(id).last + 1, end));
       }
@@ -375,6 +492,7 @@ class StorageMapper {
   const Graph& graph_;
   const std::vector<const ops::KernelVariant*>& variants_;
   const StorageOptions& options_;
+  std::vector<Sizes> sizes_;  ///< of the instances; none for a model without dimensions
   graph::Uses uses_;
   std::vector<Span> spans_;
   std::vector<ValueId> contents_;  ///< union-find without ranks: values whose contents are parts of one another

@@ -9,14 +9,18 @@
 // An *anchored* storage has a place that the plan cannot choose freely: a model input or output (the caller may bind
 // memory of its own to it) or a state. Two anchored storages never merge, except a state's next value with its present
 // one, which is the update in place.
+// For a model with dimensions every rule is checked at many sizes, the least and the bounds among them. Offsets and
+// strides that follow no expression of the sizes (size_fit.h) are not used: such values get storage of their own.
 // Times: step s of the execution order is the half-open interval [s, s + 1).
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "compiler/sized_model.h"
 #include "graph/graph.h"
 
 namespace bantam::compiler {
@@ -39,11 +43,19 @@ struct Storage {
   std::vector<graph::ValueId> members;  ///< the first is the one the storage was made for
 };
 
-/// Where a value lies within its storage.
-struct Member {
-  std::int32_t storage = -1;  ///< -1: a constant, or a value nobody needs
-  std::int64_t offset = 0;    ///< bytes
-  TensorDesc desc;            ///< with the strides it has there
+/// Where a value lies within its storage, at one size.
+struct Extent {
+  std::int64_t offset = 0;  ///< bytes
+  TensorDesc desc;          ///< with the strides it has there
+};
+
+/// The same, at the bounds and, for models with dimensions, at every size.
+struct Member : Extent {
+  std::int32_t storage = -1;    ///< -1: a constant, or a value nobody needs
+  std::vector<Extent> resized;  ///< by StorageOptions::instances, from the second on
+
+  const Extent& at(std::size_t instance) const { return instance == 0 ? *this : resized[instance - 1]; }
+  Extent& at(std::size_t instance) { return instance == 0 ? *this : resized[instance - 1]; }
 };
 
 struct StorageOptions {
@@ -51,6 +63,8 @@ struct StorageOptions {
   bool in_place = true;
   std::vector<bool> preserved_inputs;  ///< by input port: the invoke must leave its contents intact
   int threads = 1;
+  /// The graph at all sizes at which the sharing must hold, the graph itself first; empty: it has one size.
+  std::span<const SizedGraph> instances{};
 };
 
 struct StorageMap {

@@ -123,7 +123,8 @@ std::size_t Package::model_output_count(std::size_t model) const noexcept {
 }
 
 PortInfo Package::model_input(std::size_t model, std::size_t i) const noexcept {
-  return format::port_info(*meta_->models()->Get(static_cast<std::uint32_t>(model)), static_cast<std::uint32_t>(i));
+  const format::Model& m = *meta_->models()->Get(static_cast<std::uint32_t>(model));
+  return format::port_info(m, static_cast<std::uint32_t>(i), m.values()->data());
 }
 
 PortInfo Package::model_output(std::size_t model, std::size_t i) const noexcept {

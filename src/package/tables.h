@@ -28,6 +28,17 @@ inline const TensorDesc* desc_of(const Value& value) {
   return reinterpret_cast<const TensorDesc*>(&value.desc());
 }
 
+inline Value make_value(const TensorDesc& desc, std::uint32_t slot, std::uint64_t offset, std::uint64_t bytes) {
+  const Desc d(static_cast<std::uint8_t>(desc.type), desc.rank, 0,
+               flatbuffers::span<const std::int32_t, kMaxRank>(desc.dims),
+               flatbuffers::span<const std::int32_t, kMaxRank>(desc.strides));
+  return {d, slot, offset, bytes};
+}
+
+inline std::uint32_t dimension_count(const Model& model) {
+  return model.dimensions() != nullptr ? model.dimensions()->size() : 0;
+}
+
 inline std::uint32_t port_count(const Model& model) { return model.inputs()->size() + model.outputs()->size(); }
 
 /// Port by slot order: inputs, then outputs. Requires i < port_count.
@@ -36,10 +47,10 @@ inline const Port& port_at(const Model& model, std::uint32_t i) {
   return i < inputs ? *model.inputs()->Get(i) : *model.outputs()->Get(i - inputs);
 }
 
-/// Port `i` by slot order, as the package describes it.
-inline PortInfo port_info(const Model& model, std::uint32_t i) {
+/// Port `i` by slot order, with the shape that it has in `values`: the package's, or a session's own.
+inline PortInfo port_info(const Model& model, std::uint32_t i, const void* values) {
   const Port& port = port_at(model, i);
-  const Value& value = *model.values()->Get(port.value());
+  const Value& value = static_cast<const Value*>(values)[port.value()];
   const Quantization* q = port.quantization();
   return {view(port.name()), desc_of(value), value.bytes(),
           q != nullptr ? bantam::Quantization{q->scale(), q->zero_point()} : bantam::Quantization{}};

@@ -4,8 +4,7 @@
 
 #include "base/shape.h"
 #include "ops/op.h"
-#include "package/resolve.h"
-#include "package/tables.h"
+#include "package/size_patches.h"
 
 namespace bantam::format {
 namespace {
@@ -46,8 +45,17 @@ struct Stretch {
 
 class ModelVerifier {
  public:
+  /// The model's tables as the package has them.
   ModelVerifier(const Model& model, std::uint64_t weights_bytes, const std::byte* weights)
-      : model_(model), weights_bytes_(weights_bytes), weights_(weights) {}
+      : ModelVerifier(model, model.values()->data(), model.params()->data(), weights_bytes, weights) {}
+  /// The same model with other values and parameters, as many as it has.
+  ModelVerifier(const Model& model, const void* values, const std::uint32_t* params, std::uint64_t weights_bytes,
+                const std::byte* weights)
+      : model_(model),
+        values_(static_cast<const Value*>(values)),
+        params_(params),
+        weights_bytes_(weights_bytes),
+        weights_(weights) {}
 
   Status verify_layout() const {
     if (!is_aligned(*model_.steps()) || !is_aligned(*model_.values()) || !is_aligned(*model_.state_init()))
@@ -60,9 +68,10 @@ class ModelVerifier {
       return bad("step names do not match the steps", model_.step_names()->size(), model_.steps()->size());
     // Values first: what is checked about a port relies on the shape of its value.
     for (std::uint32_t i = 0; i < model_.values()->size(); ++i)
-      BANTAM_RETURN_IF_ERROR(verify_value(*model_.values()->Get(i)).at(static_cast<std::int32_t>(i)));
+      BANTAM_RETURN_IF_ERROR(verify_value(value(i)).at(static_cast<std::int32_t>(i)));
     for (std::uint32_t i = 0; i < port_count(model_); ++i)
       BANTAM_RETURN_IF_ERROR(verify_port(port_at(model_, i), i).at(static_cast<std::int32_t>(i)));
+    BANTAM_RETURN_IF_ERROR(verify_patches(model_));
     for (std::uint32_t i = 0; i < model_.state_init()->size(); ++i) {
       const StateInit& init = *model_.state_init()->Get(i);
       if (init.slot() != kState && init.slot() != kSwapRead) return bad("initial state outside the state memory");
@@ -70,6 +79,19 @@ class ModelVerifier {
           !within(init.weights_offset(), init.bytes(), weights_bytes_))
         return bad("initial state is out of bounds").at(static_cast<std::int32_t>(i));
     }
+    return ok_status();
+  }
+
+  /// The values that patches changed, and the ports, which may hold less than they have room for.
+  Status verify_resized() const {
+    if (model_.patches() != nullptr) {
+      for (const SizePatch* patch : *model_.patches()) {
+        if (patch->field() == kParamField) continue;
+        BANTAM_RETURN_IF_ERROR(verify_value(value(patch->index())).at(static_cast<std::int32_t>(patch->index())));
+      }
+    }
+    for (std::uint32_t i = 0; i < port_count(model_); ++i)
+      BANTAM_RETURN_IF_ERROR(verify_port_value(port_at(model_, i)).at(static_cast<std::int32_t>(i)));
     return ok_status();
   }
 
@@ -98,7 +120,7 @@ class ModelVerifier {
         return bad("a step writes to read-only memory");
       outputs[i].desc = desc_of(value(index));
     }
-    const void* params = model_.params()->data() + step.first_param();
+    const void* params = params_ + step.first_param();
     BANTAM_RETURN_IF_ERROR(verify_readable(step));
     BANTAM_RETURN_IF_ERROR(ops::infer(op, params, {inputs, step.inputs()}, {inferred, step.outputs()}));
     for (int i = 0; i < step.outputs(); ++i)
@@ -111,7 +133,7 @@ class ModelVerifier {
   }
 
  private:
-  const Value& value(std::uint32_t index) const { return *model_.values()->Get(index); }
+  const Value& value(std::uint32_t index) const { return values_[index]; }
   std::uint32_t operand(const Step& step, int i) const {
     return model_.operands()->Get(step.first_operand() + static_cast<std::uint32_t>(i));
   }
@@ -138,14 +160,22 @@ class ModelVerifier {
     if (port.slot() != kFirstPort + index) return bad("a port is not in its own slot", port.slot(), kFirstPort + index);
     if (port.value() >= model_.values()->size()) return bad("a port names no value", port.value());
     const Value& v = value(port.value());
-    if (v.slot() != port.slot() || v.offset() != 0) return bad("a port's value is not in the port's slot");
-    if (!desc_of(v)->is_dense() || port.bytes() > kMaxRegionBytes || v.bytes() != port.bytes())
+    if (v.slot() != port.slot()) return bad("a port's value is not in the port's slot");
+    BANTAM_RETURN_IF_ERROR(verify_port_value(port));
+    if (port.bytes() > kMaxRegionBytes || v.bytes() != port.bytes())
       return bad("a port's value does not fill the port", v.bytes(), port.bytes());
     if (port.default_slot() == kUnplaced) return ok_status();
     if (port.default_slot() != kActivations) return bad("a port lies outside the activations");
     if (port.default_offset() % kBufferAlignment != 0) return bad("a port is misaligned", port.default_offset());
     if (!within(port.default_offset(), port.bytes(), model_.activation_bytes())) return bad("a port is out of bounds");
     return ok_status();
+  }
+
+  /// Whoever fills or reads a port sees one dense tensor from the port's first byte on.
+  Status verify_port_value(const Port& port) const {
+    const Value& v = value(port.value());
+    if (v.offset() != 0) return bad("a port's value is not at the port's first byte", v.offset());
+    return desc_of(v)->is_dense() ? ok_status() : bad("a port's value is not dense");
   }
 
   Status verify_value(const Value& v) const {
@@ -228,6 +258,8 @@ class ModelVerifier {
   }
 
   const Model& model_;
+  const Value* values_;
+  const std::uint32_t* params_;
   std::uint64_t weights_bytes_;
   const std::byte* weights_;
 };
@@ -303,6 +335,19 @@ Status verify_tables(const Package& package, std::uint64_t weights_bytes, const 
     }
   }
   return verify_fleet(package);
+}
+
+Status verify_sizes(const Model& model, const Value* values, const std::uint32_t* params, const ResolvedKernel* kernels,
+                    const std::byte* weights) {
+  // Patches leave constants alone, so how many weights there are was settled when the package was opened.
+  const ModelVerifier verifier(model, values, params, 0, weights);
+  BANTAM_RETURN_IF_ERROR(verifier.verify_resized());
+  for (std::uint32_t s = 0; s < model.steps()->size(); ++s) {
+    const Step& step = *model.steps()->Get(s);
+    const ResolvedKernel& kernel = kernels[step.kernel()];
+    BANTAM_RETURN_IF_ERROR(verifier.verify_step(step, *kernel.op, *kernel.variant).at(static_cast<std::int32_t>(s)));
+  }
+  return ok_status();
 }
 
 }  // namespace bantam::format

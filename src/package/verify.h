@@ -7,10 +7,17 @@
 #pragma once
 
 #include "bantam/runtime.h"
+#include "package/resolve.h"
+#include "package/tables.h"
 
 namespace bantam::format {
 
 /// Verifies the tables of a package whose FlatBuffer structure was verified. Status::index is the step, value or port.
 Status verify_tables(const Package& package, std::uint64_t weights_bytes, const std::byte* weights, OpTable ops);
+
+/// Verifies copies of a model's tables after apply_patches, as thoroughly as the package's own were. `kernels` are the
+/// package's, resolved. The package itself was verified before.
+Status verify_sizes(const Model& model, const Value* values, const std::uint32_t* params, const ResolvedKernel* kernels,
+                    const std::byte* weights);
 
 }  // namespace bantam::format

@@ -14,6 +14,22 @@ std::byte* default_address(const format::Port& port, std::byte* activations) {
   return port.default_slot() == format::kActivations ? activations + port.default_offset() : nullptr;
 }
 
+/// Fills a SizeTables block with the tables at the sizes that the package has, which are the largest.
+Status fill_size_tables(const format::Model& model, const Package& package, std::byte* block) {
+  const auto& kernels = *package.meta()->kernels();
+  const SizeTablesLayout layout(model, kernels.size(), sizeof(void*));
+  auto* tables = new (block + layout.tables) SizeTables();
+  auto* resolved = reinterpret_cast<format::ResolvedKernel*>(block + layout.kernels);
+  for (std::uint32_t k = 0; k < kernels.size(); ++k)
+    BANTAM_RETURN_IF_ERROR(
+        format::resolve_kernel(*kernels.Get(k), package.ops(), new (&resolved[k]) format::ResolvedKernel));
+  tables->kernels = resolved;
+  tables->params = reinterpret_cast<std::uint32_t*>(block + layout.params);
+  tables->sizes = reinterpret_cast<std::int32_t*>(block + layout.sizes);
+  tables->load(model);
+  return ok_status();
+}
+
 }  // namespace
 
 Status Fleet::place(const Package& package, std::span<std::byte> arena, Fleet** out) noexcept {
@@ -56,6 +72,11 @@ Status Fleet::place(const Package& package, std::span<std::byte> arena, Fleet** 
     session->values_ = model.values()->data();
     session->operands_ = model.operands()->data();
     session->params_ = model.params()->data();
+    if (format::dimension_count(model) != 0) {
+      BANTAM_RETURN_IF_ERROR(fill_size_tables(model, package, base + place.sizes));
+      session->values_ = base + place.sizes;
+      session->params_ = SizeTables::of(session->values_, model).params;
+    }
     session->weights_ = package.weights();
     session->step_count_ = model.steps()->size();
     session->input_count_ = model.inputs()->size();

@@ -66,7 +66,7 @@ void Session::reset() noexcept {
 }
 
 PortInfo Session::input_info(std::size_t i) const noexcept {
-  return format::port_info(*model_, static_cast<std::uint32_t>(i));
+  return format::port_info(*model_, static_cast<std::uint32_t>(i), values_);
 }
 
 PortInfo Session::output_info(std::size_t i) const noexcept { return input_info(input_count_ + i); }
@@ -91,10 +91,11 @@ Tensor Session::output(std::size_t i) const noexcept { return input(input_count_
 
 Status Session::bind(std::size_t port, void* memory, std::size_t bytes) noexcept {
   const PortInfo info = input_info(port);
+  const std::uint64_t needed = format::port_at(*model_, static_cast<std::uint32_t>(port)).bytes();
   if (memory == nullptr) return failure(StatusCode::kInvalidArgument, "a port cannot be bound to a null address");
-  if (bytes < info.bytes)
+  if (bytes < needed)
     return failure(StatusCode::kInvalidArgument, "the bound memory is smaller than the port",
-                   static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(info.bytes));
+                   static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(needed));
   const auto alignment = static_cast<std::uintptr_t>(element_size(info.desc->type));
   const auto offset = reinterpret_cast<std::uintptr_t>(memory) % alignment;
   if (offset != 0)

@@ -129,6 +129,9 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
           ->type_name("FILE");
   if (!many) files_option->expected(1);
   command.add_option("--dim", dims, "value of a symbolic dimension, for all models")->type_name("NAME=N");
+  command
+      .add_option("--bound", bounds, "largest size of a symbolic dimension, which may then change at run time up to it")
+      ->type_name("NAME=N");
   command.add_option("--shape", shapes, "whole shape of an input")->type_name("INPUT=1x3x320x320");
   command.add_option("--set", values, "fix an input to a constant; it stops being an input")->type_name("INPUT=X,...");
   command.add_option("--count", counts, "the most that an input counts, a number or a symbolic dimension, for sizes")
@@ -179,16 +182,21 @@ Result<FleetFile> ModelOptions::fleet() const {
 
 Result<void> ModelOptions::apply(FleetSpec& spec) const {
   DeclaredNames names(spec);
-  auto done =
-      for_each_assignment(dims, "--dim", names, spec, [](ModelSpec& model, const Assignment& a) -> Result<void> {
-        const auto number = parse_numbers<std::int64_t>(a.second, ",", "--dim");
-        if (!number || number->size() != 1)
-          return fail(StatusCode::kInvalidArgument,
-                      fmt::format("--dim {}={}: one integer is expected", a.first, a.second),
-                      "write it like --dim batch=1");
-        model.dims[a.first] = number->front();
-        return {};
-      });
+  const auto set_size = [&](const std::vector<std::string>& texts, const char* option,
+                            std::map<std::string, std::int64_t> ModelSpec::*sizes) {
+    return for_each_assignment(texts, option, names, spec, [&](ModelSpec& model, const Assignment& a) -> Result<void> {
+      const auto number = parse_numbers<std::int64_t>(a.second, ",", option);
+      if (!number || number->size() != 1)
+        return fail(StatusCode::kInvalidArgument,
+                    fmt::format("{} {}={}: one integer is expected", option, a.first, a.second),
+                    fmt::format("write it like {} batch=1", option));
+      (model.*sizes)[a.first] = number->front();
+      return {};
+    });
+  };
+  auto done = set_size(dims, "--dim", &ModelSpec::dims);
+  if (!done) return done;
+  done = set_size(bounds, "--bound", &ModelSpec::bounds);
   if (!done) return done;
   done = for_each_assignment(shapes, "--shape", names, spec, [](ModelSpec& model, const Assignment& a) -> Result<void> {
     std::vector<std::int64_t>& shape = model.shapes[a.first];

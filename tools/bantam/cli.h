@@ -39,6 +39,7 @@ int report(const Error& error);
 struct ModelOptions {
   std::vector<std::string> files;  ///< model files, one fleet file, or one package
   std::vector<std::string> dims;
+  std::vector<std::string> bounds;
   std::vector<std::string> shapes;
   std::vector<std::string> values;
   std::vector<std::string> counts;

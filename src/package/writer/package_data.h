@@ -33,6 +33,12 @@ struct PortData {
   bantam::Quantization quantization;
 };
 
+struct DimensionData {
+  std::string name;
+  std::int32_t least = 1;
+  std::int32_t bound = 1;
+};
+
 struct ModelData {
   std::string name;
   std::vector<Step> steps;
@@ -48,6 +54,8 @@ struct ModelData {
   std::uint64_t activation_bytes = 0;
   std::uint16_t threads = 1;
   std::vector<std::pair<std::string, std::string>> metadata;
+  std::vector<DimensionData> dimensions;
+  std::vector<SizePatch> patches;
 };
 
 struct PackageData {
