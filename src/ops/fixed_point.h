@@ -14,9 +14,8 @@ namespace bantam::ops {
 constexpr std::int32_t saturating_rounding_doubling_high_mul(std::int32_t a, std::int32_t b) noexcept {
   if (a == b && a == std::numeric_limits<std::int32_t>::min()) return std::numeric_limits<std::int32_t>::max();
   const std::int64_t product = static_cast<std::int64_t>(a) * b;
-  const std::int64_t nudge = product >= 0 ? (std::int64_t{1} << 30) : 1 - (std::int64_t{1} << 30);
-  // Division, not shift: truncation toward zero is part of the definition.
-  return static_cast<std::int32_t>((product + nudge) / (std::int64_t{1} << 31));
+  // The definition adds 1 - 2^30 to a negative product and truncates toward zero, which is the same as the floor here.
+  return static_cast<std::int32_t>((product + (std::int64_t{1} << 30)) >> 31);
 }
 
 /// x / 2^exponent rounded to nearest, ties away from zero. 0 <= exponent <= 31.

@@ -54,7 +54,10 @@ constexpr TapRange taps_inside(const WindowAxis& axis, std::int64_t origin, std:
                                std::int64_t high) noexcept {
   const auto taps_before = [&](std::int64_t bound) {
     if (bound <= origin) return std::int64_t{0};
-    return std::min<std::int64_t>((bound - origin + axis.dilation - 1) / axis.dilation, axis.kernel);
+    const std::int64_t gap = bound - origin;
+    // Cores without a 64-bit divider would take a hundred instructions to divide by one.
+    const std::int64_t taps = axis.dilation == 1 ? gap : (gap + axis.dilation - 1) / axis.dilation;
+    return std::min<std::int64_t>(taps, axis.kernel);
   };
   return {static_cast<std::int32_t>(taps_before(low)), static_cast<std::int32_t>(taps_before(high))};
 }

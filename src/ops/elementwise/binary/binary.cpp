@@ -1,6 +1,7 @@
 #include "ops/elementwise/binary/binary.h"
 
 #include "base/shape.h"
+#include "ops/built.h"
 #include "ops/common/elementwise.h"
 #include "ops/common/params.h"
 #include "ops/elementwise/binary/kernels.h"
@@ -78,8 +79,14 @@ constexpr KernelVariant kVariants[] = {
      .run = run_binary_f32_simd,
      .accuracy = {Accuracy::Kind::kRelative, 1e-6F}},
 #endif
+    {.name = "f32__portable",
+     .supports = supports_binary_f32_portable,
+     .footprint = overwrite_same_layout,
+     .run = run_binary_f32_portable},
     {.name = "any__ref", .footprint = overwrite_same_layout, .run = run_binary_ref},
 };
+
+constexpr auto kBuilt = built_variants("binary", kVariants);
 
 }  // namespace
 
@@ -91,7 +98,7 @@ constexpr OpDef kBinary{
     .min_inputs = 2,
     .max_inputs = 2,
     .infer = infer_binary,
-    .variants = kVariants,
+    .variants = kBuilt,
 };
 
 }  // namespace bantam::ops

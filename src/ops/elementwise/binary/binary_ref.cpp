@@ -227,6 +227,19 @@ void run_numbers(const Invocation& invocation, const BinaryParams& p, Fault& fau
 
 }  // namespace
 
+bool supports_binary_f32_portable(const OpCall& call) {
+  return call.in(0).type == ElementType::kF32 && call.in(1).type == ElementType::kF32 &&
+         call.out().type == ElementType::kF32;
+}
+
+Status run_binary_f32_portable(const Invocation& invocation) {
+  const auto& p = invocation.as<BinaryParams>();
+  map_elements2<float, float, float>(invocation, [&p](float a, float b) {
+    return apply_activation(float_arithmetic(p.function, a, b), p.activation);
+  });
+  return ok_status();
+}
+
 Status run_binary_ref(const Invocation& invocation) {
   const auto& p = invocation.as<BinaryParams>();
   Fault fault{false};

@@ -7,6 +7,10 @@ namespace bantam::ops {
 
 Status run_binary_ref(const Invocation& invocation);
 
+/// The part of the reference that is f32 throughout: a small core need not carry the other types.
+bool supports_binary_f32_portable(const OpCall& call);
+Status run_binary_f32_portable(const Invocation& invocation);
+
 /// f32 arithmetic with any activation; rows of the result contiguous, of the operands contiguous or broadcast.
 bool supports_binary_f32_simd(const OpCall& call);
 Status run_binary_f32_simd(const Invocation& invocation);

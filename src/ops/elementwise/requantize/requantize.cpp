@@ -1,5 +1,6 @@
 #include "ops/elementwise/requantize/requantize.h"
 
+#include "ops/built.h"
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
 #include "ops/common/params.h"
@@ -48,8 +49,14 @@ constexpr KernelVariant kVariants[] = {
      .footprint = overwrite_same_layout,
      .run = run_requantize_i8_simd},
 #endif
+    {.name = "i8__portable",
+     .supports = supports_requantize_i8_portable,
+     .footprint = overwrite_same_layout,
+     .run = run_requantize_i8_portable},
     {.name = "any__ref", .footprint = overwrite_same_layout, .run = run_requantize_ref},
 };
+
+constexpr auto kBuilt = built_variants("requantize", kVariants);
 
 }  // namespace
 
@@ -59,7 +66,7 @@ constexpr OpDef kRequantize{
     .default_params = &kDefaults,
     .fields = kFields,
     .infer = infer_requantize,
-    .variants = kVariants,
+    .variants = kBuilt,
 };
 
 }  // namespace bantam::ops

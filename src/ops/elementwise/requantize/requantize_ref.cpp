@@ -19,15 +19,27 @@ void requantize(const Invocation& invocation, const RequantizeParams& p) {
   });
 }
 
-}  // namespace
-
-Status run_requantize_ref(const Invocation& invocation) {
+/// Requantises between those of the types that the operands have.
+template <typename... Ts>
+Status run(const Invocation& invocation) {
   const auto& p = invocation.as<RequantizeParams>();
-  dispatch_type<std::int8_t, std::uint8_t, std::int16_t, std::int32_t>(invocation.in(0).type, [&](auto from) {
-    dispatch_type<std::int8_t, std::uint8_t, std::int16_t, std::int32_t>(
+  dispatch_type<Ts...>(invocation.in(0).type, [&](auto from) {
+    dispatch_type<Ts...>(
         p.to, [&](auto to) { requantize<typename decltype(from)::type, typename decltype(to)::type>(invocation, p); });
   });
   return ok_status();
+}
+
+}  // namespace
+
+bool supports_requantize_i8_portable(const OpCall& call) {
+  return is_one_of<std::int8_t, std::uint8_t>(call.in(0).type) && is_one_of<std::int8_t, std::uint8_t>(call.out().type);
+}
+
+Status run_requantize_i8_portable(const Invocation& invocation) { return run<std::int8_t, std::uint8_t>(invocation); }
+
+Status run_requantize_ref(const Invocation& invocation) {
+  return run<std::int8_t, std::uint8_t, std::int16_t, std::int32_t>(invocation);
 }
 
 }  // namespace bantam::ops

@@ -1,5 +1,6 @@
 #include "ops/elementwise/unary/unary.h"
 
+#include "ops/built.h"
 #include "ops/common/params.h"
 #include "ops/elementwise/unary/kernels.h"
 
@@ -61,8 +62,14 @@ constexpr KernelVariant kVariants[] = {
      .run = run_unary_f32_simd,
      .accuracy = {Accuracy::Kind::kRelative, 1e-6F}},
 #endif
+    {.name = "f32__portable",
+     .supports = supports_unary_f32_portable,
+     .footprint = footprint_unary,
+     .run = run_unary_f32_portable},
     {.name = "any__ref", .footprint = footprint_unary, .run = run_unary_ref},
 };
+
+constexpr auto kBuilt = built_variants("unary", kVariants);
 
 }  // namespace
 
@@ -72,7 +79,7 @@ constexpr OpDef kUnary{
     .default_params = &kDefaults,
     .fields = kFields,
     .infer = infer_unary,
-    .variants = kVariants,
+    .variants = kBuilt,
 };
 
 }  // namespace bantam::ops

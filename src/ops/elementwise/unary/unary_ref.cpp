@@ -67,6 +67,16 @@ void run_integer(const Invocation& invocation, const UnaryParams& p) {
 
 }  // namespace
 
+bool supports_unary_f32_portable(const OpCall& call) {
+  return call.in(0).type == ElementType::kF32 && call.out().type == ElementType::kF32;
+}
+
+Status run_unary_f32_portable(const Invocation& invocation) {
+  const auto& p = invocation.as<UnaryParams>();
+  map_elements<float, float>(invocation, [&p](float x) { return apply_unary(x, p.function, p.a, p.b); });
+  return ok_status();
+}
+
 Status run_unary_ref(const Invocation& invocation) {
   const auto& p = invocation.as<UnaryParams>();
   const ElementType type = invocation.in(0).type;

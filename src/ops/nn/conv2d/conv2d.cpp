@@ -1,5 +1,6 @@
 #include "ops/nn/conv2d/conv2d.h"
 
+#include "ops/built.h"
 #include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/conv2d/kernels.h"
 
@@ -48,8 +49,11 @@ constexpr KernelVariant kVariants[] = {
      .run = conv2d::run_int8,
      .accuracy = {Accuracy::Kind::kRelative, 1e-6F}},  // exact in the int8 form
 #endif
+    {.name = "i8__portable", .supports = conv2d::portable_supports, .run = conv2d::run_portable},
     {.name = "any__ref", .footprint = conv2d::reference_footprint, .run = conv2d::run_reference},
 };
+
+constexpr auto kBuilt = built_variants("conv2d", kVariants);
 
 }  // namespace
 
@@ -62,6 +66,6 @@ constexpr OpDef kConv2d{.name = "conv2d",
                         .outputs = 1,
                         .infer = infer_conv2d,
                         .work = work,
-                        .variants = kVariants};
+                        .variants = kBuilt};
 
 }  // namespace bantam::ops

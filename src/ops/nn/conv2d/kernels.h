@@ -8,6 +8,10 @@ namespace bantam::ops::conv2d {
 Footprint reference_footprint(const OpCall& call, int threads);
 Status run_reference(const Invocation& call);
 
+/// int8, one group, dense weights; for small cores.
+bool portable_supports(const OpCall& call);
+Status run_portable(const Invocation& call);
+
 /// f32, constant weights.
 bool gemm_supports(const OpCall& call);
 Footprint gemm_footprint(const OpCall& call, int threads);

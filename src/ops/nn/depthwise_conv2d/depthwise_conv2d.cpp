@@ -1,5 +1,6 @@
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
 
+#include "ops/built.h"
 #include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/depthwise_conv2d/kernels.h"
 
@@ -37,8 +38,11 @@ constexpr KernelVariant kVariants[] = {
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
     {.name = "i8_channels__simd", .supports = depthwise::int8_supports, .run = depthwise::run_int8},
 #endif
+    {.name = "i8__portable", .supports = depthwise::portable_supports, .run = depthwise::run_portable},
     {.name = "any__ref", .footprint = depthwise::reference_footprint, .run = depthwise::run_reference},
 };
+
+constexpr auto kBuilt = built_variants("depthwise_conv2d", kVariants);
 
 }  // namespace
 
@@ -51,6 +55,6 @@ constexpr OpDef kDepthwiseConv2d{.name = "depthwise_conv2d",
                                  .outputs = 1,
                                  .infer = infer_depthwise,
                                  .work = work,
-                                 .variants = kVariants};
+                                 .variants = kBuilt};
 
 }  // namespace bantam::ops

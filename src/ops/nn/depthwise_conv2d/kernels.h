@@ -8,6 +8,10 @@ namespace bantam::ops::depthwise {
 Footprint reference_footprint(const OpCall& call, int threads);
 Status run_reference(const Invocation& call);
 
+/// int8, dense weights; for small cores.
+bool portable_supports(const OpCall& call);
+Status run_portable(const Invocation& call);
+
 /// f32, multiplier 1, dense weights.
 bool float_supports(const OpCall& call);
 Status run_float(const Invocation& call);

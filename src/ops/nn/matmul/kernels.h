@@ -8,6 +8,10 @@ namespace bantam::ops::matmul {
 Footprint reference_footprint(const OpCall& call, int threads);
 Status run_reference(const Invocation& call);
 
+/// int8, weights without zero point; for small cores.
+bool portable_supports(const OpCall& call);
+Status run_portable(const Invocation& call);
+
 /// f32, constant b.
 bool packed_supports(const OpCall& call);
 Footprint packed_footprint(const OpCall& call, int threads);

@@ -1,6 +1,7 @@
 #include "ops/nn/matmul/matmul.h"
 
 #include "base/shape.h"
+#include "ops/built.h"
 #include "ops/common/params.h"
 #include "ops/nn/matmul/geometry.h"
 #include "ops/nn/matmul/kernels.h"
@@ -84,8 +85,11 @@ constexpr KernelVariant kVariants[] = {
      .run = matmul::run_int8,
      .accuracy = {Accuracy::Kind::kRelative, 1e-6F}},  // exact in the int8 form
 #endif
+    {.name = "i8__portable", .supports = matmul::portable_supports, .run = matmul::run_portable},
     {.name = "any__ref", .footprint = matmul::reference_footprint, .run = matmul::run_reference},
 };
+
+constexpr auto kBuilt = built_variants("matmul", kVariants);
 
 }  // namespace
 
@@ -98,6 +102,6 @@ constexpr OpDef kMatmul{.name = "matmul",
                         .outputs = 1,
                         .infer = infer_matmul,
                         .work = work,
-                        .variants = kVariants};
+                        .variants = kBuilt};
 
 }  // namespace bantam::ops
