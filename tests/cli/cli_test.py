@@ -199,7 +199,7 @@ class Usage(CommandTest):
         self.refuse(["plan", KEYWORD, "--budget", "12 parsecs"], ["--budget", "12 parsecs"])
 
     def test_help_of_every_command_has_an_example(self):
-        for command in ("inspect", "plan", "pack", "run", "verify", "bench", "partition", "completion"):
+        for command in ("inspect", "plan", "pack", "run", "verify", "bench", "partition", "transcribe", "completion"):
             with self.subTest(command=command):
                 text = self.succeed(command, "--help")
                 self.assertIn("Example", text)
@@ -214,7 +214,7 @@ class Usage(CommandTest):
     def test_completion_scripts_parse(self):
         for shell in ("bash", "zsh", "fish"):
             script = self.write("completion", self.succeed("completion", shell))
-            for command in ("inspect", "plan", "pack", "run", "verify", "bench", "partition", "extract"):
+            for command in ("inspect", "plan", "pack", "run", "verify", "bench", "partition", "transcribe", "extract"):
                 self.assertIn(command, script.read_text())
             if shutil.which(shell):
                 subprocess.run([shell, "-n", script], check=True)

@@ -126,6 +126,8 @@ void add_texts(Corpus& corpus) {
                            "factory,app,factory,,1M,encrypted\nmodel,data,spiffs,,7900K,\n",
                            "a,0x40,7,,-16M,encrypted:readonly\r\nb,data,,0x1000000,0b1000000000000\n"})
     corpus.add("flash_table", text);
+  for (const char* text : {"<blank> 0\n<unk> 1\n\xE2\x96\x81 2\na 3\n\xE2\x96\x81the 4\n", "a\t1\r\n\nb  0\r\n"})
+    corpus.add("units", text);
   corpus.add("fleet_file", R"(budget = "512 KiB"
 [[model]]
 name = "denoise"

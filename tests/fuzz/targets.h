@@ -29,6 +29,7 @@ void fuzz_input_spec(std::span<const std::byte> bytes);
 void fuzz_graph_text(std::span<const std::byte> bytes);
 void fuzz_partition(std::span<const std::byte> bytes);
 void fuzz_flash_table(std::span<const std::byte> bytes);
+void fuzz_units(std::span<const std::byte> bytes);
 
 inline constexpr Target kTargets[] = {
     {"onnx", fuzz_onnx},
@@ -44,6 +45,7 @@ inline constexpr Target kTargets[] = {
     {"graph_text", fuzz_graph_text},
     {"partition", fuzz_partition},
     {"flash_table", fuzz_flash_table},
+    {"units", fuzz_units},
 };
 
 }  // namespace bantam::fuzz

@@ -30,6 +30,7 @@ void add_run(CLI::App& app, int* exit_code);
 void add_verify(CLI::App& app, int* exit_code);
 void add_bench(CLI::App& app, int* exit_code);
 void add_partition(CLI::App& app, int* exit_code);
+void add_transcribe(CLI::App& app, int* exit_code);
 void add_completion(CLI::App& app, int* exit_code);
 
 /// Prints the error and returns the exit code that fits it.

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
       "  bantam verify model.tflite --reference ref.npz  same results as recorded?\n"
       "  bantam bench model.onnx                         how long an invoke takes, by operator\n"
       "  bantam partition check srmodels.bin             would a speech box read its model partition?\n"
+      "  bantam transcribe talk.wav                      streaming speech recognition\n"
       "Exit codes: 0 success, 1 failure, 2 bad command line, 3 does not fit the budget.");
   int exit_code = bantam::cli::kExitOk;
   bantam::cli::add_inspect(app, &exit_code);
@@ -26,6 +27,7 @@ int main(int argc, char** argv) {
   bantam::cli::add_verify(app, &exit_code);
   bantam::cli::add_bench(app, &exit_code);
   bantam::cli::add_partition(app, &exit_code);
+  bantam::cli::add_transcribe(app, &exit_code);
   bantam::cli::add_completion(app, &exit_code);
   // CLI11 would only say that a command is missing.
   if (argc > 1 && argv[1][0] != '-' &&
