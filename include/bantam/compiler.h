@@ -34,6 +34,9 @@ struct ModelSpec {
   std::map<std::string, std::int64_t> dims{};  ///< symbolic dimension -> value
   /// symbolic dimension -> largest size. The plan is made for the largest; Session::set_dim chooses any size up to it.
   std::map<std::string, std::int64_t> bounds{};
+  /// symbolic dimension -> formula of sizes in `dims` and `bounds`, such as "(T - 3) / 4 + 64": a dimension that is not
+  /// free once the others are chosen, like the length of a mask over a cache and what a chunk of T frames becomes
+  std::map<std::string, std::string> formulas{};
   std::map<std::string, std::vector<std::int64_t>> shapes{};  ///< input -> whole shape
   std::map<std::string, std::vector<double>> values{};        ///< input -> constant elements
   /// input -> the most that its elements count, a number or a symbolic dimension: where the model computes a size from

@@ -7,17 +7,13 @@
 
 #include "bantam/compiler.h"
 #include "bantam/declaration.h"
-#include "base/shape.h"
 #include "compiler/emit.h"
-#include "compiler/legalize.h"
+#include "compiler/load_model.h"
 #include "compiler/planned_model.h"
 #include "compiler/report.h"
-#include "compiler/sized_model.h"
 #include "graph/graph.h"
 #include "import/import.h"
-#include "package/size_patches.h"
 #include "package/writer/package_data.h"
-#include "passes/passes.h"
 
 namespace bantam {
 namespace {
@@ -33,63 +29,6 @@ std::string port_names(const std::vector<graph::Port>& ports) {
   std::string names;
   for (const graph::Port& port : ports) names += (names.empty() ? "" : ", ") + port.name;
   return names.empty() ? "none" : names;
-}
-
-/// A model ready to be planned: its graph at the bounds, and at other sizes where it has dimensions.
-struct LoadedModel {
-  graph::Graph graph;
-  std::vector<compiler::Dimension> dimensions;
-  std::vector<compiler::SizedGraph> instances;
-};
-
-Result<void> check_bounds(const ModelSpec& spec) {
-  if (spec.bounds.size() > format::kMaxDimensions)
-    return fail(StatusCode::kUnsupported,
-                fmt::format("{} dimensions have a bound, at most {} may", spec.bounds.size(), format::kMaxDimensions),
-                "fix some of them with --dim");
-  for (const auto& [name, bound] : spec.bounds) {
-    if (bound < 1 || bound > kMaxElements)
-      return fail(StatusCode::kInvalidArgument,
-                  fmt::format("the bound {} of dimension '{}' is not a size", bound, name),
-                  fmt::format("give the largest size that '{}' will have", name));
-    if (spec.dims.contains(name))
-      return fail(StatusCode::kInvalidArgument, fmt::format("dimension '{}' has both a size and a bound", name),
-                  "give one of the two");
-  }
-  return {};
-}
-
-Result<LoadedModel> load_model(const ModelSpec& spec, const CompileOptions& options) {
-  auto source = import::open_source(spec.path);
-  if (!source) return fail(std::move(source.error()));
-  const auto run_passes = [&](graph::Graph& graph) -> Result<void> {
-    auto passed = passes::run_passes(graph, {options.stop_after, false});
-    if (!passed) return fail(std::move(passed.error()).in(spec.path.string()));
-    return {};
-  };
-  if (spec.bounds.empty()) {
-    auto graph = import::import_model(*source, {spec.dims, spec.shapes, spec.values, spec.counts, spec.states});
-    if (!graph) return fail(std::move(graph.error()));
-    if (auto passed = run_passes(*graph); !passed) return fail(std::move(passed.error()));
-    return LoadedModel{std::move(*graph), {}, {}};
-  }
-  if (auto sound = check_bounds(spec); !sound) return fail(std::move(sound.error()).in(spec.path.string()));
-  const auto import_at = [&](const compiler::Sizes& sizes) {
-    import::Options at{spec.dims, spec.shapes, spec.values, spec.counts, spec.states};
-    std::size_t d = 0;
-    for (const auto& [name, bound] : spec.bounds) at.dims[name] = sizes[d++];
-    return import::import_model(*source, at);
-  };
-  const auto prepare = [&](graph::Graph& graph) -> Result<void> {
-    if (auto passed = run_passes(graph); !passed) return passed;
-    if (auto legal = compiler::legalize(graph); !legal) return legal;
-    graph::compact(graph);
-    return {};
-  };
-  auto sized = compiler::size_model(spec.bounds, import_at, prepare);
-  if (!sized) return fail(std::move(sized.error()).in(spec.path.string()));
-  graph::Graph at_bounds = sized->instances.front().graph;
-  return LoadedModel{std::move(at_bounds), std::move(sized->dimensions), std::move(sized->instances)};
 }
 
 }  // namespace
@@ -156,7 +95,7 @@ class FleetCompiler {
 
   Result<void> load_models() {
     for (const ModelSpec& spec : fleet_.models) {
-      auto model = load_model(spec, options_);
+      auto model = compiler::load_model(spec, options_);
       if (!model) return fail(std::move(model.error()));
       models_.push_back(std::move(*model));
     }
@@ -323,7 +262,7 @@ class FleetCompiler {
   const FleetSpec& fleet_;
   const CompileOptions& options_;
   std::vector<SessionPlan> sessions_;
-  std::vector<LoadedModel> models_;  ///< by fleet_.models
+  std::vector<compiler::LoadedModel> models_;  ///< by fleet_.models
   std::vector<ResolvedLink> links_;
   format::PackageData package_;
   Compiled result_;

@@ -116,7 +116,8 @@ class FleetFileReader {
 
   void read_model(const toml::table& table) {
     check_keys(table, "[[model]]",
-               {"name", "path", "dims", "bounds", "shapes", "values", "counts", "states", "inputs", "step", "labels"});
+               {"name", "path", "dims", "bounds", "formulas", "shapes", "values", "counts", "states", "inputs", "step",
+                "labels"});
     ModelSpec model;
     const std::string path = text(table, "path");
     if (path.empty()) return note(table, "a [[model]] needs a path");
@@ -125,6 +126,7 @@ class FleetFileReader {
     if (model.name.empty()) model.name = model.path.stem().string();
     read_map<std::int64_t>(table, "dims", "an integer", model.dims);
     read_map<std::int64_t>(table, "bounds", "an integer", model.bounds);
+    read_map<std::string>(table, "formulas", "a text such as \"(T - 3) / 4\"", model.formulas);
     for_each_entry(table, "shapes", [&](const std::string& name, const toml::node& value) {
       model.shapes[name] = numbers<std::int64_t>(value, "shapes", name);
     });

@@ -7,6 +7,7 @@
 //   path = "models/denoise.onnx"    # relative to the fleet file
 //   dims = { batch = 1 }            # symbolic dimension = value
 //   bounds = { T = 500 }            # symbolic dimension = largest size, which may change at run time
+//   formulas = { M = "T / 4 + 64" } # symbolic dimension that follows others
 //   shapes = { frame = [1, 256] }   # input = whole shape
 //   values = { sr = 16000 }         # input = constant; it stops being an input
 //   counts = { lengths = "L" }                     # what an input counts at most, for sizes computed from it

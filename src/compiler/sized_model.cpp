@@ -205,7 +205,10 @@ class SizedModelMaker {
       if (!same) return fail(same.error());
       if (!*same) wrong.push_back(imported.sizes);
     }
-    raise_least_sizes(wrong);
+    raise_least_sizes(wrong, [&](const Sizes& sizes) {
+      auto graph = import_at_(sizes);
+      return graph && agrees({sizes, std::move(*graph)}).value_or(false);
+    });
     for (const Sizes& sizes : wrong)
       if (within_bounds(sizes, dimensions_) && at_least(sizes, dimensions_) &&
           std::ranges::find(refused_, sizes) == refused_.end())
@@ -213,10 +216,21 @@ class SizedModelMaker {
     return {};
   }
 
-  void raise_least_sizes(const std::vector<Sizes>& wrong) {
-    for (std::size_t d = 0; d < dimensions_.size(); ++d)
+  /// `works` is asked about sizes between one that does not work and the next that was looked at.
+  void raise_least_sizes(const std::vector<Sizes>& wrong, const std::function<bool(const Sizes& sizes)>& works) {
+    for (std::size_t d = 0; d < dimensions_.size(); ++d) {
+      std::int64_t largest_wrong = -1;
+      Sizes at = imported_.front().sizes;
       for (const Sizes& sizes : wrong)
-        if (varies_alone(sizes, d)) dimensions_[d].least = std::max(dimensions_[d].least, next_size(d, sizes[d]));
+        if (varies_alone(sizes, d)) largest_wrong = std::max(largest_wrong, sizes[d]);
+      if (largest_wrong < dimensions_[d].least) continue;
+      std::int64_t right = next_size(d, largest_wrong);
+      while (right - largest_wrong > 1) {
+        at[d] = largest_wrong + (right - largest_wrong) / 2;
+        (works(at) ? right : largest_wrong) = at[d];
+      }
+      dimensions_[d].least = right;
+    }
   }
 
   /// Within the bounds, with every other dimension at its own.
@@ -248,34 +262,42 @@ class SizedModelMaker {
             fmt::format("fix the dimension: --dim {}={}", d.name, d.bound)};
   }
 
-  /// Passes may use what is so at large sizes only, such as where a slice of two joined tensors begins: of the
-  /// structures that they give, the first that holds at every size counts, or else the one of the large sizes.
+  /// Passes may use what is so at some sizes only, such as where a slice of two joined tensors begins. When the form
+  /// that they give fails at sizes where the model works, they do without.
   Result<void> fit_prepared() {
-    std::vector<SizedGraph> prepared;
-    for (const SizedGraph& imported : imported_) {
-      auto graph = model_.at(imported.sizes);
-      if (!graph) continue;
-      if (auto done = prepare_(*graph); !done) return fail(std::move(done.error()));
-      prepared.push_back({imported.sizes, std::move(*graph)});
+    for (const bool any_size : {false, true}) {
+      std::vector<SizedGraph> samples;
+      for (const SizedGraph& imported : imported_) {
+        auto graph = model_.at(imported.sizes);
+        if (!graph) continue;
+        if (auto done = prepare_(*graph, any_size); !done) return done;
+        samples.push_back({imported.sizes, std::move(*graph)});
+      }
+      if (auto chosen = choose_form(samples); !chosen) return chosen;
+      if (failing_.empty()) return {};
     }
-    const Grouping grouping(prepared, dimensions_);
+    raise_least_sizes(failing_, [&](const Sizes& sizes) { return prepared_.at(sizes).has_value(); });
+    return {};
+  }
+
+  Result<void> choose_form(const std::vector<SizedGraph>& samples) {
+    const Grouping grouping(samples, dimensions_);
     auto candidates = grouping.candidates();
     if (candidates.empty()) return fail(grouping.failure());
+    std::optional<GraphTemplate> best;
     std::optional<Error> first_error;
     for (std::vector<SizedGraph>& candidate : candidates) {
       auto fitted = GraphTemplate::fit(std::move(candidate));
       if (!fitted && !first_error) first_error = fitted.error();
       if (!fitted) continue;
-      const std::vector<Sizes> failing = sizes_that_fail(*fitted);
-      if (failing.empty() || !has_prepared_) {
-        prepared_ = std::move(*fitted);
-        failing_ = failing;
-        has_prepared_ = true;
-      }
-      if (failing.empty()) break;
+      std::vector<Sizes> failing = sizes_that_fail(*fitted);
+      if (best && !failing.empty()) continue;
+      best = std::move(*fitted);
+      failing_ = std::move(failing);
+      if (failing_.empty()) break;
     }
-    if (!has_prepared_) return fail(std::move(*first_error));
-    raise_least_sizes(failing_);
+    if (!best) return fail(std::move(*first_error));
+    prepared_ = std::move(*best);
     return {};
   }
 
@@ -310,7 +332,6 @@ class SizedModelMaker {
   std::vector<Sizes> refused_;  ///< by the importer
   GraphTemplate model_;         ///< as imported
   GraphTemplate prepared_;      ///< as it will be planned
-  bool has_prepared_ = false;
   std::vector<Sizes> failing_;  ///< at which prepared_ does not work
 };
 

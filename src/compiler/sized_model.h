@@ -39,8 +39,8 @@ struct SizedModel {
 };
 
 using ImportAt = std::function<Result<graph::Graph>(const Sizes& sizes)>;
-/// Rewrites a graph into the form that is planned.
-using Prepare = std::function<Result<void>(graph::Graph& graph)>;
+/// Rewrites a graph into the form that is planned; `any_size`: only by rules that hold at any size.
+using Prepare = std::function<Result<void>(graph::Graph& graph, bool any_size)>;
 
 /// `bounds`: largest size by dimension, each at least 1.
 Result<SizedModel> size_model(const std::map<std::string, std::int64_t>& bounds, const ImportAt& import_at,

@@ -22,8 +22,8 @@ namespace {
 
 using TextAt = std::function<std::string(const Sizes& sizes)>;
 
-Result<void> prepare(graph::Graph& graph) {
-  if (auto passed = passes::run_passes(graph, {}); !passed) return passed;
+Result<void> prepare(graph::Graph& graph, bool any_size) {
+  if (auto passed = passes::run_passes(graph, {.any_size = any_size}); !passed) return passed;
   if (auto legal = legalize(graph); !legal) return legal;
   graph::compact(graph);
   return {};
@@ -34,7 +34,7 @@ Result<graph::Graph> graph_at(const TextAt& text, const Sizes& sizes) { return g
 Result<testing::TextPackage> compile_at(const TextAt& text, const Sizes& sizes) {
   auto graph = graph_at(text, sizes);
   if (!graph) return fail(graph.error());
-  if (auto prepared = prepare(*graph); !prepared) return fail(prepared.error());
+  if (auto prepared = prepare(*graph, false); !prepared) return fail(prepared.error());
   return testing::compile_graph(*graph);
 }
 

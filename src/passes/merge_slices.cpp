@@ -112,11 +112,11 @@ Replacement slice_of_concat(Rewriter& rewriter, const Node& node, const Node& co
   return std::nullopt;
 }
 
-Replacement slice(Rewriter& rewriter, const Node& node) {
+/// `any_size`: what a slice takes of a concat's operands may differ at other sizes.
+Replacement slice(Rewriter& rewriter, const Node& node, bool any_size) {
   if (const Node* inner = rewriter.producer(node.inputs[0], ops::kSlice)) return slice_of_slice(rewriter, node, *inner);
-  if (const Node* inner = rewriter.producer(node.inputs[0], ops::kConcat))
-    return slice_of_concat(rewriter, node, *inner);
-  return std::nullopt;
+  const Node* concat = any_size ? nullptr : rewriter.producer(node.inputs[0], ops::kConcat);
+  return concat != nullptr ? slice_of_concat(rewriter, node, *concat) : std::nullopt;
 }
 
 /// The slice that covers `a` and then `b` along `axis`, when they are neighbours of equal step.
@@ -243,16 +243,20 @@ Replacement scatter_nd(Rewriter& rewriter, const Node& node) {
   return rewriter.emit(ops::kConcat, ops::ConcatParams{axis}, std::move(parts));
 }
 
-}  // namespace
-
-Result<bool> merge_slices(graph::Graph& graph) {
-  return Rewriter(graph).sweep([](Rewriter& rewriter, const Node& node) -> Replacement {
+Result<bool> sweep(graph::Graph& graph, bool any_size) {
+  return Rewriter(graph).sweep([any_size](Rewriter& rewriter, const Node& node) -> Replacement {
     if (node.is(ops::kGather)) return gather(rewriter, node);
-    if (node.is(ops::kSlice)) return slice(rewriter, node);
+    if (node.is(ops::kSlice)) return slice(rewriter, node, any_size);
     if (node.is(ops::kConcat)) return concat(rewriter, node);
     if (node.is(ops::kScatterNd)) return scatter_nd(rewriter, node);
     return std::nullopt;
   });
 }
+
+}  // namespace
+
+Result<bool> merge_slices(graph::Graph& graph) { return sweep(graph, false); }
+
+Result<bool> merge_slices_at_any_size(graph::Graph& graph) { return sweep(graph, true); }
 
 }  // namespace bantam::passes

@@ -11,7 +11,8 @@ constexpr Pass kPasses[] = {
     {"dead-code", "removes nodes whose results nobody reads", remove_dead_code},
     {"fold-constants", "computes nodes whose operands are all constant", fold_constants},
     {"remove-identities", "removes nodes that give their operand unchanged", remove_identities},
-    {"merge-slices", "makes slices and concats of regular gathers and scatters, and merges them", merge_slices},
+    {"merge-slices", "makes slices and concats of regular gathers and scatters, and merges them", merge_slices,
+     merge_slices_at_any_size},
     {"recognize-functions", "finds activations and normalisations written out as arithmetic", recognize_functions},
     {"channels-last", "computes in the layout that transposes the fewest bytes", channels_last},
     {"fuse-affine", "folds scales, biases and batch normalisation into weights", fuse_affine},
@@ -40,7 +41,7 @@ Result<void> run_passes(graph::Graph& graph, const PassOptions& options) {
     return fail(StatusCode::kInvalidArgument, fmt::format("there is no pass '{}'", options.stop_after),
                 "use one of: " + pass_names());
   for (const Pass& pass : kPasses) {
-    auto changed = pass.run(graph);
+    auto changed = options.any_size && pass.run_at_any_size != nullptr ? pass.run_at_any_size(graph) : pass.run(graph);
     if (!changed) return fail(std::move(changed.error()).in(fmt::format("pass '{}'", pass.name)));
     if (options.verify)
       if (auto sound = graph::verify(graph); !sound)

@@ -19,6 +19,8 @@ struct Pass {
   std::string_view summary;  ///< one line for --help and ARCHITECTURE.md
   /// Returns whether anything changed.
   Result<bool> (*run)(graph::Graph& graph) = nullptr;
+  /// The same without rules that hold only at the graph's own sizes; null when there are none.
+  Result<bool> (*run_at_any_size)(graph::Graph& graph) = nullptr;
 };
 
 /// All passes in the order in which they run.
@@ -27,6 +29,7 @@ std::span<const Pass> all_passes();
 struct PassOptions {
   std::string stop_after{};  ///< the last pass to run; empty: all; unknown: an Error that lists the names
   bool verify = false;       ///< verify the graph after every pass and name the pass that broke it
+  bool any_size = false;     ///< the result must hold when dimensions of the model get other sizes
 };
 
 Result<void> run_passes(graph::Graph& graph, const PassOptions& options);

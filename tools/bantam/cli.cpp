@@ -132,6 +132,8 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
   command
       .add_option("--bound", bounds, "largest size of a symbolic dimension, which may then change at run time up to it")
       ->type_name("NAME=N");
+  command.add_option("--formula", formulas, "a symbolic dimension that follows others, e.g. \"MASK=(T - 3) / 4 + 64\"")
+      ->type_name("NAME=FORMULA");
   command.add_option("--shape", shapes, "whole shape of an input")->type_name("INPUT=1x3x320x320");
   command.add_option("--set", values, "fix an input to a constant; it stops being an input")->type_name("INPUT=X,...");
   command.add_option("--count", counts, "the most that an input counts, a number or a symbolic dimension, for sizes")
@@ -197,6 +199,11 @@ Result<void> ModelOptions::apply(FleetSpec& spec) const {
   auto done = set_size(dims, "--dim", &ModelSpec::dims);
   if (!done) return done;
   done = set_size(bounds, "--bound", &ModelSpec::bounds);
+  if (!done) return done;
+  done = for_each_assignment(formulas, "--formula", names, spec, [](ModelSpec& model, const Assignment& a) {
+    model.formulas[a.first] = a.second;
+    return Result<void>();
+  });
   if (!done) return done;
   done = for_each_assignment(shapes, "--shape", names, spec, [](ModelSpec& model, const Assignment& a) -> Result<void> {
     std::vector<std::int64_t>& shape = model.shapes[a.first];

@@ -41,6 +41,7 @@ struct ModelOptions {
   std::vector<std::string> files;  ///< model files, one fleet file, or one package
   std::vector<std::string> dims;
   std::vector<std::string> bounds;
+  std::vector<std::string> formulas;
   std::vector<std::string> shapes;
   std::vector<std::string> values;
   std::vector<std::string> counts;

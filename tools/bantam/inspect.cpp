@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli.h"
+#include "compiler/load_model.h"
 #include "graph/text.h"
 #include "import/import.h"
 #include "passes/passes.h"
@@ -90,7 +91,9 @@ int inspect(const Options& options) {
   auto declaration = import::declare_model(*source);
   if (!declaration) return report(declaration.error());
   const ModelSpec& spec = fleet->spec.models.front();
-  auto graph = import::import_model(*source, {spec.dims, spec.shapes, spec.values, spec.counts, spec.states});
+  const auto import_options = compiler::import_options(spec);
+  if (!import_options) return report(import_options.error());
+  auto graph = import::import_model(*source, *import_options);
   Result<void> passed;
   if (graph) passed = passes::run_passes(*graph, {options.stop_after, false});
   const std::string open = open_dimensions(*declaration);
