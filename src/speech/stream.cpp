@@ -147,7 +147,7 @@ Status Stream::Parts::size(const Package& package) noexcept {
   plan.alignment = kArenaAlignment;
   plan.fleet = package.requirements();
   plan.max_encoder_frames = rescores() ? traits.decoder_frames : std::numeric_limits<std::int32_t>::max() / 2;
-  plan.max_tokens = rescores() ? std::min(traits.decoder_length - 1, kMaxTokens) : kTokensAlone;
+  plan.max_tokens = rescores() ? std::min<std::int32_t>(traits.decoder_length - 1, kMaxTokens) : kTokensAlone;
   if (plan.max_encoder_frames < traits.frames || plan.max_tokens < 1)
     return failure(StatusCode::kInvalidModel, "the decoder was planned for fewer encoder frames than one call gives",
                    plan.max_encoder_frames, traits.frames);
