@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "ops/common/dot_i8.h"
+#include "ops/common/finish_i8.h"
 #include "ops/common/unrolled.h"
 #include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/conv2d/kernels.h"
@@ -94,9 +95,7 @@ class Int8Convolution {
       image += row_step;
       weights += w_row_;
     }
-    for (int p = 0; p < P; ++p)
-      for (int o = 0; o < O; ++o)
-        out[p * static_cast<std::ptrdiff_t>(g_.y.w_stride) + channel + o] = requantize_(sums[p][o], channel + o);
+    finish_i8<P, O>(sums, requantize_, channel, out + channel, static_cast<std::ptrdiff_t>(g_.y.w_stride));
   }
 
   const ConvGeometry& g_;

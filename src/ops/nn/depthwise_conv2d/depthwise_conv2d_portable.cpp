@@ -2,6 +2,7 @@
 // taps go by. No scratch and no packed weights.
 #include <cstddef>
 
+#include "ops/common/finish_i8.h"
 #include "ops/common/unrolled.h"
 #include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/depthwise_conv2d/kernels.h"
@@ -70,7 +71,7 @@ class Int8Depthwise {
   /// N channels from `channel` on. A function of its own, so that the sums get all registers.
   template <int N, int Step>
   [[gnu::noinline]] void block(const Window& window, std::int32_t input, std::int32_t channel, std::int8_t* out) const {
-    std::uint32_t sums[N] = {};
+    std::uint32_t sums[1][N] = {};
     const auto row_step = static_cast<std::ptrdiff_t>(g_.x.h_stride * g_.vertical.dilation);
     const auto tap_step = static_cast<std::ptrdiff_t>(g_.x.w_stride * g_.horizontal.dilation);
     const std::ptrdiff_t w_step = g_.y.c;
@@ -82,9 +83,9 @@ class Int8Depthwise {
       const std::int8_t* x = image_row;
       const std::int8_t* w = weights_row;
       for (std::int32_t kx = 0; kx < window.columns; ++kx, x += tap_step, w += w_step)
-        unrolled<N>([&](auto i) { sums[i] += static_cast<std::uint32_t>((x[i * Step] - zero_point) * w[i]); });
+        unrolled<N>([&](auto i) { sums[0][i] += static_cast<std::uint32_t>((x[i * Step] - zero_point) * w[i]); });
     }
-    for (int i = 0; i < N; ++i) out[channel + i] = requantize_(sums[i], channel + i);
+    finish_i8<1, N>(sums, requantize_, channel, out + channel, 0);
   }
 
   const ConvGeometry& g_;

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "ops/common/dot_i8.h"
+#include "ops/common/finish_i8.h"
 #include "ops/common/unrolled.h"
 #include "ops/nn/matmul/geometry.h"
 #include "ops/nn/matmul/kernels.h"
@@ -41,9 +42,7 @@ class Int8Product {
     unrolled<P>([&](auto p) { x[p] = a + p * static_cast<std::ptrdiff_t>(g_.a.row_stride); });
     unrolled<O>([&](auto o) { w[o] = b + (n + o) * static_cast<std::ptrdiff_t>(g_.b.column_stride); });
     accumulate_i8<P, O>(x, zero_point_, w, g_.k, sums);
-    for (int p = 0; p < P; ++p)
-      for (int o = 0; o < O; ++o)
-        y[p * static_cast<std::ptrdiff_t>(g_.y.row_stride) + n + o] = requantize_(sums[p][o], n + o);
+    finish_i8<P, O>(sums, requantize_, n, y + n, static_cast<std::ptrdiff_t>(g_.y.row_stride));
   }
 
   const MatmulGeometry& g_;
