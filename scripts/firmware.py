@@ -74,7 +74,7 @@ def emulate(elf, image, board):
     if result.returncode != 0 or not result.stdout.endswith("end\n"):
         said = (result.stdout + result.stderr).strip().splitlines()
         raise Failed(f"the image failed with code {result.returncode}: {said[-1] if said else 'it printed nothing'}",
-                     "a fault with little stack left needs --stack; other errors name what is wrong")
+                     "an overflow of the stack needs a larger --stack; other errors name what is wrong")
     return result.stdout
 
 

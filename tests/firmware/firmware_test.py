@@ -126,7 +126,7 @@ class FirmwareTest(unittest.TestCase):
             with self.subTest(core=core):
                 result = firmware("models/voice-activity.onnx", core, "--stack", 1024)
                 self.assertEqual(result.returncode, 1, result.stdout)
-                self.assertIn("fault: ", result.stderr)
+                self.assertIn("fault: the stack overflowed", result.stderr)
                 self.assertIn("--stack", result.stderr)
 
     def test_image_that_allocates_is_found(self):
