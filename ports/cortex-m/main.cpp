@@ -130,16 +130,14 @@ class Replay {
         if (record.port >= session.input_count() || record.bytes != session.input_info(record.port).bytes)
           return bad("the recording's inputs are not those of the fleet");
         return in_.read(session.input(record.port).data, record.bytes) ? 0 : bad("recording.host is truncated");
-      case RecordKind::kInvoke: return invoke(record.session, session);
+      case RecordKind::kInvoke: return invoke(record.session, session, record.port != 0);
       case RecordKind::kOutput: return in_.skip(record.bytes) ? 0 : bad("recording.host is truncated");
     }
     return bad("recording.host is damaged");
   }
 
-  /// Every session is measured undisturbed first, then with the clock that tells kernels and executor apart.
-  int invoke(std::uint32_t index, Session& session) {
-    const bool watched = (invoked_ & (std::uint64_t{1} << index % 64)) != 0;
-    invoked_ |= std::uint64_t{1} << index % 64;
+  /// Every session is measured undisturbed the first time, then with the clock that tells kernels and executor apart.
+  int invoke(std::uint32_t index, Session& session, bool watched) {
     clock_.clear();
     session.set_observer(watched ? &clock_.observer() : nullptr);
     Status status;
@@ -174,7 +172,6 @@ class Replay {
   semihosting::File out_;
   KernelClock clock_;
   WatchingCost watching_;
-  std::uint64_t invoked_ = 0;  ///< by session number modulo 64
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ void append(std::vector<std::byte>& bytes, const void* source, std::size_t size)
 
 }  // namespace
 
-Recording::Recording(std::size_t sessions) {
+Recording::Recording(std::size_t sessions) : invokes_(sessions) {
   RecordingHead head{{}, static_cast<std::uint32_t>(sessions), 0};
   std::ranges::copy(kRecordingMagic, head.magic);
   append(bytes_, &head, sizeof head);
@@ -29,7 +29,7 @@ void Recording::add_inputs(std::size_t session, const Session& state, const std:
     const Tensor input = state.input(i);
     add(RecordKind::kInput, session, i, &input);
   }
-  add(RecordKind::kInvoke, session, 0, nullptr);
+  add(RecordKind::kInvoke, session, invokes_[session]++, nullptr);
 }
 
 void Recording::add_outputs(std::size_t session, const Session& state) {

@@ -27,6 +27,7 @@ class Recording {
   void add(RecordKind kind, std::size_t session, std::size_t port, const Tensor* tensor);
 
   std::vector<std::byte> bytes_;
+  std::vector<std::size_t> invokes_;  ///< by session
 };
 
 }  // namespace bantam::feed

@@ -20,7 +20,7 @@ static_assert(sizeof(RecordingHead) == 16);
 
 enum class RecordKind : std::uint32_t {
   kInput = 1,   ///< followed by the elements of input `port`
-  kInvoke = 2,  ///< no bytes
+  kInvoke = 2,  ///< no bytes; `port` is how often the session ran before
   kOutput = 3,  ///< followed by the elements of output `port`
 };
 
