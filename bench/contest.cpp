@@ -11,11 +11,11 @@
 
 #include "bantam/open_fleet.h"
 #include "feed/feeder.h"
-#include "fixed_initializers.h"
 #include "io/array.h"
 #include "io/file.h"
 #include "io/input_spec.h"
 #include "io/preprocess.h"
+#include "peer/onnx_rewrite.h"
 
 namespace bantam::bench {
 namespace {
@@ -36,18 +36,18 @@ class Buffer {
 /// Tensors with memory of their own.
 struct Tensors {
   std::vector<Buffer> memory;
-  std::vector<PeerTensor> tensors;
+  std::vector<peer::BoundTensor> tensors;
 
-  PeerTensor& add(std::string name, const TensorDesc& desc) {
+  peer::BoundTensor& add(std::string name, const TensorDesc& desc) {
     memory.emplace_back(static_cast<std::size_t>(desc.bytes()));
-    return tensors.emplace_back(PeerTensor{std::move(name), desc, memory.back().data()});
+    return tensors.emplace_back(peer::BoundTensor{std::move(name), desc, memory.back().data()});
   }
 };
 
 /// Largest difference relative to the largest magnitude of `b`; infinite where only one side is a number. Differences
 /// up to four units in the last place of 1 are rounding and count as none: a tensor of sigmoids or softmaxes near zero
 /// has no meaningful relative error.
-double relative_difference(const PeerTensor& a, const PeerTensor& b) {
+double relative_difference(const peer::BoundTensor& a, const peer::BoundTensor& b) {
   const std::vector<double> left = feed::real_elements({a.data, &a.desc}, {});
   const std::vector<double> right = feed::real_elements({b.data, &b.desc}, {});
   double error = 0;
@@ -61,7 +61,7 @@ double relative_difference(const PeerTensor& a, const PeerTensor& b) {
   return error <= 4 * 0x1p-23 ? 0 : error / std::max(largest, std::numeric_limits<double>::min());
 }
 
-Result<TensorDesc> dense_desc(const PeerInput& input, std::span<const std::int64_t> dims) {
+Result<TensorDesc> dense_desc(const peer::DeclaredInput& input, std::span<const std::int64_t> dims) {
   TensorDesc desc;
   desc.type = input.type;
   if (dims.size() > kMaxRank || std::any_of(dims.begin(), dims.end(), [](std::int64_t d) { return d < 0; }))
@@ -75,7 +75,7 @@ Result<TensorDesc> dense_desc(const PeerInput& input, std::span<const std::int64
 
 class Contest {
  public:
-  Contest(const PeerLibrary& library, const ModelSpec& model, const ContestOptions& options)
+  Contest(const peer::Library& library, const ModelSpec& model, const ContestOptions& options)
       : library_(library), model_(model), options_(options) {}
 
   Result<std::vector<ContestRow>> run() {
@@ -111,7 +111,7 @@ class Contest {
   Result<void> bind_session() {
     for (std::size_t i = 0; i < session().input_count(); ++i) {
       const PortInfo port = session().input_info(i);
-      const PeerTensor& tensor = inputs_.add(std::string(port.name), *port.desc);
+      const peer::BoundTensor& tensor = inputs_.add(std::string(port.name), *port.desc);
       io::InputSpec random;
       random.kind = io::SourceKind::kRandom;
       random.seed = options_.seed + i;
@@ -123,7 +123,7 @@ class Contest {
     for (std::size_t i = 0; i < session().output_count(); ++i) {
       const PortInfo port = session().output_info(i);
       peer_outputs_.add(std::string(port.name), *port.desc);
-      const PeerTensor& tensor = outputs_.add(std::string(port.name), *port.desc);
+      const peer::BoundTensor& tensor = outputs_.add(std::string(port.name), *port.desc);
       if (const Status s = session().bind_output(i, tensor.data, port.bytes); !s.ok()) return fail(error_from(s));
     }
     return {};
@@ -137,38 +137,38 @@ class Contest {
   Result<std::string> cleaned_copy() const {
     const auto file = io::MappedFile::open(model_.path.string());
     if (!file) return fail(file.error());
-    return with_fixed_initializers(file->bytes());
+    return peer::with_fixed_initializers(file->bytes());
   }
 
-  Result<PeerModel> load_peer(const PeerModel::Options& options, const std::string& bytes) const {
-    return bytes.empty() ? PeerModel::load(library_, model_.path, options)
-                         : PeerModel::load(library_, std::as_bytes(std::span(bytes)), options);
+  Result<peer::Model> load_peer(const peer::Model::Options& options, const std::string& bytes) const {
+    return bytes.empty() ? peer::Model::load(library_, model_.path, options)
+                         : peer::Model::load(library_, std::as_bytes(std::span(bytes)), options);
   }
 
   /// Loads the file, or `bytes` unless empty. The peer, too, is told the values of dynamic dimensions: it is loaded
   /// once to learn their names and again with the sizes that Bantam's plan has.
-  Result<PeerModel> load_peer(const std::string& bytes) {
-    PeerModel::Options options{options_.compile.threads, model_.dims};
+  Result<peer::Model> load_peer(const std::string& bytes) {
+    peer::Model::Options options{options_.compile.threads, model_.dims};
     auto peer = load_peer(options, bytes);
     if (!peer) return peer;
     const std::size_t known = options.dims.size();
-    for (const PeerInput& input : peer->inputs())
-      if (const PeerTensor* tensor = find_input(input.name))
+    for (const peer::DeclaredInput& input : peer->inputs())
+      if (const peer::BoundTensor* tensor = find_input(input.name))
         for (std::size_t d = 0; d < input.dims.size() && d < tensor->desc.rank; ++d)
           if (input.dims[d] < 0 && !input.symbols[d].empty())
             options.dims.try_emplace(input.symbols[d], tensor->desc.dims[d]);
     return options.dims.size() == known ? std::move(peer) : load_peer(options, bytes);
   }
 
-  const PeerTensor* find_input(const std::string& name) const {
+  const peer::BoundTensor* find_input(const std::string& name) const {
     const auto found = std::find_if(inputs_.tensors.begin(), inputs_.tensors.end(),
-                                    [&](const PeerTensor& t) { return t.name == name; });
+                                    [&](const peer::BoundTensor& t) { return t.name == name; });
     return found == inputs_.tensors.end() ? nullptr : &*found;
   }
 
   /// Inputs that the plan has as constants stay inputs for the peer.
-  Result<void> add_constant_inputs(const PeerModel& peer) {
-    for (const PeerInput& input : peer.inputs()) {
+  Result<void> add_constant_inputs(const peer::Model& peer) {
+    for (const peer::DeclaredInput& input : peer.inputs()) {
       const auto values = model_.values.find(input.name);
       if (find_input(input.name) != nullptr || values == model_.values.end()) continue;
       const auto shape = model_.shapes.find(input.name);
@@ -178,7 +178,7 @@ class Contest {
       if (values->second.size() != 1 && values->second.size() != elements)
         return fail(StatusCode::kInvalidArgument, fmt::format("input '{}' has {} elements, {} values are set",
                                                               input.name, elements, values->second.size()));
-      const PeerTensor& tensor = inputs_.add(input.name, *desc);
+      const peer::BoundTensor& tensor = inputs_.add(input.name, *desc);
       io::with_element_type(desc->type, [&]<typename T>(std::type_identity<T>) {
         for (std::size_t i = 0; i < elements; ++i)
           static_cast<T*>(tensor.data)[i] = io::element_from<T>(values->second[values->second.size() == 1 ? 0 : i]);
@@ -187,7 +187,7 @@ class Contest {
     return {};
   }
 
-  Result<ContestRow> compete(PeerModel& peer, bool fixed_initializers) {
+  Result<ContestRow> compete(peer::Model& peer, bool fixed_initializers) {
     if (auto ok = add_constant_inputs(peer); !ok) return fail(ok.error());
     if (auto ok = peer.bind(inputs_.tensors, peer_outputs_.tensors); !ok) return fail(ok.error());
     // An invoke may overwrite its inputs, as working memory; applications write them anew each time, so both sides
@@ -224,7 +224,7 @@ class Contest {
     return row;
   }
 
-  const PeerLibrary& library_;
+  const peer::Library& library_;
   const ModelSpec& model_;
   const ContestOptions& options_;
   std::optional<OpenFleet> fleet_;
@@ -234,7 +234,7 @@ class Contest {
 
 }  // namespace
 
-Result<std::vector<ContestRow>> run_contest(const PeerLibrary& library, const ModelSpec& model,
+Result<std::vector<ContestRow>> run_contest(const peer::Library& library, const ModelSpec& model,
                                             const ContestOptions& options) {
   return Contest(library, model, options).run();
 }

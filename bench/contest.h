@@ -8,7 +8,7 @@
 
 #include "alternate.h"
 #include "bantam/compiler.h"
-#include "onnxruntime.h"
+#include "peer/onnxruntime.h"
 
 namespace bantam::bench {
 
@@ -30,7 +30,7 @@ struct ContestRow {
 
 /// One row; two for a file whose initializers are also inputs: as it is, and with the peer given the cleaned copy.
 /// Fails when either side cannot run the model, or when their outputs differ by more than the tolerance.
-Result<std::vector<ContestRow>> run_contest(const PeerLibrary& library, const ModelSpec& model,
+Result<std::vector<ContestRow>> run_contest(const peer::Library& library, const ModelSpec& model,
                                             const ContestOptions& options);
 
 }  // namespace bantam::bench

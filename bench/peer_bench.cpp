@@ -27,21 +27,6 @@ struct Options {
   bool json = false;
 };
 
-/// The library that bench/fetch_onnxruntime.sh fetched for this processor, or an empty path.
-fs::path fetched_library() {
-#if defined(__aarch64__)
-  constexpr const char* kArchitecture = "arm64";
-#else
-  constexpr const char* kArchitecture = "x64";
-#endif
-  std::error_code none;
-  for (fs::recursive_directory_iterator it(kRoot / "build/onnxruntime/node_modules/onnxruntime-node/bin", none), end;
-       it != end; it.increment(none))
-    if (it->path().filename() == "libonnxruntime.so.1" && it->path().parent_path().filename() == kArchitecture)
-      return it->path();
-  return {};
-}
-
 /// What the command line names; by default the models of bench/models.toml that exist.
 Result<std::vector<ModelSpec>> chosen_models(const cli::ModelOptions& given) {
   const bool by_default = given.files.empty();
@@ -83,11 +68,12 @@ void print_row(const ContestRow& row) {
 }
 
 int compare(const Options& options) {
-  const fs::path path = options.library.empty() ? fetched_library() : fs::path(options.library);
+  const fs::path path =
+      options.library.empty() ? peer::Library::find(kRoot / "build/onnxruntime") : fs::path(options.library);
   if (path.empty())
     return cli::report({StatusCode::kNotFound, "no ONNX Runtime under build/onnxruntime",
                         "run bench/fetch_onnxruntime.sh, or name the library with --library"});
-  auto library = PeerLibrary::open(path);
+  auto library = peer::Library::open(path);
   if (!library) return cli::report(library.error());
   const auto models = chosen_models(options.models);
   if (!models) return cli::report(models.error());

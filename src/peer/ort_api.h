@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace bantam::bench::ort {
+namespace bantam::peer::ort {
 
 struct OrtEnv;
 struct OrtStatus;
@@ -39,6 +39,7 @@ inline constexpr std::uint32_t kApiVersion = 4;
 enum : int {
   kLoggingLevelError = 3,
   kExecutionSequential = 0,
+  kOptimizeNothing = 0,
   kOptimizeAll = 99,
   kArenaAllocator = 1,
   kMemoryDefault = 0,
@@ -112,4 +113,4 @@ class Api {
   const AnyFunction* table_;
 };
 
-}  // namespace bantam::bench::ort
+}  // namespace bantam::peer::ort

@@ -1,4 +1,4 @@
-#include "fixed_initializers.h"
+#include "peer/onnx_rewrite.h"
 
 #include <exception>
 #include <protozero/pbf_reader.hpp>
@@ -8,7 +8,7 @@
 
 #include "import/onnx/fields.h"
 
-namespace bantam::bench {
+namespace bantam::peer {
 namespace {
 
 namespace field = import::onnx::field;
@@ -54,23 +54,51 @@ std::string fix_graph(const protozero::data_view& graph) {
   return out;
 }
 
-}  // namespace
+std::string expose_tensors(const protozero::data_view& graph) {
+  std::set<std::string_view> known;
+  for (pbf_reader reader(graph); reader.next(field::graph::kOutput, pbf_wire_type::length_delimited);)
+    known.insert(string_field(reader.get_message(), field::value_info::kName));
+  std::string out(graph.data(), graph.size());
+  pbf_writer writer(out);
+  for (pbf_reader reader(graph); reader.next(field::graph::kNode, pbf_wire_type::length_delimited);) {
+    for (pbf_reader node = reader.get_message(); node.next(field::node::kOutput, pbf_wire_type::length_delimited);) {
+      const protozero::data_view name = node.get_view();
+      if (name.size() == 0 || !known.insert(text(name)).second) continue;
+      pbf_writer output(writer, field::graph::kOutput);
+      output.add_bytes(field::value_info::kName, name);
+    }
+  }
+  return out;
+}
 
-Result<std::string> with_fixed_initializers(std::span<const std::byte> model) {
+/// The model with its graph replaced by rewrite(graph).
+template <typename F>
+Result<std::string> rewrite_graph(std::span<const std::byte> model, F&& rewrite) {
+  // protozero reports damaged bytes by exception; it ends here.
   try {
     std::string out;
     pbf_writer writer(out);
     const protozero::data_view bytes(reinterpret_cast<const char*>(model.data()), model.size());
     for (pbf_reader reader(bytes); reader.next();) {
       if (reader.tag_and_type() == protozero::tag_and_type(field::model::kGraph, pbf_wire_type::length_delimited))
-        writer.add_bytes(field::model::kGraph, fix_graph(reader.get_view()));
+        writer.add_bytes(field::model::kGraph, rewrite(reader.get_view()));
       else
         copy_field(reader, writer);
     }
     return out;
   } catch (const std::exception& e) {
-    return fail(StatusCode::kInvalidModel, std::string("not an ONNX model: ") + e.what());
+    return fail(StatusCode::kInvalidModel, std::string("not an ONNX model: ") + e.what(), "give an ONNX model");
   }
 }
 
-}  // namespace bantam::bench
+}  // namespace
+
+Result<std::string> with_fixed_initializers(std::span<const std::byte> model) {
+  return rewrite_graph(model, fix_graph);
+}
+
+Result<std::string> with_exposed_tensors(std::span<const std::byte> model) {
+  return rewrite_graph(model, expose_tensors);
+}
+
+}  // namespace bantam::peer
