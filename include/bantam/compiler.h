@@ -45,6 +45,11 @@ struct ModelSpec {
   std::map<std::string, std::string> counts{};
   /// input -> output: the output of one invoke is the input of the next, kept as state.
   std::vector<std::pair<std::string, std::string>> states{};
+  /// Outputs or intermediate tensors that are wanted, in this order; what only others need is left out of the plan,
+  /// inputs and states included. Empty: all outputs.
+  std::vector<std::string> outputs{};
+  /// Intermediate tensors that become outputs too, so that their memory is not used for anything else.
+  std::vector<std::string> keep{};
 };
 
 /// A placed instance of a model. Several sessions of one model share its weights.
@@ -92,6 +97,13 @@ struct PlanBlock {
   std::int64_t bytes = 0;
 };
 
+/// What an operand of a step is in the source model.
+struct OperandReport {
+  std::string tensor;         ///< its name there; empty for constants, and for values that the compiler made
+  std::vector<int> layout{};  ///< operand = transpose(tensor, layout); empty: the same axes
+  std::int32_t value = -1;    ///< equal for operands that are one value; -1 for absent ones
+};
+
 struct StepReport {
   std::string name;        ///< the model's node
   std::string origin;      ///< the model's operator(s)
@@ -102,8 +114,9 @@ struct StepReport {
   std::int64_t output_bytes = 0;
   std::int64_t weights_bytes = 0;
   std::int64_t scratch_bytes = 0;
-  std::int64_t alive_bytes = 0;  ///< everything alive at this step
-  std::int64_t work = 0;         ///< multiply-accumulates
+  std::int64_t alive_bytes = 0;         ///< everything alive at this step
+  std::int64_t work = 0;                ///< multiply-accumulates
+  std::vector<OperandReport> operands;  ///< inputs, then outputs, as Session::step_operand counts them
 };
 
 struct ModelReport {

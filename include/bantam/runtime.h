@@ -118,12 +118,38 @@ class Package {
   OpTable ops_{};
 };
 
-/// Watches every kernel of a session, for profiling and fault finding. Must not allocate if the caller relies on the
-/// session not allocating.
+/// What an observer wants done with a step.
+enum class StepDecision : std::uint8_t {
+  kRun,
+  kSkip,  ///< the kernel does not run: its results keep what their memory holds, or what the observer wrote there
+};
+
+/// Watches every step of a session that is about to run, for profiling and fault finding; either function may be null.
+/// Operator, name, work and operands of a step are the session's step_... functions. Operands may be read and written
+/// through them: before, the step's inputs are alive; after, its inputs (unless the kernel worked in place) and
+/// results. Must not allocate if the caller relies on the session not allocating.
 struct Observer {
   void* context = nullptr;
-  void (*before)(void* context, const Session& session, std::size_t step) = nullptr;
-  void (*after)(void* context, const Session& session, std::size_t step) = nullptr;
+  StepDecision (*before)(void* context, const Session& session, std::size_t step) = nullptr;
+  /// Also called for skipped steps. Anything but success interrupts: the invoke returns it, attributed to the step.
+  Status (*after)(void* context, const Session& session, std::size_t step) = nullptr;
+};
+
+/// Outputs that an invoke shall compute. Outputs from the 64th on share one mark: one of them brings all.
+class OutputSet {
+ public:
+  static constexpr OutputSet all() noexcept { return OutputSet(~std::uint64_t{0}); }
+  constexpr OutputSet() noexcept = default;
+  constexpr OutputSet& add(std::size_t output) noexcept {
+    marks_ |= std::uint64_t{1} << (output < 63 ? output : 63);
+    return *this;
+  }
+  constexpr std::uint64_t marks() const noexcept { return marks_; }
+
+ private:
+  constexpr explicit OutputSet(std::uint64_t marks) noexcept : marks_(marks) {}
+
+  std::uint64_t marks_ = 0;
 };
 
 /// One model placed in an arena. Created by Fleet::place; lives in the arena. Not copyable.
@@ -167,7 +193,10 @@ class Session {
   Status bind_output(std::size_t i, void* memory, std::size_t bytes) noexcept;
 
   /// Runs the model once.
-  Status invoke() noexcept;
+  Status invoke() noexcept { return invoke(OutputSet::all()); }
+  /// Runs only the steps that these outputs need; what is in the memory of the others is unspecified. States always
+  /// advance, by the steps that they need: which outputs an invoke computes never changes what a later one gives.
+  Status invoke(OutputSet outputs) noexcept;
   /// State as it was when the session was placed.
   void reset() noexcept;
 
@@ -182,9 +211,17 @@ class Session {
   std::string_view step_operator(std::size_t step) const noexcept;
   std::string_view step_variant(std::size_t step) const noexcept;
   std::string_view step_name(std::size_t step) const noexcept;
+  /// Multiply-accumulate operations, 0 for operators without a measure.
+  std::uint64_t step_work(std::size_t step) const noexcept;
+  /// True when an invoke for these outputs runs the step.
+  bool step_needed(std::size_t step, OutputSet outputs) const noexcept;
   std::size_t step_count() const noexcept { return step_count_; }
-  /// Operand `i` of a step (inputs first, then outputs) as the kernel sees it. Requires a valid index.
+  std::size_t step_inputs(std::size_t step) const noexcept;
+  std::size_t step_outputs(std::size_t step) const noexcept;
+  /// Operand `i` of a step (inputs first, then outputs) as the kernel sees it: data is null for an absent one, and
+  /// constants may be packed for the kernel. Requires a valid index.
   Tensor step_operand(std::size_t step, std::size_t i) const noexcept;
+  bool step_operand_is_constant(std::size_t step, std::size_t i) const noexcept;
 
  private:
   friend class Fleet;

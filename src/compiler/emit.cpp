@@ -39,6 +39,7 @@ class Emitter {
       if (!added) return fail(std::move(added.error()));
     }
     if (auto added = add_dimensions(); !added) return fail(std::move(added.error()));
+    add_branches();
     package_.models.push_back(std::move(data_));
     return weights_bytes_;
   }
@@ -71,6 +72,14 @@ class Emitter {
                                     initial->bytes.size(),
                                     model_.state_swapped[i] ? format::kSwapRead : format::kState);
     }
+  }
+
+  /// Marks are worth their bytes only where some output can do without some step.
+  void add_branches() {
+    OutputSet all;
+    for (std::size_t o = 0; o < model_.outputs.size(); ++o) all.add(o);
+    if (std::ranges::all_of(model_.steps, [&](const auto& s) { return (all.marks() & ~s.outputs) == 0; })) return;
+    for (const PlannedStep& step : model_.steps) data_.step_outputs.push_back(step.outputs);
   }
 
   std::uint64_t store(std::span<const std::byte> bytes) {
@@ -288,6 +297,7 @@ class Emitter {
                              static_cast<std::uint8_t>(node.inputs.size()),
                              static_cast<std::uint8_t>(node.outputs.size()));
     data_.step_names.push_back(node.name);
+    data_.step_work.push_back(node.op->work != nullptr ? static_cast<std::uint64_t>(node.op->work(call)) : 0);
     return {};
   }
 

@@ -93,6 +93,21 @@ class FleetFileReader {
     return {};
   }
 
+  std::vector<std::string> texts(const toml::table& table, const char* key) {
+    std::vector<std::string> result;
+    const toml::node* node = table.get(key);
+    if (node == nullptr) return result;
+    const toml::array* array = node->as_array();
+    bool good = array != nullptr;
+    for (std::size_t i = 0; good && i < array->size(); ++i) {
+      const auto value = array->get(i)->value_exact<std::string>();
+      good = value.has_value();
+      if (good) result.push_back(*value);
+    }
+    if (!good) note(*node, fmt::format("'{}' must be a list of texts", key));
+    return result;
+  }
+
   /// Calls f(name, node) for each entry of the inline table `key`.
   template <typename F>
   void for_each_entry(const toml::table& table, const char* key, F&& f) {
@@ -116,8 +131,8 @@ class FleetFileReader {
 
   void read_model(const toml::table& table) {
     check_keys(table, "[[model]]",
-               {"name", "path", "dims", "bounds", "formulas", "shapes", "values", "counts", "states", "inputs", "step",
-                "labels"});
+               {"name", "path", "dims", "bounds", "formulas", "shapes", "values", "counts", "states", "outputs", "keep",
+                "inputs", "step", "labels"});
     ModelSpec model;
     const std::string path = text(table, "path");
     if (path.empty()) return note(table, "a [[model]] needs a path");
@@ -137,6 +152,8 @@ class FleetFileReader {
     std::map<std::string, std::string> states;
     read_map<std::string>(table, "states", "the name of an output", states);
     model.states.assign(states.begin(), states.end());
+    model.outputs = texts(table, "outputs");
+    model.keep = texts(table, "keep");
     model_feeds_[model.name] = read_feed(table);
     file_.spec.models.push_back(std::move(model));
   }

@@ -12,6 +12,8 @@
 //   values = { sr = 16000 }         # input = constant; it stops being an input
 //   counts = { lengths = "L" }                     # what an input counts at most, for sizes computed from it
 //   states = { state_in = "state_out" }            # input = output that carries its next value
+//   outputs = ["enhanced"]          # only what these need is planned; other tensors of the model may stand here too
+//   keep = ["mask_raw"]             # intermediate tensors that become outputs
 //   inputs = { frame = "mix.wav,samples=256" }     # what `bantam run` feeds; see `bantam run --help`
 //   step = { frame = 256 }          # frames by which the window of that input moves between invokes
 //   labels = { output = "labels.txt" }             # one class name a line

@@ -14,6 +14,7 @@ namespace {
 graph::ValueId append_copy(graph::Graph& graph, graph::ValueId value, const std::string& name) {
   graph::Value copied;
   copied.name = name;
+  copied.layout = graph.value(value).layout;
   copied.desc = graph.value(value).desc;
   copied.quantization = graph.value(value).quantization;
   copied.producer = static_cast<graph::NodeId>(graph.nodes.size());

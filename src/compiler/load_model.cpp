@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/shape.h"
+#include "compiler/branches.h"
 #include "compiler/legalize.h"
 #include "compiler/size_formula.h"
 #include "package/size_patches.h"
@@ -53,6 +54,8 @@ Result<LoadedModel> load_model(const ModelSpec& spec, const CompileOptions& opti
   auto source = import::open_source(spec.path);
   if (!source) return fail(std::move(source.error()));
   const auto run_passes = [&](graph::Graph& graph, bool any_size) -> Result<void> {
+    if (auto chosen = choose_outputs(graph, spec.outputs, spec.keep); !chosen)
+      return fail(std::move(chosen.error()).in(spec.path.string()));
     auto passed = passes::run_passes(graph, {.stop_after = options.stop_after, .any_size = any_size});
     if (!passed) return fail(std::move(passed.error()).in(spec.path.string()));
     return {};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/shape.h"
+#include "compiler/branches.h"
 #include "compiler/legalize.h"
 #include "compiler/order.h"
 #include "package/format.h"
@@ -65,11 +66,13 @@ class Attempt {
 
  private:
   void add_steps() {
+    const std::vector<std::uint64_t> marks = output_marks(model_.graph);
     for (std::size_t n = 0; n < model_.graph.nodes.size(); ++n) {
       if (map_.elided[n]) continue;
       PlannedStep step;
       step.node = static_cast<graph::NodeId>(n);
       step.variant = variants_[n];
+      step.outputs = marks[n];
       step.scratch_bytes = scratch_of(model_.graph, n, 0);
       for (std::size_t k = 1; k < instances_.size(); ++k)
         step.scratch_bytes = std::max(step.scratch_bytes, scratch_of(instances_[k].graph, n, k));

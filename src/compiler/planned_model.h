@@ -41,6 +41,7 @@ struct PlannedInstance {
 struct PlannedStep {
   graph::NodeId node = graph::kNone;
   const ops::KernelVariant* variant = nullptr;
+  std::uint64_t outputs = 0;  ///< that need it, see output_marks
   std::int64_t scratch_offset = 0;
   std::int64_t scratch_bytes = 0;
 };

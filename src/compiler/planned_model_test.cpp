@@ -128,6 +128,36 @@ TEST(PlannedModel, RandomGraphsComputeWhatTheInterpreterComputes) {
   }
 }
 
+TEST(PlannedModel, SomeOutputsAreComputedAsIfAllWere) {
+  const auto seed = static_cast<unsigned>(::testing::UnitTest::GetInstance()->random_seed());
+  for (unsigned i = 0; i < 100; ++i) {
+    std::mt19937 random(1000 * seed + i);
+    const std::string text = random_graph(random);
+    SCOPED_TRACE(fmt::format("graph {}, rerun with --gtest_random_seed={}\n{}", i, seed, text));
+    const auto compiled = compile_text(text);
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    auto whole = place_package(compiled->package.bytes());
+    auto partial = place_package(compiled->package.bytes());
+    ASSERT_TRUE(whole && partial);
+    for (std::uint32_t round = 0; round < 5; ++round) {
+      const Outputs expected = testing::run(*whole->fleet->session(0), round);
+      Session& session = *partial->fleet->session(0);
+      const auto chosen = static_cast<unsigned>(random() % 8);
+      OutputSet outputs;
+      for (unsigned o = 0; o < 3; ++o)
+        if ((chosen >> o & 1U) != 0) outputs.add(o);
+      fill_inputs(session, round);
+      ASSERT_TRUE(session.invoke(outputs).ok());
+      const Outputs said = outputs_of(session);
+      for (unsigned o = 0; o < 3; ++o) {
+        if ((chosen >> o & 1U) != 0) {
+          ASSERT_EQ(said[o], expected[o]) << "output " << o << " of " << chosen;
+        }
+      }
+    }
+  }
+}
+
 TEST(PlannedModel, UnusedResultOfAnOperatorNeedsNoReader) {
   const auto text = compile_text(R"(graph "g" {
     %0 "x" = input : f32[5]

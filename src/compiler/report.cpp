@@ -21,6 +21,13 @@ std::int64_t packed_weight_bytes(const graph::Graph& graph, const graph::Node& n
   return bytes;
 }
 
+OperandReport operand_report(const graph::Graph& graph, graph::ValueId id) {
+  if (id == graph::kNone) return {};
+  const graph::Value& value = graph.value(id);
+  if (value.constant) return {{}, {}, id};
+  return {value.name, {value.layout.v, value.layout.v + value.layout.size}, id};
+}
+
 }  // namespace
 
 ModelReport report_model(const PlannedModel& model, const std::string& name, std::int64_t weights_bytes) {
@@ -53,6 +60,8 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
     s.scratch_bytes = step.scratch_bytes;
     s.alive_bytes = alive_at(model.blocks, step.node);
     s.work = node.op->work != nullptr ? node.op->work(call) : 0;
+    for (const auto* operands : {&node.inputs, &node.outputs})
+      for (const graph::ValueId id : *operands) s.operands.push_back(operand_report(model.graph, id));
     report.steps.push_back(std::move(s));
   }
   return report;

@@ -16,12 +16,14 @@ struct StepTimer {
   std::vector<double> total;
   Clock::time_point start;
 
-  static void before(void* context, const Session&, std::size_t) {
+  static StepDecision before(void* context, const Session&, std::size_t) {
     static_cast<StepTimer*>(context)->start = Clock::now();
+    return StepDecision::kRun;
   }
-  static void after(void* context, const Session&, std::size_t step) {
+  static Status after(void* context, const Session&, std::size_t step) {
     auto* self = static_cast<StepTimer*>(context);
     self->total[step] += microseconds(Clock::now() - self->start);
+    return ok_status();
   }
 };
 
@@ -31,7 +33,7 @@ double quantile(const std::vector<double>& sorted, double q) {
   return sorted[static_cast<std::size_t>(std::llround(q * last))];
 }
 
-Result<std::vector<OperatorTime>> time_operators(Session& session, std::int64_t runs,
+Result<std::vector<OperatorTime>> time_operators(Session& session, std::int64_t runs, OutputSet outputs,
                                                  const std::function<void(Session&)>& before_invoke) {
   StepTimer timer{std::vector<double>(session.step_count(), 0.0), {}};
   const Observer observer{&timer, StepTimer::before, StepTimer::after};
@@ -39,12 +41,13 @@ Result<std::vector<OperatorTime>> time_operators(Session& session, std::int64_t 
   Status status = ok_status();
   for (std::int64_t i = 0; i < runs && status.ok(); ++i) {
     if (before_invoke) before_invoke(session);
-    status = session.invoke();
+    status = session.invoke(outputs);
   }
   session.set_observer(nullptr);
   if (!status.ok()) return fail(error_from(status));
   std::vector<OperatorTime> times;
   for (std::size_t s = 0; s < timer.total.size(); ++s) {
+    if (!session.step_needed(s, outputs)) continue;
     const auto same = std::find_if(times.begin(), times.end(), [&](const OperatorTime& t) {
       return t.op == session.step_operator(s) && t.variant == session.step_variant(s);
     });
@@ -67,7 +70,7 @@ Result<BenchmarkResult> benchmark(Session& session, const BenchmarkOptions& opti
   const auto invoke = [&] {
     if (before_invoke) before_invoke(session);
     const auto start = Clock::now();
-    const Status status = session.invoke();
+    const Status status = session.invoke(options.outputs);
     return std::pair(status, microseconds(Clock::now() - start));
   };
   for (std::int64_t i = 0; i < options.warmup; ++i)
@@ -89,7 +92,7 @@ Result<BenchmarkResult> benchmark(Session& session, const BenchmarkOptions& opti
   result.min_us = samples.front();
   result.p99_us = quantile(samples, 0.99);
   if (options.by_operator) {
-    auto operators = time_operators(session, std::min<std::int64_t>(result.runs, 10), before_invoke);
+    auto operators = time_operators(session, std::min<std::int64_t>(result.runs, 10), options.outputs, before_invoke);
     if (!operators) return fail(std::move(operators.error()));
     result.operators = std::move(*operators);
   }

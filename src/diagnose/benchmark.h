@@ -16,6 +16,7 @@ struct BenchmarkOptions {
   std::int64_t runs = 50;   ///< counted invokes, at most ...
   double seconds = 2.0;     ///< ... and about this long
   bool by_operator = true;  ///< time every kernel in further invokes of their own
+  OutputSet outputs = OutputSet::all();
 };
 
 struct OperatorTime {

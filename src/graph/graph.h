@@ -35,8 +35,9 @@ struct Constant {
 };
 
 struct Value {
-  std::string name;  ///< as in the model where it has one; unique is not required
-  TensorDesc desc;   ///< dense
+  std::string name;     ///< as in the model where it has one; unique is not required
+  ops::IntList layout;  ///< the named tensor's axes in their order here, where passes have turned it; empty: as there
+  TensorDesc desc;      ///< dense
   std::optional<Constant> constant;
   std::optional<Quantization> quantization;  ///< per-tensor, informative: arithmetic lives in operator parameters
   NodeId producer = kNone;

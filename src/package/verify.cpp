@@ -66,6 +66,13 @@ class ModelVerifier {
     if (model_.threads() == 0) return bad("planned for no threads");
     if (model_.step_names() != nullptr && model_.step_names()->size() != model_.steps()->size())
       return bad("step names do not match the steps", model_.step_names()->size(), model_.steps()->size());
+    for (const auto* by_step : {model_.step_work(), model_.step_outputs()}) {
+      if (by_step == nullptr) continue;
+      if (by_step->size() != model_.steps()->size())
+        return bad("a table by step does not match the steps", by_step->size(), model_.steps()->size());
+      if (reinterpret_cast<std::uintptr_t>(by_step->Data()) % alignof(std::uint64_t) != 0)
+        return bad("a table is misaligned");
+    }
     // Values first: what is checked about a port relies on the shape of its value.
     for (std::uint32_t i = 0; i < model_.values()->size(); ++i)
       BANTAM_RETURN_IF_ERROR(verify_value(value(i)).at(static_cast<std::int32_t>(i)));

@@ -372,7 +372,10 @@ class Relayout {
         if (producer != kNone) graph_.node(producer).outputs[o] = kNone;
         continue;
       }
+      const ops::IntList& before = graph_.value(old).layout;
       graph_.value((*results)[o]).name = graph_.value(old).name;
+      graph_.value((*results)[o]).layout =
+          before.size == 0 ? layout.result.list() : Permutation::of(before).then(layout.result).list();
       graph_.value((*results)[o]).quantization = graph_.value(old).quantization;
       stored_[at(old)] = {(*results)[o], layout.result};
     }
@@ -400,7 +403,10 @@ class Relayout {
     const std::size_t nodes = graph_.nodes.size();
     auto value = read(id, Permutation::identity(graph_.value(id).desc.rank));
     if (!value) return fail(std::move(value.error()));
-    if (graph_.nodes.size() != nodes) graph_.value(*value).name = graph_.value(id).name;
+    if (graph_.nodes.size() != nodes) {
+      graph_.value(*value).name = graph_.value(id).name;
+      graph_.value(*value).layout = graph_.value(id).layout;
+    }
     id = *value;
     return {};
   }

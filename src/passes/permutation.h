@@ -37,6 +37,15 @@ struct Permutation {
     return p;
   }
 
+  /// Empty for the identity.
+  ops::IntList list() const {
+    ops::IntList axes;
+    if (is_identity()) return axes;
+    axes.size = rank;
+    for (int i = 0; i < rank; ++i) axes.v[i] = (*this)[i];
+    return axes;
+  }
+
   int operator[](int i) const { return v[static_cast<std::size_t>(i)]; }
   std::span<const int> span() const { return {v.data(), static_cast<std::size_t>(rank)}; }
   auto operator<=>(const Permutation&) const = default;

@@ -74,7 +74,10 @@ void Rewriter::replace(const Node& node, ValueId by) {
   graph::Value& result = graph_.value(by);
   const graph::Value& replaced = graph_.value(node.outputs[0]);
   // A port's value keeps the port's name; a value the model names keeps its name otherwise.
-  if (result.name.empty() || (external_[out] && !was_external && result.producer != kNone)) result.name = replaced.name;
+  if (result.name.empty() || (external_[out] && !was_external && result.producer != kNone)) {
+    result.name = replaced.name;
+    result.layout = replaced.layout;
+  }
   if (!result.quantization) result.quantization = replaced.quantization;
   external_.resize(graph_.values.size(), false);
   external_[to] = external_[to] || external_[out];

@@ -28,25 +28,36 @@ Tensor Session::tensor(std::uint32_t value) const noexcept {
   return {bases_[v.slot()] + v.offset(), format::desc_of(v)};
 }
 
-Status Session::invoke() noexcept {
+bool Session::step_needed(std::size_t step, OutputSet outputs) const noexcept {
+  const auto* marks = model_->step_outputs();
+  return marks == nullptr || (marks->Get(static_cast<std::uint32_t>(step)) & outputs.marks()) != 0;
+}
+
+Status Session::invoke(OutputSet outputs) noexcept {
   for (std::uint32_t p = 0; p < input_count_ + output_count_; ++p)
     if (bases_[format::kFirstPort + p] == nullptr)
       return failure(StatusCode::kInvalidArgument, "a port has no memory: bind it first")
           .at(static_cast<std::int32_t>(p));
   Tensor operands[ops::kMaxInputs + ops::kMaxOutputs];
   for (std::uint32_t s = 0; s < step_count_; ++s) {
+    if (!step_needed(s, outputs)) continue;
     const format::Step& step = step_at(steps_, s);
     const std::uint32_t* indices = operands_ + step.first_operand();
     const std::uint32_t count = std::uint32_t{step.inputs()} + step.outputs();
     for (std::uint32_t i = 0; i < count; ++i) operands[i] = tensor(indices[i]);
-    if (observer_ != nullptr && observer_->before != nullptr) observer_->before(observer_->context, *this, s);
-    const Status status = kernels_[step.kernel()].run({params_ + step.first_param(),
-                                                       {operands, step.inputs()},
-                                                       {operands + step.inputs(), step.outputs()},
-                                                       bases_[format::kActivations] + step.scratch_offset(),
-                                                       threads_ != nullptr ? threads_ : &kOneThread});
-    if (!status.ok()) return status.at(static_cast<std::int32_t>(s));
-    if (observer_ != nullptr && observer_->after != nullptr) observer_->after(observer_->context, *this, s);
+    const auto number = static_cast<std::int32_t>(s);
+    const bool skipped = observer_ != nullptr && observer_->before != nullptr &&
+                         observer_->before(observer_->context, *this, s) == StepDecision::kSkip;
+    if (!skipped) {
+      const Status status = kernels_[step.kernel()].run({params_ + step.first_param(),
+                                                         {operands, step.inputs()},
+                                                         {operands + step.inputs(), step.outputs()},
+                                                         bases_[format::kActivations] + step.scratch_offset(),
+                                                         threads_ != nullptr ? threads_ : &kOneThread});
+      if (!status.ok()) return status.at(number);
+    }
+    if (observer_ == nullptr || observer_->after == nullptr) continue;
+    if (const Status status = observer_->after(observer_->context, *this, s); !status.ok()) return status.at(number);
   }
   std::swap(bases_[format::kSwapRead], bases_[format::kSwapWrite]);
   return ok_status();
@@ -138,8 +149,21 @@ std::string_view Session::step_name(std::size_t step) const noexcept {
   return format::view(model_->step_names()->Get(static_cast<std::uint32_t>(step)));
 }
 
+std::uint64_t Session::step_work(std::size_t step) const noexcept {
+  const auto* work = model_->step_work();
+  return work != nullptr ? work->Get(static_cast<std::uint32_t>(step)) : 0;
+}
+
+std::size_t Session::step_inputs(std::size_t step) const noexcept { return step_at(steps_, step).inputs(); }
+std::size_t Session::step_outputs(std::size_t step) const noexcept { return step_at(steps_, step).outputs(); }
+
 Tensor Session::step_operand(std::size_t step, std::size_t i) const noexcept {
   return tensor(operands_[step_at(steps_, step).first_operand() + i]);
+}
+
+bool Session::step_operand_is_constant(std::size_t step, std::size_t i) const noexcept {
+  const std::uint32_t index = operands_[step_at(steps_, step).first_operand() + i];
+  return index != format::kAbsent && value_at(values_, index).slot() == format::kWeights;
 }
 
 }  // namespace bantam

@@ -32,19 +32,24 @@ int bench(const Options& options) {
   if (!spec) return report(spec.error());
   auto fleet = options.models.open(*spec);
   if (!fleet) return report(fleet.error());
+  const auto output_sets = options.models.output_sets(*fleet);
+  if (!output_sets) return report(output_sets.error());
   nlohmann::json document = {{"sessions", nlohmann::json::array()}, {"threads", options.models.threads}};
   for (std::size_t i = 0; i < fleet->size(); ++i) {
     Session& session = fleet->session(i);
     // A session that lost its inputs to another one's activations would still be timed right; these are its own values.
     if (auto filled = fill_random(session); !filled) return report(filled.error());
     session.reset();
-    if (const Status first = session.invoke(); !first.ok()) return report(error_from(first));
+    const OutputSet outputs = (*output_sets)[i];
+    if (const Status first = session.invoke(outputs); !first.ok()) return report(error_from(first));
     const std::uint64_t before = diagnose::allocation_count();
     constexpr int kCheckedInvokes = 3;
     for (int n = 0; n < kCheckedInvokes; ++n)
-      if (const Status s = session.invoke(); !s.ok()) return report(error_from(s));
+      if (const Status s = session.invoke(outputs); !s.ok()) return report(error_from(s));
     const std::uint64_t allocations = diagnose::allocation_count() - before;
-    const auto result = diagnose::benchmark(session, options.bench);
+    diagnose::BenchmarkOptions bench_options = options.bench;
+    bench_options.outputs = outputs;
+    const auto result = diagnose::benchmark(session, bench_options);
     if (!result) return report(result.error());
     nlohmann::json j = {{"name", session.name()},     {"median_us", result->median_us},
                         {"min_us", result->min_us},   {"p99_us", result->p99_us},

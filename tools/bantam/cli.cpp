@@ -60,7 +60,7 @@ using Assignment = std::pair<std::string, std::string>;
 /// name is wrong; with several, an option goes to those that know its name.
 class DeclaredNames {
  public:
-  explicit DeclaredNames(const FleetSpec& spec) : names_(spec.models.size()) {
+  explicit DeclaredNames(const FleetSpec& spec) : names_(spec.models.size()), outputs_(spec.models.size()) {
     if (spec.models.size() < 2) return;
     for (std::size_t i = 0; i < names_.size(); ++i) {
       const auto source = import::open_source(spec.models[i].path);
@@ -71,16 +71,38 @@ class DeclaredNames {
         names_[i].insert(port.name);
         names_[i].insert(port.dims.begin(), port.dims.end());
       }
+      for (const import::DeclaredPort& port : declaration->outputs) outputs_[i].insert(port.name);
     }
   }
 
   bool concerns(std::size_t model, const std::string& name) const {
     return names_.size() < 2 || names_[model].contains(name);
   }
+  bool has_output(std::size_t model, const std::string& name) const {
+    return outputs_.size() < 2 || outputs_[model].contains(name);
+  }
 
  private:
-  std::vector<std::set<std::string>> names_;
+  std::vector<std::set<std::string>> names_;  ///< of inputs and dimensions
+  std::vector<std::set<std::string>> outputs_;
 };
+
+/// Adds each tensor name to a list of every model that it concerns.
+Result<void> add_tensor_names(const std::vector<std::string>& tensors, const char* option, const DeclaredNames& names,
+                              FleetSpec& spec, std::vector<std::string> ModelSpec::*list) {
+  for (const std::string& tensor : tensors) {
+    bool used = false;
+    for (std::size_t i = 0; i < spec.models.size(); ++i) {
+      if (!names.has_output(i, tensor)) continue;
+      used = true;
+      (spec.models[i].*list).push_back(tensor);
+    }
+    if (!used)
+      return fail(StatusCode::kInvalidArgument, fmt::format("{} {}: no model has such an output", option, tensor),
+                  "among several models only outputs can be named so; for other tensors use the fleet file");
+  }
+  return {};
+}
 
 /// Calls set(model, assignment) for every NAME=VALUE and every model that it concerns.
 template <typename F>
@@ -140,6 +162,14 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
       ->type_name("INPUT=N|DIM");
   command.add_option("--state", states, "carry an output over to an input of the next invoke")
       ->type_name("INPUT=OUTPUT");
+  command.add_option("--outputs", outputs, "compute only these outputs, or other tensors, and what they need")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_option("--keep", keep, "intermediate tensors that become outputs too")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command.add_option("--budget", budget, "bytes of arena not to exceed, e.g. 512KiB")->type_name("N");
   command.add_option("--backend", backend, "kernels: fast or reference")->check(CLI::IsMember({"fast", "reference"}));
   command.add_option("--threads", threads, "threads per invoke")->check(CLI::Range(1, 64));
@@ -226,10 +256,14 @@ Result<void> ModelOptions::apply(FleetSpec& spec) const {
     return {};
   });
   if (!done) return done;
-  return for_each_assignment(states, "--state", names, spec, [](ModelSpec& model, const Assignment& a) -> Result<void> {
+  done = for_each_assignment(states, "--state", names, spec, [](ModelSpec& model, const Assignment& a) -> Result<void> {
     model.states.push_back(a);
     return {};
   });
+  if (!done) return done;
+  done = add_tensor_names(outputs, "--outputs", names, spec, &ModelSpec::outputs);
+  if (!done) return done;
+  return add_tensor_names(keep, "--keep", names, spec, &ModelSpec::keep);
 }
 
 CompileOptions ModelOptions::compile_options() const {
@@ -242,6 +276,28 @@ CompileOptions ModelOptions::compile_options() const {
 
 Result<OpenFleet> ModelOptions::open(const FleetFile& fleet) const {
   return is_package() ? OpenFleet::load(files.front(), threads) : OpenFleet::compile(fleet.spec, compile_options());
+}
+
+Result<std::vector<OutputSet>> ModelOptions::output_sets(OpenFleet& fleet) const {
+  std::vector<OutputSet> sets(fleet.size(), OutputSet::all());
+  if (!is_package()) return sets;
+  if (!keep.empty())
+    return fail(StatusCode::kInvalidArgument, "--keep: a package is planned already", "pack it again with --keep");
+  std::set<std::string> unknown(outputs.begin(), outputs.end());
+  for (std::size_t i = 0; i < fleet.size(); ++i) {
+    OutputSet chosen;
+    for (const std::string& name : outputs) {
+      const int output = fleet.session(i).find_output(name);
+      if (output < 0) continue;
+      chosen.add(static_cast<std::size_t>(output));
+      unknown.erase(name);
+    }
+    if (chosen.marks() != 0) sets[i] = chosen;
+  }
+  if (unknown.empty()) return sets;
+  return fail(StatusCode::kInvalidArgument,
+              fmt::format("--outputs {}: no session of the package has such an output", *unknown.begin()),
+              "run the package without --outputs to see its outputs, or pack it again with --keep");
 }
 
 std::string format_bytes(std::uint64_t bytes) {

@@ -10,11 +10,13 @@
 
 #include "cli.h"
 #include "diagnose/allocations/allocation_counter.h"
+#include "diagnose/trace.h"
 #include "feed/feeder.h"
 #include "feed/recording.h"
 #include "io/file.h"
 #include "io/npz.h"
 #include "package/tables.h"
+#include "trace_view.h"
 
 namespace bantam::cli {
 namespace {
@@ -28,6 +30,7 @@ struct Options {
   std::string output;
   std::string record;
   std::int64_t rounds = 0;
+  bool trace = false;
   bool json = false;
   bool quiet = false;
 };
@@ -35,7 +38,9 @@ struct Options {
 /// One session while it runs.
 struct Lane {
   Session* session = nullptr;
+  OutputSet outputs = OutputSet::all();
   std::optional<feed::Feeder> feeder;
+  std::unique_ptr<diagnose::Trace> trace;        ///< with --trace
   std::vector<std::vector<std::string>> labels;  ///< by output
   std::vector<bool> linked_inputs;
   std::vector<std::size_t> producers;  ///< lanes that feed this one
@@ -177,6 +182,10 @@ class Runner {
   const std::optional<feed::Recording>& recording() const { return recording_; }
 
  private:
+  static bool computes(const Lane& lane, std::size_t output) {
+    return (lane.outputs.marks() & OutputSet().add(output).marks()) != 0;
+  }
+
   bool talks() const { return !options_.json && !options_.quiet; }
 
   Result<void> step(std::size_t index, std::int64_t round) {
@@ -185,13 +194,14 @@ class Runner {
     if (recording_) recording_->add_inputs(index, *lane.session, lane.linked_inputs);
     const std::uint64_t before = diagnose::allocation_count();
     const auto start = std::chrono::steady_clock::now();
-    const Status status = lane.session->invoke();
+    const Status status = lane.session->invoke(lane.outputs);
     const auto time = std::chrono::steady_clock::now() - start;
     allocations_ += diagnose::allocation_count() - before;
     if (!status.ok()) return fail(error_from(status));
     lane.total_us += std::chrono::duration<double, std::micro>(time).count();
     ++lane.invokes;
-    for (std::size_t o = 0; o < lane.session->output_count(); ++o) say(lane, o, round);
+    for (std::size_t o = 0; o < lane.session->output_count(); ++o)
+      if (computes(lane, o)) say(lane, o, round);
     keep_outputs(lane);
     if (recording_) recording_->add_outputs(index, *lane.session);
     return {};
@@ -227,6 +237,7 @@ class Runner {
   void keep_outputs(const Lane& lane) {
     if (options_.output.empty()) return;
     for (std::size_t o = 0; o < lane.session->output_count(); ++o) {
+      if (!computes(lane, o)) continue;
       const Tensor t = lane.session->output(o);
       std::string name(lane.session->output_info(o).name);
       if (fleet_.size() > 1) name = fmt::format("{}.{}", lane.session->name(), name);
@@ -281,6 +292,11 @@ void print_summary(OpenFleet& fleet, const Runner& runner) {
     fmt::print("allocations after start: not counted in this build\n");
 }
 
+/// The compiler's report on the model of session `i`; null for a package.
+const ModelReport* model_report(const OpenFleet& fleet, std::size_t i) {
+  return fleet.compiled() != nullptr ? &fleet.compiled()->models()[fleet.package().session_model(i)] : nullptr;
+}
+
 nlohmann::json summary_json(OpenFleet& fleet, const Runner& runner) {
   nlohmann::json j = requirements_json(fleet.requirements());
   j["allocations"] = runner.allocations();
@@ -290,6 +306,7 @@ nlohmann::json summary_json(OpenFleet& fleet, const Runner& runner) {
     const Lane& lane = runner.lanes()[i];
     nlohmann::json s = {{"name", lane.session->name()}, {"invokes", lane.invokes}, {"total_us", lane.total_us}};
     s["alone"] = requirements_json(fleet.package().session_requirements(i));
+    if (lane.trace) s["trace"] = trace_json(*lane.session, model_report(fleet, i), *lane.trace);
     j["sessions"].push_back(s);
   }
   return j;
@@ -306,6 +323,14 @@ int run(const Options& options) {
     for (std::size_t i = 0; i < lanes.size(); ++i) feed_the_rest(lanes[i], options.feed, spec->feeds[i]);
   for (std::size_t i = 0; i < lanes.size(); ++i)
     if (auto prepared = prepare(lanes[i], spec->feeds[i]); !prepared) return report(prepared.error());
+  const auto outputs = options.models.output_sets(*fleet);
+  if (!outputs) return report(outputs.error());
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    lanes[i].outputs = (*outputs)[i];
+    if (!options.trace) continue;
+    lanes[i].trace = std::make_unique<diagnose::Trace>(*lanes[i].session);
+    lanes[i].session->set_observer(lanes[i].trace->observer());
+  }
   // Said before anything runs: the memory is a promise.
   if (!options.json && !options.quiet)
     fmt::print("arena: {} bytes for {} session{}\n", fleet->requirements().arena_bytes, fleet->size(),
@@ -320,6 +345,8 @@ int run(const Options& options) {
   if (options.json) {
     print_json(summary_json(*fleet, runner));
   } else if (!options.quiet) {
+    for (std::size_t i = 0; i < fleet->size() && options.trace; ++i)
+      print_trace(fleet->session(i), model_report(*fleet, i), *runner.lanes()[i].trace);
     print_summary(*fleet, runner);
   }
   return kExitOk;
@@ -345,6 +372,7 @@ void add_run(CLI::App& app, int* exit_code) {
   command->add_option("-o,--output", options->output, "write the outputs of the last round")->type_name("FILE.npz");
   command->add_option("--record", options->record, "write what went into and came out of every invoke, for replay")
       ->type_name("FILE");
+  command->add_flag("--trace", options->trace, "show the time, range, NaN and Inf of every step's results");
   command->add_flag("--quiet", options->quiet, "print nothing but errors");
   command->add_flag("--json", options->json, "print JSON");
   command->footer(
@@ -354,7 +382,8 @@ void add_run(CLI::App& app, int* exit_code) {
       "  all       mean=X or X/Y/Z, scale=X or X/Y/Z: y = (x - mean) * scale; quantize=yes|no\n"
       "Examples:\n"
       "  bantam run sign.onnx --input image=stop.png,scale=0.0039216,layout=nchw --labels probabilities=sign.txt\n"
-      "  bantam run vad.onnx --state state_in=state_out --input frame=talk.wav --step frame=256");
+      "  bantam run vad.onnx --state state_in=state_out --input frame=talk.wav --step frame=256\n"
+      "  bantam run heads.onnx --outputs boxes --keep backbone/conv3 --input image=a.png --trace");
   command->callback([=] { *exit_code = run(*options); });
 }
 

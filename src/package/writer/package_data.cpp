@@ -40,7 +40,8 @@ Offset<Model> write_model(FlatBufferBuilder& builder, const ModelData& model) {
   return CreateModelDirect(builder, model.name.c_str(), &model.steps, &model.operands, &model.params, &model.values,
                            &inputs, &outputs, &model.state_init, model.state_bytes, model.swap_bytes,
                            model.activation_bytes, model.threads, &step_names, &metadata,
-                           resizable ? &dimensions : nullptr, resizable ? &model.patches : nullptr);
+                           resizable ? &dimensions : nullptr, resizable ? &model.patches : nullptr, &model.step_work,
+                           model.step_outputs.empty() ? nullptr : &model.step_outputs);
 }
 
 void write_tables(FlatBufferBuilder& builder, const PackageData& data) {

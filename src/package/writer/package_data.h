@@ -43,6 +43,8 @@ struct ModelData {
   std::string name;
   std::vector<Step> steps;
   std::vector<std::string> step_names;
+  std::vector<std::uint64_t> step_work;
+  std::vector<std::uint64_t> step_outputs;  ///< empty: every step is needed for every output
   std::vector<std::uint32_t> operands;
   std::vector<std::uint32_t> params;
   std::vector<Value> values;
