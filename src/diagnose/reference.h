@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bantam/compiler.h"
+#include "diagnose/difference.h"
 
 namespace bantam::diagnose {
 
@@ -35,10 +36,7 @@ struct ReferenceReport {
 };
 
 struct ReferenceOptions {
-  /// Float outputs: largest error relative to the reference tensor's largest magnitude, per step; absolute errors up
-  /// to four units in the last place of 1.0 always pass. Integer outputs: largest difference in steps.
-  double float_tolerance = 1e-4;
-  double integer_tolerance = 0;
+  Tolerance tolerance;  ///< per output and step
   CompileOptions compile;
   /// Called before each case or sequence with (done, total, name); may be empty.
   std::function<void(std::int64_t, std::int64_t, const std::string&)> progress;

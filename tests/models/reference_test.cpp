@@ -17,7 +17,7 @@ std::string describe(const diagnose::OutputCheck& check) {
 
 void expect_agreement(const TestModel& model, const CompileOptions& compile) {
   diagnose::ReferenceOptions options;
-  options.float_tolerance = model.tolerance;
+  options.tolerance.floats = model.tolerance;
   options.compile = compile;
   const auto report = diagnose::check_reference(model.reference_spec(), model.reference, options);
   ASSERT_TRUE(report) << report.error().message;
@@ -53,7 +53,7 @@ TEST(SharedModels, ArePresent) {
 TEST(ReferenceCheck, ReportsAnOutputThatDiffers) {
   TestModel model = bundled_models().front();
   diagnose::ReferenceOptions options;
-  options.float_tolerance = 0;
+  options.tolerance.floats = 0;
   // The recorded results come from another engine, which sums in another order: not one bit may differ is too much.
   const auto report = diagnose::check_reference(model.reference_spec(), model.reference, options);
   ASSERT_TRUE(report) << report.error().message;

@@ -28,6 +28,7 @@ void add_plan(CLI::App& app, int* exit_code);
 void add_pack(CLI::App& app, int* exit_code);
 void add_run(CLI::App& app, int* exit_code);
 void add_verify(CLI::App& app, int* exit_code);
+void add_compare(CLI::App& app, int* exit_code);
 void add_bench(CLI::App& app, int* exit_code);
 void add_partition(CLI::App& app, int* exit_code);
 void add_transcribe(CLI::App& app, int* exit_code);
@@ -46,6 +47,8 @@ struct ModelOptions {
   std::vector<std::string> values;
   std::vector<std::string> counts;
   std::vector<std::string> states;
+  std::vector<std::string> outputs;  ///< for a package: which of its outputs each invoke computes
+  std::vector<std::string> keep;
   std::string budget;
   std::string backend = "fast";
   std::string target = "host";
@@ -63,6 +66,9 @@ struct ModelOptions {
   bool is_package() const;
   /// Compiles, or maps when the file is a package (then `fleet` is not looked at).
   Result<OpenFleet> open(const FleetFile& fleet) const;
+  /// By session: what an invoke shall compute. All outputs unless a package is run with --outputs; models are cut down
+  /// to what --outputs names when they are compiled.
+  Result<std::vector<OutputSet>> output_sets(OpenFleet& fleet) const;
 };
 
 /// Splits "NAME=VALUE"; an Error tells which option was meant.

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
       "  bantam pack fleet.toml -o fleet.bantam          everything planned, in one file\n"
       "  bantam run fleet.toml                           run it on the inputs that the fleet file names\n"
       "  bantam verify model.tflite --reference ref.npz  same results as recorded?\n"
+      "  bantam compare model.onnx                       which operator is wrong first?\n"
       "  bantam bench model.onnx                         how long an invoke takes, by operator\n"
       "  bantam partition check srmodels.bin             would a speech box read its model partition?\n"
       "  bantam transcribe talk.wav                      streaming speech recognition\n"
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
   bantam::cli::add_pack(app, &exit_code);
   bantam::cli::add_run(app, &exit_code);
   bantam::cli::add_verify(app, &exit_code);
+  bantam::cli::add_compare(app, &exit_code);
   bantam::cli::add_bench(app, &exit_code);
   bantam::cli::add_partition(app, &exit_code);
   bantam::cli::add_transcribe(app, &exit_code);

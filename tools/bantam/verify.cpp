@@ -24,7 +24,7 @@ int verify(const Options& options) {
   Progress progress(options.json);
   diagnose::ReferenceOptions check;
   check.compile = options.models.compile_options();
-  if (options.tolerance >= 0) check.float_tolerance = check.integer_tolerance = options.tolerance;
+  if (options.tolerance >= 0) check.tolerance = {options.tolerance, options.tolerance};
   check.progress = [&](std::int64_t done, std::int64_t total, const std::string& name) {
     progress.show(fmt::format("case {} of {}: {}", done + 1, total, name));
   };
