@@ -27,6 +27,19 @@
 
 namespace bantam {
 
+/// Who computes. An operator that a backend has no kernel for falls back to the next one that has; the plan says why.
+enum class Backend : std::uint8_t {
+  kFast,       ///< the fastest kernel of this machine's processor that supports each call
+  kReference,  ///< plain kernels, for finding faults
+};
+
+/// Gives part of a model another backend. `pattern` is the name of an output, meaning what only that output needs, or a
+/// node's name in which * and ? stand for anything.
+struct BackendRule {
+  std::string pattern;
+  Backend backend = Backend::kFast;
+};
+
 /// A model file and what the user fixes about it.
 struct ModelSpec {
   std::string name{};  ///< empty: the file's stem
@@ -50,6 +63,8 @@ struct ModelSpec {
   std::vector<std::string> outputs{};
   /// Intermediate tensors that become outputs too, so that their memory is not used for anything else.
   std::vector<std::string> keep{};
+  std::optional<Backend> backend{};     ///< absent: CompileOptions::backend
+  std::vector<BackendRule> backends{};  ///< for parts of the model; of several that fit, the longest pattern counts
 };
 
 /// A placed instance of a model. Several sessions of one model share its weights.
@@ -73,11 +88,6 @@ struct FleetSpec {
   std::optional<std::uint64_t> budget{};  ///< bytes of arena that the plan must not exceed
 };
 
-enum class Backend : std::uint8_t {
-  kFast,       ///< the fastest kernel that supports each call
-  kReference,  ///< plain kernels, for finding faults
-};
-
 struct CompileOptions {
   Backend backend = Backend::kFast;
   int threads = 1;           ///< largest thread count an invoke will use
@@ -97,11 +107,11 @@ struct PlanBlock {
   std::int64_t bytes = 0;
 };
 
-/// What an operand of a step is in the source model.
+/// What an operand of a step, or an output, is in the source model.
 struct OperandReport {
-  std::string tensor;         ///< its name there; empty for constants, and for values that the compiler made
-  std::vector<int> layout{};  ///< operand = transpose(tensor, layout); empty: the same axes
-  std::int32_t value = -1;    ///< equal for operands that are one value; -1 for absent ones
+  std::string tensor{};              ///< its name there; empty for constants, and for values that the compiler made
+  std::vector<int> layout{};         ///< operand = transpose(tensor, layout); empty: the same axes
+  std::vector<std::size_t> steps{};  ///< indices of the steps whose results it is, or is a view of
 };
 
 struct StepReport {
@@ -109,6 +119,7 @@ struct StepReport {
   std::string origin;      ///< the model's operator(s)
   std::string op;          ///< core operator
   std::string variant;     ///< kernel
+  std::string fallback;    ///< why the kernel is not of the backend that was asked for; empty when it is
   std::int64_t index = 0;  ///< position in the plan's time
   std::string output;      ///< "f32[1,8,8,32]"
   std::int64_t output_bytes = 0;
@@ -129,6 +140,7 @@ struct ModelReport {
   std::int64_t peak_step = 0;
   std::string method;
   std::vector<StepReport> steps;
+  std::vector<OperandReport> outputs;  ///< by output port
   std::vector<PlanBlock> blocks;
 };
 

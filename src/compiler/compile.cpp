@@ -185,8 +185,8 @@ class FleetCompiler {
   Result<void> plan_session(const SessionPlan& session) {
     const std::string name = model_name(fleet_.models[session.model]);
     compiler::PlanOptions options;
-    options.kernels =
-        options_.backend == Backend::kReference ? compiler::KernelChoice::kReference : compiler::KernelChoice::kFast;
+    options.backend = fleet_.models[session.model].backend.value_or(options_.backend);
+    options.backends = fleet_.models[session.model].backends;
     options.threads = options_.threads;
     options.target = options_.target;
     options.external_inputs = session.external_inputs;

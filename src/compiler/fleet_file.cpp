@@ -7,8 +7,10 @@
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
+#include <optional>
 #include <utility>
 
+#include "compiler/backends.h"
 #include "io/file.h"
 
 namespace bantam {
@@ -93,6 +95,12 @@ class FleetFileReader {
     return {};
   }
 
+  std::optional<Backend> backend(const toml::table& table, const std::string& name) {
+    const auto id = compiler::backend_from_name(name);
+    if (!id) note(table, fmt::format("there is no backend '{}'; there are: {}", name, compiler::backend_names()));
+    return id;
+  }
+
   std::vector<std::string> texts(const toml::table& table, const char* key) {
     std::vector<std::string> result;
     const toml::node* node = table.get(key);
@@ -132,7 +140,7 @@ class FleetFileReader {
   void read_model(const toml::table& table) {
     check_keys(table, "[[model]]",
                {"name", "path", "dims", "bounds", "formulas", "shapes", "values", "counts", "states", "outputs", "keep",
-                "inputs", "step", "labels"});
+                "backend", "backends", "inputs", "step", "labels"});
     ModelSpec model;
     const std::string path = text(table, "path");
     if (path.empty()) return note(table, "a [[model]] needs a path");
@@ -154,6 +162,11 @@ class FleetFileReader {
     model.states.assign(states.begin(), states.end());
     model.outputs = texts(table, "outputs");
     model.keep = texts(table, "keep");
+    if (const std::string name = text(table, "backend"); !name.empty()) model.backend = backend(table, name);
+    std::map<std::string, std::string> backends;
+    read_map<std::string>(table, "backends", "the name of a backend", backends);
+    for (const auto& [pattern, name] : backends)
+      if (const auto id = backend(table, name)) model.backends.push_back({pattern, *id});
     model_feeds_[model.name] = read_feed(table);
     file_.spec.models.push_back(std::move(model));
   }

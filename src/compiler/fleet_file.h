@@ -14,6 +14,8 @@
 //   states = { state_in = "state_out" }            # input = output that carries its next value
 //   outputs = ["enhanced"]          # only what these need is planned; other tensors of the model may stand here too
 //   keep = ["mask_raw"]             # intermediate tensors that become outputs
+//   backend = "reference"           # who computes it: fast (default) or reference ...
+//   backends = { enhanced = "fast", "*/lstm*" = "reference" }  # ... and parts: outputs' branches, or nodes by pattern
 //   inputs = { frame = "mix.wav,samples=256" }     # what `bantam run` feeds; see `bantam run --help`
 //   step = { frame = 256 }          # frames by which the window of that input moves between invokes
 //   labels = { output = "labels.txt" }             # one class name a line

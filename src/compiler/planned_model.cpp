@@ -48,9 +48,10 @@ class Attempt {
   Result<PlannedModel> run(std::int64_t search_steps) {
     std::vector<const graph::Graph*> sizes = {&model_.graph};
     for (std::size_t k = 1; k < instances_.size(); ++k) sizes.push_back(&instances_[k].graph);
-    auto variants = select_kernels(sizes, options_.kernels, options_.target);
-    if (!variants) return fail(std::move(variants.error()));
-    variants_ = std::move(*variants);
+    auto selected = select_kernels(sizes, {options_.backend, options_.backends, options_.target});
+    if (!selected) return fail(std::move(selected.error()));
+    selected_ = std::move(*selected);
+    variants_ = variants_of(selected_);
     map_ = map_storage(model_.graph, variants_, storage_options_);
     add_steps();
     add_ports();
@@ -73,6 +74,7 @@ class Attempt {
       step.node = static_cast<graph::NodeId>(n);
       step.variant = variants_[n];
       step.outputs = marks[n];
+      step.fallback = std::move(selected_[n].fallback);
       step.scratch_bytes = scratch_of(model_.graph, n, 0);
       for (std::size_t k = 1; k < instances_.size(); ++k)
         step.scratch_bytes = std::max(step.scratch_bytes, scratch_of(instances_[k].graph, n, k));
@@ -244,7 +246,8 @@ class Attempt {
   const PlanOptions& options_;
   std::vector<SizedGraph> instances_;  ///< none for a model without dimensions
   StorageOptions storage_options_;
-  std::vector<const ops::KernelVariant*> variants_;
+  std::vector<Selection> selected_;                  ///< by node
+  std::vector<const ops::KernelVariant*> variants_;  ///< the same, kernels only
   StorageMap map_;
   std::vector<std::int64_t> storage_offsets_;  ///< by storage, within the activations
   PlannedModel model_;
@@ -289,10 +292,11 @@ Result<void> settle_empty_sizes(PlanOptions& options) {
   for (const SizedGraph& instance : options.instances)
     if (!is_empty(instance)) full.push_back(&instance.graph);
   if (full.size() == options.instances.size()) return {};
-  const auto variants = select_kernels(full, options.kernels, options.target);
-  if (!variants) return fail(variants.error());
+  const auto selected = select_kernels(full, {options.backend, options.backends, options.target});
+  if (!selected) return fail(selected.error());
+  const std::vector<const ops::KernelVariant*> variants = variants_of(*selected);
   std::erase_if(options.instances, [&](const SizedGraph& instance) {
-    if (!is_empty(instance) || supported(*variants, instance.graph)) return false;
+    if (!is_empty(instance) || supported(variants, instance.graph)) return false;
     for (std::size_t d = 0; d < instance.sizes.size(); ++d)
       if (instance.sizes[d] == 0) options.dimensions[d].least = std::max<std::int64_t>(options.dimensions[d].least, 1);
     return true;

@@ -14,7 +14,8 @@
 namespace bantam::compiler {
 
 struct PlanOptions {
-  KernelChoice kernels = KernelChoice::kFast;
+  Backend backend = Backend::kFast;
+  std::vector<BackendRule> backends{};  ///< for parts of the model
   int threads = 1;
   Target target{};
   /// Ports whose memory somebody else provides (a fleet link): not part of the activations, inputs left intact.
@@ -42,6 +43,7 @@ struct PlannedStep {
   graph::NodeId node = graph::kNone;
   const ops::KernelVariant* variant = nullptr;
   std::uint64_t outputs = 0;  ///< that need it, see output_marks
+  std::string fallback;       ///< see Selection
   std::int64_t scratch_offset = 0;
   std::int64_t scratch_bytes = 0;
 };

@@ -124,7 +124,7 @@ TEST(PlannedModel, RandomGraphsComputeWhatTheInterpreterComputes) {
     ASSERT_FALSE(HasFailure());
     const auto expected = interpreted_results(graph, kRounds);
     ASSERT_EQ(planned_results(graph, {}, kRounds), expected);
-    ASSERT_EQ(planned_results(graph, {.kernels = KernelChoice::kReference}, kRounds), expected);
+    ASSERT_EQ(planned_results(graph, {.backend = Backend::kReference}, kRounds), expected);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "compiler/report.h"
 
+#include <set>
+
 namespace bantam::compiler {
 namespace {
 
@@ -21,12 +23,38 @@ std::int64_t packed_weight_bytes(const graph::Graph& graph, const graph::Node& n
   return bytes;
 }
 
-OperandReport operand_report(const graph::Graph& graph, graph::ValueId id) {
-  if (id == graph::kNone) return {};
-  const graph::Value& value = graph.value(id);
-  if (value.constant) return {{}, {}, id};
-  return {value.name, {value.layout.v, value.layout.v + value.layout.size}, id};
-}
+/// What values are in the source model, and which steps their contents come from.
+class Origins {
+ public:
+  explicit Origins(const PlannedModel& model) : graph_(model.graph), steps_(graph_.values.size()) {
+    std::size_t next = 0;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const bool runs = next < model.steps.size() && static_cast<std::size_t>(model.steps[next].node) == n;
+      std::set<std::size_t> steps;
+      if (runs) {
+        steps.insert(next++);
+      } else {
+        // A view: its contents are those of its operands.
+        for (const graph::ValueId id : graph_.nodes[n].inputs)
+          if (id != graph::kNone) steps.insert(steps_[at(id)].begin(), steps_[at(id)].end());
+      }
+      for (const graph::ValueId id : graph_.nodes[n].outputs)
+        if (id != graph::kNone) steps_[at(id)].assign(steps.begin(), steps.end());
+    }
+  }
+
+  OperandReport of(graph::ValueId id) const {
+    if (id == graph::kNone || graph_.is_constant(id)) return {};
+    const graph::Value& value = graph_.value(id);
+    return {value.name, {value.layout.v, value.layout.v + value.layout.size}, steps_[at(id)]};
+  }
+
+ private:
+  static std::size_t at(graph::ValueId id) { return static_cast<std::size_t>(id); }
+
+  const graph::Graph& graph_;
+  std::vector<std::vector<std::size_t>> steps_;  ///< by value
+};
 
 }  // namespace
 
@@ -41,6 +69,11 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
   report.peak_step = model.peak_step;
   report.method = model.method;
   report.blocks = model.blocks;
+  const Origins origins(model);
+  for (const graph::Port& port : model.graph.outputs) {
+    report.outputs.push_back(origins.of(port.value));
+    report.outputs.back().tensor = port.name;
+  }
   for (const PlannedStep& step : model.steps) {
     const graph::Node& node = model.graph.node(step.node);
     const graph::OperandTables tables = graph::operand_tables(model.graph, node);
@@ -50,6 +83,7 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
     s.origin = node.origin;
     s.op = node.op->name;
     s.variant = step.variant->name;
+    s.fallback = step.fallback;
     s.index = step.node;
     if (!node.outputs.empty() && node.outputs.front() != graph::kNone) {
       const TensorDesc& desc = model.graph.value(node.outputs.front()).desc;
@@ -61,7 +95,7 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
     s.alive_bytes = alive_at(model.blocks, step.node);
     s.work = node.op->work != nullptr ? node.op->work(call) : 0;
     for (const auto* operands : {&node.inputs, &node.outputs})
-      for (const graph::ValueId id : *operands) s.operands.push_back(operand_report(model.graph, id));
+      for (const graph::ValueId id : *operands) s.operands.push_back(origins.of(id));
     report.steps.push_back(std::move(s));
   }
   return report;

@@ -1,8 +1,12 @@
 #include "compiler/select.h"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
+
+#include "compiler/backends.h"
+#include "compiler/branches.h"
 
 namespace bantam::compiler {
 namespace {
@@ -25,29 +29,108 @@ bool serves(const ops::KernelVariant& variant, std::span<const graph::Graph* con
   return true;
 }
 
+/// Does the backend have this kernel on the target?
+bool has(const BackendDef& backend, const Target& target, const ops::KernelVariant& variant) {
+  return backend.owns(variant) && target.has_kernel(variant.name);
+}
+
+const ops::KernelVariant* first_serving(const BackendDef& backend, const Target& target,
+                                        std::span<const graph::Graph* const> sizes, std::size_t n) {
+  for (const ops::KernelVariant& variant : sizes.front()->nodes[n].op->variants)
+    if (has(backend, target, variant) && serves(variant, sizes, n)) return &variant;
+  return nullptr;
+}
+
+std::string operand_types(const ops::OpCall& call) {
+  std::string types;
+  for (const Tensor& input : call.inputs)
+    if (input.desc->present()) types += fmt::format("{}{}", types.empty() ? "" : ", ", graph::format_desc(*input.desc));
+  return types;
+}
+
+/// "no fast kernel for gather", or why none of those that there are fits.
+std::string why_not(const ops::OpDef& op, const BackendDef& wanted, const Target& target, const ops::OpCall& call) {
+  std::string names;
+  for (const ops::KernelVariant& variant : op.variants)
+    if (has(wanted, target, variant)) names += (names.empty() ? "" : ", ") + std::string(variant.name);
+  if (names.empty()) return fmt::format("there is no {} kernel for {}", wanted.name, op.name);
+  return fmt::format("no {} kernel for {} ({}) supports {}", wanted.name, op.name, names, operand_types(call));
+}
+
+Result<Selection> select(std::span<const graph::Graph* const> sizes, std::size_t n, Backend backend,
+                         const Target& target) {
+  const graph::Node& node = sizes.front()->nodes[n];
+  const BackendDef& wanted = backend_def(backend);
+  if (const auto* variant = first_serving(wanted, target, sizes, n)) return Selection{variant, {}};
+  const graph::OperandTables tables = graph::operand_tables(*sizes.front(), node);
+  for (const BackendDef& other : all_backends())
+    if (const auto* variant = first_serving(other, target, sizes, n))
+      return Selection{variant,
+                       fmt::format("{}: {}", why_not(*node.op, wanted, target, tables.call(node)), other.name)};
+  return fail(StatusCode::kUnsupported,
+              fmt::format("node '{}' ({}): no kernel of '{}' supports its operand types", node.name, node.origin,
+                          node.op->name),
+              "export the model in float32 or int8");
+}
+
+/// The backend of every node: the model's, or that of the longest pattern that fits.
+class BackendChooser {
+ public:
+  BackendChooser(const graph::Graph& graph, Backend backend)
+      : graph_(graph), marks_(output_marks(graph)), chosen_(graph.nodes.size(), backend), lengths_(chosen_.size(), 0) {}
+
+  Result<void> apply(const BackendRule& rule) {
+    const auto output = std::ranges::find(graph_.outputs, rule.pattern, &graph::Port::name);
+    const bool is_output = output != graph_.outputs.end();
+    const std::uint64_t branch =
+        is_output ? OutputSet().add(static_cast<std::size_t>(output - graph_.outputs.begin())).marks() : 0;
+    bool used = false;
+    for (std::size_t n = 0; n < chosen_.size(); ++n) {
+      const bool fits = is_output ? marks_[n] == branch
+                                  : fnmatch(rule.pattern.c_str(), graph_.nodes[n].name.c_str(), FNM_NOESCAPE) == 0;
+      used = used || fits;
+      if (!fits || rule.pattern.size() < lengths_[n]) continue;
+      chosen_[n] = rule.backend;
+      lengths_[n] = rule.pattern.size();
+    }
+    if (used) return {};
+    return fail(StatusCode::kInvalidArgument,
+                is_output ? fmt::format("backends: nothing is needed by output '{}' alone", rule.pattern)
+                          : fmt::format("backends: '{}' is no output and fits no node", rule.pattern),
+                "`bantam plan MODEL --layers` lists the nodes that are left after fusing");
+  }
+
+  Backend of(std::size_t node) const { return chosen_[node]; }
+
+ private:
+  const graph::Graph& graph_;
+  std::vector<std::uint64_t> marks_;
+  std::vector<Backend> chosen_;
+  std::vector<std::size_t> lengths_;  ///< of the pattern that chose
+};
+
 }  // namespace
 
-Result<std::vector<const ops::KernelVariant*>> select_kernels(std::span<const graph::Graph* const> sizes,
-                                                              KernelChoice choice, const Target& target) {
+Result<std::vector<Selection>> select_kernels(std::span<const graph::Graph* const> sizes, const KernelPolicy& policy) {
   const graph::Graph& graph = *sizes.front();
-  std::vector<const ops::KernelVariant*> result;
+  BackendChooser chooser(graph, policy.backend);
+  for (const BackendRule& rule : policy.rules)
+    if (auto applied = chooser.apply(rule); !applied) return fail(std::move(applied.error()));
+  std::vector<Selection> result;
   result.reserve(graph.nodes.size());
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const graph::Node& node = graph.nodes[n];
-    const auto& variants = node.op->variants;
-    const bool reference = choice == KernelChoice::kReference;
-    const auto candidates = reference ? variants.last(1) : variants;
-    const auto chosen = std::ranges::find_if(candidates, [&](const ops::KernelVariant& variant) {
-      return (reference || target.has_kernel(variant.name)) && serves(variant, sizes, n);
-    });
-    if (chosen == candidates.end())
-      return fail(StatusCode::kUnsupported,
-                  fmt::format("node '{}' ({}): no kernel of '{}' supports its operand types", node.name, node.origin,
-                              node.op->name),
-                  "export the model in float32 or int8");
-    result.push_back(&*chosen);
+    auto selection = select(sizes, n, chooser.of(n), policy.target);
+    if (!selection) return fail(std::move(selection.error()));
+    result.push_back(std::move(*selection));
   }
   return result;
+}
+
+std::vector<const ops::KernelVariant*> variants_of(const std::vector<Selection>& selected) {
+  std::vector<const ops::KernelVariant*> variants;
+  variants.reserve(selected.size());
+  for (const Selection& selection : selected) variants.push_back(selection.variant);
+  return variants;
 }
 
 bool supported(const std::vector<const ops::KernelVariant*>& variants, const graph::Graph& graph) {

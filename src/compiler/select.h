@@ -5,26 +5,33 @@
 #include <string>
 #include <vector>
 
-#include "bantam/target.h"
+#include "bantam/compiler.h"
 #include "graph/graph.h"
 
 namespace bantam::compiler {
 
-/// Which of an operator's variants may be used.
-enum class KernelChoice {
-  kFast,       ///< the first variant that supports the call: they are listed fastest first
-  kReference,  ///< the plain definition, everywhere
+struct Selection {
+  const ops::KernelVariant* variant = nullptr;
+  std::string fallback;  ///< why it is not of the backend that the node should have; empty when it is
 };
 
-/// One variant per node, by node index. Requires verified graphs: the same one at every size at which the variants must
-/// serve, at least one. Only variants that `target` has are chosen.
-Result<std::vector<const ops::KernelVariant*>> select_kernels(std::span<const graph::Graph* const> sizes,
-                                                              KernelChoice choice, const Target& target = {});
-inline Result<std::vector<const ops::KernelVariant*>> select_kernels(const graph::Graph& graph, KernelChoice choice,
-                                                                     const Target& target = {}) {
+struct KernelPolicy {
+  Backend backend = Backend::kFast;
+  std::vector<BackendRule> rules{};  ///< for parts of the graph
+  Target target{};
+};
+
+/// One kernel per node, by node index: of those that the target has and that belong to the node's backend the first
+/// that supports the call (they are listed fastest first), else of the next backend that has one. Requires verified
+/// graphs in execution order: the same one at every size at which the kernels must serve, at least one. Fails when a
+/// rule fits no node, or when no backend has a kernel.
+Result<std::vector<Selection>> select_kernels(std::span<const graph::Graph* const> sizes, const KernelPolicy& policy);
+inline Result<std::vector<Selection>> select_kernels(const graph::Graph& graph, const KernelPolicy& policy = {}) {
   const graph::Graph* const one = &graph;
-  return select_kernels({&one, 1}, choice, target);
+  return select_kernels({&one, 1}, policy);
 }
+
+std::vector<const ops::KernelVariant*> variants_of(const std::vector<Selection>& selected);
 
 /// Do these variants, by node, support the graph's calls?
 bool supported(const std::vector<const ops::KernelVariant*>& variants, const graph::Graph& graph);

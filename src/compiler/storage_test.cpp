@@ -14,12 +14,12 @@ namespace {
 class Mapped {
  public:
   explicit Mapped(std::string_view text, const StorageOptions& options = {}) : graph_(testing::parse(text)) {
-    auto variants = select_kernels(graph_, KernelChoice::kFast);
-    if (!variants) {
-      ADD_FAILURE() << variants.error().message;
+    const auto selected = select_kernels(graph_);
+    if (!selected) {
+      ADD_FAILURE() << selected.error().message;
       return;
     }
-    map_ = map_storage(graph_, *variants, options);
+    map_ = map_storage(graph_, variants_of(*selected), options);
   }
 
   const Member& member(const std::string& name) const {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <set>
 
 #include "diagnose/tensor_walk.h"
@@ -18,31 +17,57 @@ struct Counterpart {
   Walk walk;  ///< strides in the reference, by axis of the operand
 };
 
-/// What of the reference belongs to each operand of each step.
-class Matcher {
- public:
-  Matcher(const Session& session, const ModelReport& report, const TensorSet& reference)
-      : session_(session), report_(report), reference_(reference) {}
+std::optional<Counterpart> find_counterpart(const TensorSet& reference, const OperandReport& source,
+                                            const TensorDesc& desc) {
+  if (source.tensor.empty()) return std::nullopt;
+  const io::Array* array = reference.find(source.tensor);
+  if (array == nullptr || array->desc.type != desc.type || array->desc.rank != desc.rank) return std::nullopt;
+  Counterpart found{array, {}};
+  for (int axis = 0; axis < desc.rank; ++axis) {
+    const int from = source.layout.empty() ? axis : source.layout[static_cast<std::size_t>(axis)];
+    if (from < 0 || from >= desc.rank || array->desc.dims[from] != desc.dims[axis]) return std::nullopt;
+    found.walk.strides[axis] = array->desc.strides[from];
+  }
+  return found;
+}
 
-  std::optional<Counterpart> find(std::size_t step, std::size_t operand) const {
-    const OperandReport& source = report_.steps[step].operands[operand];
-    if (source.tensor.empty()) return std::nullopt;
-    const io::Array* array = reference_.find(source.tensor);
-    const TensorDesc& desc = *session_.step_operand(step, operand).desc;
-    if (array == nullptr || array->desc.type != desc.type || array->desc.rank != desc.rank) return std::nullopt;
-    Counterpart found{array, {}};
-    for (int axis = 0; axis < desc.rank; ++axis) {
-      const int from = source.layout.empty() ? axis : source.layout[static_cast<std::size_t>(axis)];
-      if (from < 0 || from >= desc.rank || array->desc.dims[from] != desc.dims[axis]) return std::nullopt;
-      found.walk.strides[axis] = array->desc.strides[from];
+/// An operand or an output that the reference knows.
+struct Site {
+  std::size_t operand = 0;  ///< of the step, or the output port
+  const OperandReport* source = nullptr;
+  Counterpart counterpart;
+  bool checked = false;  ///< the first place where its tensor is seen whole
+};
+
+/// Every place at which the reference has something to say, in the order of execution.
+class Sites {
+ public:
+  Sites(const Session& session, const ModelReport& report, const TensorSet& reference)
+      : reads_(session.step_count()), results_(session.step_count()) {
+    // One tensor may be there in several layouts, each computed by a step of its own.
+    std::set<std::pair<std::string, std::vector<std::size_t>>> seen;
+    const auto add = [&](std::vector<Site>& sites, std::size_t i, const OperandReport& source, const Tensor& tensor) {
+      const auto counterpart = find_counterpart(reference, source, *tensor.desc);
+      if (!counterpart) return;
+      const bool computed = !source.steps.empty();
+      sites.push_back({i, &source, *counterpart, computed && seen.emplace(source.tensor, source.steps).second});
+    };
+    for (std::size_t s = 0; s < session.step_count(); ++s) {
+      const auto& operands = report.steps[s].operands;
+      const std::size_t inputs = session.step_inputs(s);
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        add(i < inputs ? reads_[s] : results_[s], i, operands[i], session.step_operand(s, i));
     }
-    return found;
+    for (std::size_t o = 0; o < session.output_count(); ++o) add(outputs_, o, report.outputs[o], session.output(o));
   }
 
+  const std::vector<Site>& reads(std::size_t step) const { return reads_[step]; }
+  const std::vector<Site>& results(std::size_t step) const { return results_[step]; }
+  const std::vector<Site>& outputs() const { return outputs_; }
+
  private:
-  const Session& session_;
-  const ModelReport& report_;
-  const TensorSet& reference_;
+  std::vector<std::vector<Site>> reads_, results_;  ///< by step
+  std::vector<Site> outputs_;
 };
 
 Difference difference_to(const Tensor& actual, const Counterpart& expected) {
@@ -60,123 +85,128 @@ void replace(const Tensor& operand, const Counterpart& by) {
   });
 }
 
-/// Observes one run and keeps the differences of all results that have a counterpart.
+Result<void> fill_inputs(Session& session, const std::vector<io::NamedArray>& inputs) {
+  for (std::size_t i = 0; i < session.input_count(); ++i) {
+    const PortInfo info = session.input_info(i);
+    const auto input = std::ranges::find(inputs, info.name, &io::NamedArray::name);
+    if (input == inputs.end() || !same_shape_and_type(input->array.desc, *info.desc))
+      return fail(StatusCode::kInvalidArgument,
+                  fmt::format("nothing of {} is there for input '{}'", io::describe(*info.desc), info.name),
+                  "give it with --input");
+    if (!input->array.data.empty())
+      std::memcpy(session.input(i).data, input->array.data.data(), input->array.data.size());
+  }
+  return {};
+}
+
+/// Observes one run and keeps what it finds at every site that is to be checked.
 class Run {
  public:
-  using Results = std::map<std::pair<std::size_t, std::size_t>, Difference>;  ///< by step and operand
+  struct Finding {
+    const Site* site;
+    ElementType type;
+    Difference difference;
+  };
 
-  Run(const Matcher& matcher, bool on_reference) : matcher_(matcher), on_reference_(on_reference) {}
+  Run(const Sites& sites, bool on_reference) : sites_(sites), on_reference_(on_reference) {}
 
-  Result<Results> of(Session& session, const std::vector<io::NamedArray>& inputs) {
+  Result<std::vector<Finding>> of(Session& session, const std::vector<io::NamedArray>& inputs) {
     session.reset();
-    for (std::size_t i = 0; i < session.input_count(); ++i) {
-      const PortInfo info = session.input_info(i);
-      const auto input = std::ranges::find(inputs, info.name, &io::NamedArray::name);
-      if (input == inputs.end() || !same_shape_and_type(input->array.desc, *info.desc))
-        return fail(StatusCode::kInvalidArgument,
-                    fmt::format("nothing of {} is there for input '{}'", io::describe(*info.desc), info.name),
-                    "give it with --input");
-      if (!input->array.data.empty())
-        std::memcpy(session.input(i).data, input->array.data.data(), input->array.data.size());
-    }
+    if (auto filled = fill_inputs(session, inputs); !filled) return fail(std::move(filled.error()));
     const Observer observer{this, before, after};
     session.set_observer(&observer);
     const Status status = session.invoke();
     session.set_observer(nullptr);
-    session.reset();
     if (!status.ok()) return fail(error_from(status).in(std::string(session.name())));
-    return std::move(results_);
+    for (const Site& site : sites_.outputs()) visit(site, session.output(site.operand));
+    session.reset();
+    return std::move(findings_);
   }
 
  private:
   static StepDecision before(void* context, const Session& session, std::size_t step) {
-    const auto* self = static_cast<const Run*>(context);
-    for (std::size_t i = 0; self->on_reference_ && i < session.step_inputs(step); ++i)
-      if (const auto by = self->matcher_.find(step, i)) replace(session.step_operand(step, i), *by);
+    auto* self = static_cast<Run*>(context);
+    for (const Site& site : self->sites_.reads(step)) self->visit(site, session.step_operand(step, site.operand));
     return StepDecision::kRun;
   }
 
   static Status after(void* context, const Session& session, std::size_t step) {
     auto* self = static_cast<Run*>(context);
-    const std::size_t first = session.step_inputs(step);
-    for (std::size_t i = first; i < first + session.step_outputs(step); ++i) {
-      const auto expected = self->matcher_.find(step, i);
-      if (!expected) continue;
-      const Tensor actual = session.step_operand(step, i);
-      self->results_[{step, i}] = difference_to(actual, *expected);
-      if (self->on_reference_) replace(actual, *expected);
-    }
+    for (const Site& site : self->sites_.results(step)) self->visit(site, session.step_operand(step, site.operand));
     return ok_status();
   }
 
-  const Matcher& matcher_;
+  void visit(const Site& site, const Tensor& actual) {
+    if (site.checked) findings_.push_back({&site, actual.desc->type, difference_to(actual, site.counterpart)});
+    if (on_reference_) replace(actual, site.counterpart);
+  }
+
+  const Sites& sites_;
   bool on_reference_;
-  Results results_;
+  std::vector<Finding> findings_;
 };
 
-/// The steps between a result and the tensors of the reference that it is computed from.
-class Suspects {
- public:
-  Suspects(const Session& session, const ModelReport& report, const Matcher& matcher)
-      : session_(session), report_(report), matcher_(matcher) {
-    for (std::size_t s = 0; s < session.step_count(); ++s)
-      for (std::size_t i = session.step_inputs(s); i < session.step_inputs(s) + session.step_outputs(s); ++i)
-        producers_[report.steps[s].operands[i].value] = {s, i};
-  }
-
-  std::vector<std::size_t> of(std::size_t step) const {
-    std::set<std::size_t> found{step};
-    std::vector<std::size_t> open{step};
-    while (!open.empty()) {
-      const std::size_t s = open.back();
-      open.pop_back();
-      for (std::size_t i = 0; i < session_.step_inputs(s); ++i) {
-        const auto producer = producers_.find(report_.steps[s].operands[i].value);
-        if (producer == producers_.end()) continue;
-        const auto [from, operand] = producer->second;
-        if (!matcher_.find(from, operand) && found.insert(from).second) open.push_back(from);
-      }
+/// The steps between a tensor and the tensors of the reference that it is computed from.
+std::vector<std::size_t> find_suspects(const Sites& sites, const ModelReport& report, const OperandReport& tensor) {
+  std::set<std::size_t> found(tensor.steps.begin(), tensor.steps.end());
+  std::vector<std::size_t> open = tensor.steps;
+  while (!open.empty()) {
+    const std::size_t step = open.back();
+    open.pop_back();
+    for (std::size_t i = 0; i < report.steps[step].operands.size(); ++i) {
+      // What the reference has is right when the step reads it.
+      if (std::ranges::find(sites.reads(step), i, &Site::operand) != sites.reads(step).end()) continue;
+      for (const std::size_t from : report.steps[step].operands[i].steps)
+        if (found.insert(from).second) open.push_back(from);
     }
-    return {found.begin(), found.end()};
   }
+  return {found.begin(), found.end()};
+}
 
- private:
-  const Session& session_;
-  const ModelReport& report_;
-  const Matcher& matcher_;
-  std::map<std::int32_t, std::pair<std::size_t, std::size_t>> producers_;  ///< value -> step, operand
-};
+/// A float that differs in its last place may be quantised to the next step: no fault of the quantising operator.
+Tolerance tolerance_for(const Session& session, const TensorCheck& check, Tolerance tolerance) {
+  constexpr int kQuantizedBits = 16;
+  if (element_bits(check.type) > kQuantizedBits) return tolerance;
+  for (const std::size_t step : check.suspects)
+    for (std::size_t i = 0; i < session.step_inputs(step); ++i)
+      if (!session.step_operand_is_constant(step, i) && is_float(session.step_operand(step, i).desc->type))
+        tolerance.integers = std::max(tolerance.integers, 1.0);
+  return tolerance;
+}
 
 }  // namespace
 
 Result<Comparison> compare_steps(Session& session, const ModelReport& report, const TensorSet& reference,
                                  const std::vector<io::NamedArray>& inputs, const Tolerance& tolerance) {
-  if (report.steps.size() != session.step_count())
+  if (report.steps.size() != session.step_count() || report.outputs.size() != session.output_count())
     return fail(StatusCode::kInvalidArgument,
                 fmt::format("the report has {} steps, the session {}", report.steps.size(), session.step_count()),
                 "give the report of the compilation that the session comes from");
-  const Matcher matcher(session, report, reference);
-  const auto accumulated = Run(matcher, false).of(session, inputs);
+  const Sites sites(session, report, reference);
+  const auto accumulated = Run(sites, false).of(session, inputs);
   if (!accumulated) return fail(accumulated.error());
-  const auto own = Run(matcher, true).of(session, inputs);
+  const auto own = Run(sites, true).of(session, inputs);
   if (!own) return fail(own.error());
-  const Suspects suspects(session, report, matcher);
   Comparison comparison;
-  for (std::size_t s = 0; s < session.step_count(); ++s) comparison.unmatched += session.step_outputs(s);
-  for (const auto& [place, difference] : *own) {
-    const auto [step, operand] = place;
-    ResultCheck check;
-    check.step = step;
-    check.tensor = report.steps[step].operands[operand].tensor;
-    check.type = session.step_operand(step, operand).desc->type;
-    check.own = difference;
-    check.accumulated = accumulated->at(place);
-    check.within = tolerance.allows(difference, check.type);
-    check.suspects = suspects.of(step);
-    if (!check.within && !comparison.first_fault) comparison.first_fault = comparison.checks.size();
+  std::set<std::size_t> matched;
+  for (std::size_t i = 0; i < own->size(); ++i) {
+    const OperandReport& source = *(*own)[i].site->source;
+    TensorCheck check;
+    check.step = *std::ranges::max_element(source.steps);
+    check.tensor = source.tensor;
+    check.type = (*own)[i].type;
+    check.own = (*own)[i].difference;
+    check.accumulated = (*accumulated)[i].difference;
+    check.suspects = find_suspects(sites, report, source);
+    check.within = tolerance_for(session, check, tolerance).allows(check.own, check.type);
+    matched.insert(source.steps.begin(), source.steps.end());
     comparison.checks.push_back(std::move(check));
-    --comparison.unmatched;
   }
+  std::ranges::stable_sort(comparison.checks, {}, &TensorCheck::step);
+  const auto fault = std::ranges::find(comparison.checks, false, &TensorCheck::within);
+  if (fault != comparison.checks.end())
+    comparison.first_fault = static_cast<std::size_t>(fault - comparison.checks.begin());
+  comparison.unmatched = session.step_count() - matched.size();
   return comparison;
 }
 

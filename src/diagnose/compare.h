@@ -4,7 +4,8 @@
 // *accumulated* error. Then with every operand and result replaced by the reference's tensor as soon as it is there, so
 // that each step works on right inputs: its *own* error. Both runs use the plan, the memory and the kernels that an
 // application would use; nothing has to be compiled anew, and the arena needs not one byte more.
-// Results without a counterpart (values that passes made) pass through; what they do wrong shows in the next result
+// Tensors that no kernel writes whole, because they are views, are compared where a step reads them, or as outputs.
+// Results without a counterpart (values that passes made) pass through; what they do wrong shows in the next tensor
 // that has one, together with the steps in between. Host only; allocates.
 #pragma once
 
@@ -21,25 +22,26 @@
 
 namespace bantam::diagnose {
 
-/// One result of a step that has a counterpart in the reference.
-struct ResultCheck {
-  std::size_t step = 0;
-  std::string tensor;  ///< as the model calls it
+/// A tensor that one or more steps compute and that has a counterpart in the reference.
+struct TensorCheck {
+  std::size_t step = 0;  ///< the last of the steps whose result it is
+  std::string tensor;    ///< as the model calls it
   ElementType type = ElementType::kNone;
   Difference own;
   Difference accumulated;
   bool within = false;                ///< the own error is tolerable
-  std::vector<std::size_t> suspects;  ///< the steps that computed it from tensors of the reference; `step` is the last
+  std::vector<std::size_t> suspects;  ///< the steps that computed it from tensors of the reference
 };
 
 struct Comparison {
-  std::vector<ResultCheck> checks;         ///< in the order of execution
-  std::size_t unmatched = 0;               ///< results without a counterpart
+  std::vector<TensorCheck> checks;         ///< in the order of execution
+  std::size_t unmatched = 0;               ///< steps of which no result has a counterpart
   std::optional<std::size_t> first_fault;  /// index of the first check that is not within tolerance
 };
 
-/// `report` is the compiler's on the session's model; `inputs` have an array for every input of the session. The
-/// session is reset before and after.
+/// Integers of at most 16 bits that are computed from floats may be one step off, whatever `tolerance` says: they are
+/// quantised. `report` is the compiler's on the session's model; `inputs` have an array for every input of the session.
+/// The session is reset before and after.
 Result<Comparison> compare_steps(Session& session, const ModelReport& report, const TensorSet& reference,
                                  const std::vector<io::NamedArray>& inputs, const Tolerance& tolerance);
 

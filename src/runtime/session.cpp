@@ -29,8 +29,10 @@ Tensor Session::tensor(std::uint32_t value) const noexcept {
 }
 
 bool Session::step_needed(std::size_t step, OutputSet outputs) const noexcept {
-  const auto* marks = model_->step_outputs();
-  return marks == nullptr || (marks->Get(static_cast<std::uint32_t>(step)) & outputs.marks()) != 0;
+  const auto* table = model_->step_outputs();
+  if (table == nullptr) return true;
+  const std::uint64_t marks = table->Get(static_cast<std::uint32_t>(step));
+  return marks == OutputSet::all().marks() || (marks & outputs.marks()) != 0;
 }
 
 Status Session::invoke(OutputSet outputs) noexcept {

@@ -469,6 +469,162 @@ class Packages(CommandTest):
         self.assertEqual(os.listdir(locked), [])
 
 
+def proto_fields(data, start=0, end=None):
+    """The fields of a protobuf message: (number, start of the value, end of the value)."""
+    def varint(at):
+        value = shift = 0
+        while True:
+            value |= (data[at] & 127) << shift
+            shift += 7
+            at += 1
+            if data[at - 1] < 128:
+                return value, at
+
+    at = start
+    end = len(data) if end is None else end
+    while at < end:
+        key, at = varint(at)
+        first = at
+        if key & 7 == 0:
+            _, at = varint(at)
+        elif key & 7 == 2:
+            size, first = varint(at)
+            at = first + size
+        else:
+            at += {1: 8, 5: 4}[key & 7]
+        yield key >> 3, first, at
+
+
+def with_wrong_weight(path, nth_conv):
+    """The bytes of an ONNX model with one weight of its n-th convolution changed, and that node's name."""
+    data = bytearray(pathlib.Path(path).read_bytes())
+
+    def texts(start, end, number):
+        return [bytes(data[a:b]).decode() for n, a, b in proto_fields(data, start, end) if n == number]
+
+    graph = next((a, b) for n, a, b in proto_fields(data) if n == 7)
+    nodes = [(a, b) for n, a, b in proto_fields(data, *graph) if n == 1]
+    node = [n for n in nodes if texts(*n, 4) == ["Conv"]][nth_conv]
+    weights = texts(*node, 1)[1]
+    for number, start, end in proto_fields(data, *graph):
+        if number == 5 and texts(start, end, 8) == [weights]:
+            raw = next(a for n, a, _ in proto_fields(data, start, end) if n == 9)
+            data[raw:raw + 4] = struct.pack("<f", struct.unpack("<f", data[raw:raw + 4])[0] + 1)
+    return bytes(data), texts(*node, 3)[0]
+
+
+class Branches(CommandTest):
+    HEADS = [("Neg", ["x"], ["features"]), ("Abs", ["features"], ["left"]), ("Exp", ["features"], ["e"]),
+             ("Add", ["e", "z"], ["right"])]
+
+    def setUp(self):
+        super().setUp()
+        self.model = self.write("heads.onnx",
+                                onnx_model(self.HEADS, {"x": [8], "z": [8]}, {"left": [8], "right": [8]}))
+
+    def test_only_what_the_outputs_need_is_planned(self):
+        whole = self.succeed_json("plan", self.model)
+        left = self.succeed_json("plan", self.model, "--outputs", "left")
+        self.assertLess(left["activation_bytes"], whole["activation_bytes"])
+        self.assertEqual([s["name"] for s in left["models"][0]["steps"]], ["node of features", "node of left"])
+        self.succeed("run", self.model, "--outputs", "left", "--input", "x=fill:0.5")
+
+    def test_any_tensor_may_be_an_output(self):
+        out = self.folder / "out.npz"
+        self.succeed("run", self.model, "--outputs", "e", "--input", "x=fill:0", "-o", out)
+        with zipfile.ZipFile(out) as archive:
+            self.assertEqual(archive.namelist(), ["e.npy"])
+        self.succeed("run", self.model, "--keep", "features,e", "--input", "x=fill:0", "--input", "z=zeros", "-o", out)
+        with zipfile.ZipFile(out) as archive:
+            self.assertEqual(sorted(archive.namelist()), ["e.npy", "features.npy", "left.npy", "right.npy"])
+
+    def test_unknown_tensors_are_refused(self):
+        self.refuse(["plan", self.model, "--outputs", "lefd"], ["'lefd'", "left, right"])
+        self.refuse(["plan", self.model, "--keep", "feat"], ["'feat'", "features"])
+        self.refuse(["plan", KEYWORD, self.model, "--outputs", "features"], ["features", "no model has"])
+
+    def test_a_package_computes_the_outputs_that_are_asked_for(self):
+        package = self.folder / "heads.bantam"
+        self.succeed("pack", self.model, "-o", package)
+        inputs = ["--input", "x=random:1", "--input", "z=random:2"]
+        whole = self.succeed_json("run", package, *inputs, "--trace")["sessions"][0]["trace"]
+        right = self.succeed_json("run", package, *inputs, "--trace", "--outputs", "right")["sessions"][0]["trace"]
+        self.assertEqual([t["name"] for t in whole], ["node of features", "node of left", "node of e", "node of right"])
+        self.assertEqual([t["name"] for t in right], ["node of features", "node of e", "node of right"])
+        self.assertEqual([(t["min"], t["max"], t["mean"]) for t in right],
+                         [(t["min"], t["max"], t["mean"]) for t in whole if t["name"] != "node of left"])
+        self.refuse(["run", package, *inputs, "--outputs", "features"], ["features", "no session"])
+
+    def test_trace_counts_what_is_no_number(self):
+        trace = self.succeed_json("run", self.model, "--input", "x=fill:-1e9", "--input", "z=zeros", "--trace")
+        e = next(t for t in trace["sessions"][0]["trace"] if t["tensor"] == "e")
+        self.assertEqual((e["inf"], e["nan"]), (8, 0))
+        text = self.succeed("run", self.model, "--input", "x=zeros", "--input", "z=zeros", "--trace")
+        self.assertIn("4 of 4 steps ran", text)
+        self.assertRegex(text, r"unary .* right|binary .* right")
+
+    def test_backends_by_branch(self):
+        steps = self.succeed_json("plan", self.model, "--backend-of", "left=reference")["models"][0]["steps"]
+        kernels = {s["name"]: s["kernel"].split("__")[-1] for s in steps}
+        self.assertEqual(kernels["node of left"], "ref")
+        self.assertEqual(kernels["node of features"], "simd")
+        fleet = self.write("fleet.toml", f"""[[model]]
+            path = "{self.model}"
+            backend = "reference"
+            backends = {{ "node of e" = "fast" }}""")
+        steps = self.succeed_json("plan", fleet)["models"][0]["steps"]
+        self.assertEqual([s["kernel"].split("__")[-1] for s in steps], ["ref", "ref", "simd", "ref"])
+        self.refuse(["plan", self.model, "--backend-of", "left=opencl"], ["opencl", "fast, reference"])
+        self.refuse(["plan", self.model, "--backend-of", "nothing*=fast"], ["nothing*"])
+
+
+class Compare(CommandTest):
+    MODEL = str(MODELS / "shape-detector.onnx")
+
+    def test_good_models_have_no_fault(self):
+        for arguments in ([self.MODEL], [KEYWORD, "--fill", "0.46875"], [SIGN, "--dim", "batch=2", "--seed", "5"]):
+            result = self.succeed_json("compare", *arguments)
+            self.assertTrue(result["within"])
+            self.assertGreater(result["compared"], 10)
+        self.assertIn("no operator's own error", self.succeed("compare", self.MODEL, "--all"))
+
+    def test_a_wrong_weight_is_found_in_its_operator(self):
+        right = self.folder / "right.npz"
+        self.succeed("compare", self.MODEL, "--record", right)
+        for nth in (0, 3, 9):
+            data, node = with_wrong_weight(self.MODEL, nth)
+            wrong = self.write("wrong.onnx", data)
+            done = bantam("compare", wrong, "--against", right, "--json")
+            self.assertEqual(done.returncode, FAILED, done.stderr)
+            result = json.loads(done.stdout)
+            self.assertEqual(result["first_fault"]["node"], node)
+            self.assertEqual(len([c for c in result["checks"] if not c["within"]]), 1, "only one operator is wrong")
+            text = bantam("compare", wrong, "--against", right)
+            self.assertEqual(text.returncode, FAILED)
+            self.assertIn("first fault", text.stdout)
+            self.assertIn(node, text.stdout)
+        self.succeed("compare", self.MODEL, "--against", right)
+
+    def test_recorded_cases(self):
+        result = self.succeed_json("compare", KEYWORD, "--against", MODELS / "reference/keyword.npz")
+        self.assertEqual(result["compared"], 1)
+        self.refuse(["compare", KEYWORD, "--against", MODELS / "reference/keyword.npz", "--case", "absent"], ["absent"])
+        self.refuse(["compare", KEYWORD, "--against", MODELS / "reference/sign.npz"], ["no entry"])
+
+    def test_a_missing_peer_is_no_crash(self):
+        self.refuse(["compare", KEYWORD, "--against", "onnxruntime", "--library", self.folder / "none.so"],
+                    ["none.so", "fetch_onnxruntime.sh"])
+        self.refuse(["compare", KEYWORD, "--against", self.folder / "none.npz"], ["none.npz"])
+
+    @unittest.skipUnless(list(pathlib.Path("build/onnxruntime").rglob("libonnxruntime.so.1")),
+                         "ONNX Runtime is not under build/onnxruntime: not compared with it")
+    def test_against_onnxruntime(self):
+        for model in sorted(MODELS.glob("*.onnx")):
+            dims = ["--dim", "batch=1"] if model.name == "sign.onnx" else []
+            result = self.succeed_json("compare", model, "--against", "onnxruntime", "--fill", "0.46875", *dims)
+            self.assertGreater(result["compared"], 3)
+
+
 class VerifyAndBench(CommandTest):
     REFERENCE = MODELS / "reference/keyword.npz"
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "compiler/backends.h"
 #include "import/import.h"
 #include "io/array.h"
 #include "io/file.h"
@@ -86,6 +87,24 @@ class DeclaredNames {
   std::vector<std::set<std::string>> names_;  ///< of inputs and dimensions
   std::vector<std::set<std::string>> outputs_;
 };
+
+/// Adds each PATTERN=BACKEND to the one model that there is.
+Result<void> add_backend_rules(const std::vector<std::string>& rules, FleetSpec& spec) {
+  if (!rules.empty() && spec.models.size() != 1)
+    return fail(StatusCode::kInvalidArgument, "--backend-of: several models are given",
+                "among several models use the key 'backends' of the fleet file");
+  for (const std::string& text : rules) {
+    const auto rule = split_assignment(text, "--backend-of");
+    if (!rule) return fail(rule.error());
+    const auto id = compiler::backend_from_name(rule->second);
+    if (!id)
+      return fail(StatusCode::kInvalidArgument,
+                  fmt::format("--backend-of {}: there is no backend '{}'", text, rule->second),
+                  "use one of: " + compiler::backend_names());
+    spec.models.front().backends.push_back({rule->first, *id});
+  }
+  return {};
+}
 
 /// Adds each tensor name to a list of every model that it concerns.
 Result<void> add_tensor_names(const std::vector<std::string>& tensors, const char* option, const DeclaredNames& names,
@@ -171,7 +190,16 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_option("--budget", budget, "bytes of arena not to exceed, e.g. 512KiB")->type_name("N");
-  command.add_option("--backend", backend, "kernels: fast or reference")->check(CLI::IsMember({"fast", "reference"}));
+  std::string summaries = "who computes, unless the fleet file says so:";
+  std::set<std::string> names;
+  for (const compiler::BackendDef& def : compiler::all_backends()) {
+    names.emplace(def.name);
+    summaries += fmt::format("{} {} ({})", names.size() == 1 ? "" : ";", def.name, def.summary);
+  }
+  command.add_option("--backend", backend, summaries)->check(CLI::IsMember(names));
+  command.add_option("--backend-of", backend_rules, "another backend for an output's branch, or nodes by pattern")
+      ->type_name("OUTPUT|PATTERN=BACKEND")
+      ->allow_extra_args(false);
   command.add_option("--threads", threads, "threads per invoke")->check(CLI::Range(1, 64));
 }
 
@@ -261,6 +289,8 @@ Result<void> ModelOptions::apply(FleetSpec& spec) const {
     return {};
   });
   if (!done) return done;
+  done = add_backend_rules(backend_rules, spec);
+  if (!done) return done;
   done = add_tensor_names(outputs, "--outputs", names, spec, &ModelSpec::outputs);
   if (!done) return done;
   return add_tensor_names(keep, "--keep", names, spec, &ModelSpec::keep);
@@ -268,7 +298,7 @@ Result<void> ModelOptions::apply(FleetSpec& spec) const {
 
 CompileOptions ModelOptions::compile_options() const {
   CompileOptions options;
-  options.backend = backend == "reference" ? Backend::kReference : Backend::kFast;
+  options.backend = compiler::backend_from_name(backend).value_or(Backend::kFast);
   options.threads = threads;
   if (const auto known = find_target(target)) options.target = *known;  // the command line takes no other names
   return options;
@@ -328,6 +358,13 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows, cons
 }
 
 std::string describe_tensor(const TensorDesc& desc) { return io::describe(desc); }
+
+std::string describe_fallbacks(const std::map<std::string, std::int64_t>& reasons) {
+  std::string lines;
+  for (const auto& [reason, steps] : reasons)
+    lines += fmt::format("  fallback of {} step{}: {}\n", steps, steps == 1 ? "" : "s", reason);
+  return lines;
+}
 
 std::string printable(std::string_view text) {
   std::string out(text);

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -52,6 +53,7 @@ struct ModelOptions {
   std::string budget;
   std::string backend = "fast";
   std::string target = "host";
+  std::vector<std::string> backend_rules;
   int threads = 1;
 
   /// `many`: more than one model file may be given.
@@ -82,6 +84,9 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows, cons
 
 /// "f32[1,3,320,320]"
 std::string describe_tensor(const TensorDesc& desc);
+
+/// One line per operator that did not get the backend that was asked for: why, and how often.
+std::string describe_fallbacks(const std::map<std::string, std::int64_t>& reasons);
 
 /// Text from untrusted files, with control characters (terminal escapes) replaced.
 std::string printable(std::string_view text);

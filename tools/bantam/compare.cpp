@@ -101,9 +101,9 @@ std::string step_text(const ModelReport& report, std::size_t step) {
 }
 
 /// All checks, or the worst and the first fault, in the order of execution.
-std::vector<const diagnose::ResultCheck*> rows_to_show(const diagnose::Comparison& comparison, bool all) {
-  std::vector<const diagnose::ResultCheck*> rows;
-  for (const diagnose::ResultCheck& check : comparison.checks) rows.push_back(&check);
+std::vector<const diagnose::TensorCheck*> rows_to_show(const diagnose::Comparison& comparison, bool all) {
+  std::vector<const diagnose::TensorCheck*> rows;
+  for (const diagnose::TensorCheck& check : comparison.checks) rows.push_back(&check);
   if (all || rows.size() <= kRowsShown) return rows;
   std::ranges::stable_sort(rows, [](const auto* a, const auto* b) { return a->own.relative > b->own.relative; });
   rows.resize(kRowsShown);
@@ -119,7 +119,7 @@ void print_comparison(const Options& options, const ModelReport& report, const d
   std::vector<std::vector<std::string>> table = {
       {"step", "operator", "kernel", "own abs", "own rel", "accumulated rel", "", "tensor"}};
   const auto rows = rows_to_show(comparison, options.all);
-  for (const diagnose::ResultCheck* check : rows)
+  for (const diagnose::TensorCheck* check : rows)
     table.push_back({std::to_string(check->step), report.steps[check->step].op, report.steps[check->step].variant,
                      fmt::format("{:.3g}", check->own.absolute), fmt::format("{:.3g}", check->own.relative),
                      fmt::format("{:.3g}", check->accumulated.relative), check->within ? "" : "WRONG",
@@ -127,13 +127,13 @@ void print_comparison(const Options& options, const ModelReport& report, const d
   fmt::print("{}", format_table(table, {true, false, false, true, true, true}));
   if (rows.size() < comparison.checks.size())
     fmt::print("(the {} largest own errors of {}; --all shows every one)\n", rows.size(), comparison.checks.size());
-  fmt::print("{} steps; {} results compared, {} without a counterpart\n", report.steps.size(), comparison.checks.size(),
-             comparison.unmatched);
+  fmt::print("{} steps; {} tensors compared; {} steps without a counterpart of their own\n", report.steps.size(),
+             comparison.checks.size(), comparison.unmatched);
   if (!comparison.first_fault) {
     fmt::print("no operator's own error is too large\n");
     return;
   }
-  const diagnose::ResultCheck& first = comparison.checks[*comparison.first_fault];
+  const diagnose::TensorCheck& first = comparison.checks[*comparison.first_fault];
   fmt::print("first fault: tensor '{}': on right inputs its error is {:.3g}, {:.3g} of the largest magnitude\n",
              printable(first.tensor), first.own.absolute, first.own.relative);
   for (const std::size_t step : first.suspects)
@@ -149,11 +149,11 @@ nlohmann::json comparison_json(const Options& options, const ModelReport& report
                       {"against", options.against},
                       {"steps", report.steps.size()},
                       {"compared", comparison.checks.size()},
-                      {"unmatched", comparison.unmatched},
+                      {"unmatched_steps", comparison.unmatched},
                       {"within", !comparison.first_fault.has_value()},
                       {"first_fault", nullptr},
                       {"checks", nlohmann::json::array()}};
-  for (const diagnose::ResultCheck& check : comparison.checks) {
+  for (const diagnose::TensorCheck& check : comparison.checks) {
     const StepReport& step = report.steps[check.step];
     j["checks"].push_back({{"step", check.step},
                            {"operator", step.op},

@@ -5,7 +5,9 @@
 #include <memory>
 
 #include "cli.h"
+#include "compiler/branches.h"
 #include "compiler/load_model.h"
+#include "compiler/select.h"
 #include "graph/text.h"
 #include "import/import.h"
 #include "passes/passes.h"
@@ -65,9 +67,10 @@ struct CoreSummary {
   std::int64_t weights_bytes = 0;
   std::int64_t work = 0;
   std::map<std::string, std::int64_t> ops;
+  std::map<std::string, std::int64_t> fallbacks;  ///< reason -> nodes
 };
 
-CoreSummary summarize(const graph::Graph& graph) {
+CoreSummary summarize(const graph::Graph& graph, const compiler::KernelPolicy& policy) {
   CoreSummary summary;
   summary.nodes = graph.nodes.size();
   for (const graph::Node& node : graph.nodes) {
@@ -78,6 +81,10 @@ CoreSummary summarize(const graph::Graph& graph) {
   }
   for (const graph::Value& value : graph.values)
     if (value.constant) summary.weights_bytes += value.desc.bytes();
+  // What no backend can compute is the plan's to report.
+  if (const auto selected = compiler::select_kernels(graph, policy))
+    for (const compiler::Selection& selection : *selected)
+      if (!selection.fallback.empty()) ++summary.fallbacks[selection.fallback];
   return summary;
 }
 
@@ -91,11 +98,15 @@ int inspect(const Options& options) {
   auto declaration = import::declare_model(*source);
   if (!declaration) return report(declaration.error());
   const ModelSpec& spec = fleet->spec.models.front();
+  const CompileOptions compile_options = options.models.compile_options();
+  const compiler::KernelPolicy policy{spec.backend.value_or(compile_options.backend), spec.backends,
+                                      compile_options.target};
   const auto import_options = compiler::import_options(spec);
   if (!import_options) return report(import_options.error());
   auto graph = import::import_model(*source, *import_options);
   Result<void> passed;
-  if (graph) passed = passes::run_passes(*graph, {options.stop_after, false});
+  if (graph) passed = compiler::choose_outputs(*graph, spec.outputs, spec.keep);
+  if (graph && passed) passed = passes::run_passes(*graph, {options.stop_after, false});
   const std::string open = open_dimensions(*declaration);
   // A model with open dimensions is no failure: telling them is what the command is for.
   const bool undecided = !graph && !open.empty() && options.models.dims.empty() && options.models.shapes.empty();
@@ -108,11 +119,12 @@ int inspect(const Options& options) {
   if (options.json) {
     nlohmann::json j = declaration_json(*declaration);
     if (graph && passed) {
-      const CoreSummary core = summarize(*graph);
+      const CoreSummary core = summarize(*graph, policy);
       j["core"] = {{"nodes", core.nodes},
                    {"constant_bytes", core.weights_bytes},
                    {"multiply_accumulates", core.work},
-                   {"operators", core.ops}};
+                   {"operators", core.ops},
+                   {"fallbacks", core.fallbacks}};
     } else {
       j[undecided ? "undecided" : "error"] = graph ? passed.error().message : graph.error().message;
     }
@@ -136,11 +148,12 @@ int inspect(const Options& options) {
   }
   if (!graph) return report(graph.error());
   if (!passed) return report(passed.error());
-  const CoreSummary core = summarize(*graph);
+  const CoreSummary core = summarize(*graph, policy);
   std::string ops;
   for (const auto& [name, count] : core.ops) ops += fmt::format("{}{} x{}", ops.empty() ? "" : ", ", name, count);
   fmt::print("as core operators: {} nodes, {} of constants, {:.3f} million multiply-accumulates\n  {}\n", core.nodes,
              format_bytes(static_cast<std::uint64_t>(core.weights_bytes)), static_cast<double>(core.work) / 1e6, ops);
+  fmt::print("{}", describe_fallbacks(core.fallbacks));
   return kExitOk;
 }
 

@@ -67,6 +67,7 @@ nlohmann::json model_json(const ModelReport& model) {
                           {"operator", s.op},
                           {"source", s.origin},
                           {"kernel", s.variant},
+                          {"fallback", s.fallback},
                           {"output", s.output},
                           {"output_bytes", s.output_bytes},
                           {"weights_bytes", s.weights_bytes},
@@ -106,6 +107,12 @@ void print_plan(const Compiled& compiled, bool layers) {
     rows.push_back({printable(m.name), bytes(m.weights_bytes), bytes(m.state_bytes), bytes(m.activation_bytes),
                     bytes(m.scratch_bytes), bytes(m.lower_bound_bytes), m.method});
   fmt::print("{}", format_table(rows, {false, true, true, true, true, true, false}));
+  for (const ModelReport& m : compiled.models()) {
+    std::map<std::string, std::int64_t> reasons;
+    for (const StepReport& s : m.steps)
+      if (!s.fallback.empty()) ++reasons[s.fallback];
+    if (!reasons.empty()) fmt::print("{}:\n{}", printable(m.name), describe_fallbacks(reasons));
+  }
   const Requirements& need = compiled.requirements();
   fmt::print("\narena        {:>12} bytes, aligned to {}\n", need.arena_bytes, need.alignment);
   fmt::print("  activations {:>11}  shared by all sessions, scratch included\n", need.activation_bytes);
