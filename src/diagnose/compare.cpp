@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <set>
 
 #include "diagnose/tensor_walk.h"
+#include "diagnose/trace.h"
 
 namespace bantam::diagnose {
 namespace {
@@ -107,10 +109,15 @@ class Run {
     ElementType type;
     Difference difference;
   };
+  struct Findings {
+    std::vector<Finding> tensors;
+    std::vector<double> magnitudes;  ///< by step that sums products: of the largest float among its operands, else 0
+  };
 
   Run(const Sites& sites, bool on_reference) : sites_(sites), on_reference_(on_reference) {}
 
-  Result<std::vector<Finding>> of(Session& session, const std::vector<io::NamedArray>& inputs) {
+  Result<Findings> of(Session& session, const std::vector<io::NamedArray>& inputs) {
+    findings_.magnitudes.assign(session.step_count(), 0);
     session.reset();
     if (auto filled = fill_inputs(session, inputs); !filled) return fail(std::move(filled.error()));
     const Observer observer{this, before, after};
@@ -127,6 +134,14 @@ class Run {
   static StepDecision before(void* context, const Session& session, std::size_t step) {
     auto* self = static_cast<Run*>(context);
     for (const Site& site : self->sites_.reads(step)) self->visit(site, session.step_operand(step, site.operand));
+    for (std::size_t i = 0; session.step_work(step) > 0 && i < session.step_inputs(step); ++i) {
+      const Tensor operand = session.step_operand(step, i);
+      if (operand.data == nullptr || session.step_operand_is_constant(step, i) || !is_float(operand.desc->type))
+        continue;
+      const TensorStatistics s = measure(operand);
+      double& magnitude = self->findings_.magnitudes[step];
+      magnitude = std::max({magnitude, std::abs(s.min), std::abs(s.max)});
+    }
     return StepDecision::kRun;
   }
 
@@ -137,13 +152,13 @@ class Run {
   }
 
   void visit(const Site& site, const Tensor& actual) {
-    if (site.checked) findings_.push_back({&site, actual.desc->type, difference_to(actual, site.counterpart)});
+    if (site.checked) findings_.tensors.push_back({&site, actual.desc->type, difference_to(actual, site.counterpart)});
     if (on_reference_) replace(actual, site.counterpart);
   }
 
   const Sites& sites_;
   bool on_reference_;
-  std::vector<Finding> findings_;
+  Findings findings_;
 };
 
 /// The steps between a tensor and the tensors of the reference that it is computed from.
@@ -163,14 +178,21 @@ std::vector<std::size_t> find_suspects(const Sites& sites, const ModelReport& re
   return {found.begin(), found.end()};
 }
 
-/// A float that differs in its last place may be quantised to the next step: no fault of the quantising operator.
-Tolerance tolerance_for(const Session& session, const TensorCheck& check, Tolerance tolerance) {
+/// A sum of products is rounded in units of what is summed: where the terms cancel, the error may be large beside the
+/// result and still mean nothing.
+constexpr double kSumRounding = 0x1p-18;
+
+/// What is tolerable for this tensor, whatever the caller says.
+Tolerance tolerance_for(const Session& session, const TensorCheck& check, const std::vector<double>& magnitudes,
+                        Tolerance tolerance) {
+  // A float that differs in its last place may be quantised to the next step: no fault of the quantising operator.
   constexpr int kQuantizedBits = 16;
-  if (element_bits(check.type) > kQuantizedBits) return tolerance;
-  for (const std::size_t step : check.suspects)
-    for (std::size_t i = 0; i < session.step_inputs(step); ++i)
+  for (const std::size_t step : check.suspects) {
+    tolerance.float_floor = std::max(tolerance.float_floor, kSumRounding * magnitudes[step]);
+    for (std::size_t i = 0; i < session.step_inputs(step) && element_bits(check.type) <= kQuantizedBits; ++i)
       if (!session.step_operand_is_constant(step, i) && is_float(session.step_operand(step, i).desc->type))
         tolerance.integers = std::max(tolerance.integers, 1.0);
+  }
   return tolerance;
 }
 
@@ -189,16 +211,16 @@ Result<Comparison> compare_steps(Session& session, const ModelReport& report, co
   if (!own) return fail(own.error());
   Comparison comparison;
   std::set<std::size_t> matched;
-  for (std::size_t i = 0; i < own->size(); ++i) {
-    const OperandReport& source = *(*own)[i].site->source;
+  for (std::size_t i = 0; i < own->tensors.size(); ++i) {
+    const OperandReport& source = *own->tensors[i].site->source;
     TensorCheck check;
     check.step = *std::ranges::max_element(source.steps);
     check.tensor = source.tensor;
-    check.type = (*own)[i].type;
-    check.own = (*own)[i].difference;
-    check.accumulated = (*accumulated)[i].difference;
+    check.type = own->tensors[i].type;
+    check.own = own->tensors[i].difference;
+    check.accumulated = accumulated->tensors[i].difference;
     check.suspects = find_suspects(sites, report, source);
-    check.within = tolerance_for(session, check, tolerance).allows(check.own, check.type);
+    check.within = tolerance_for(session, check, own->magnitudes, tolerance).allows(check.own, check.type);
     matched.insert(source.steps.begin(), source.steps.end());
     comparison.checks.push_back(std::move(check));
   }

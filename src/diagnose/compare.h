@@ -39,9 +39,10 @@ struct Comparison {
   std::optional<std::size_t> first_fault;  /// index of the first check that is not within tolerance
 };
 
-/// Integers of at most 16 bits that are computed from floats may be one step off, whatever `tolerance` says: they are
-/// quantised. `report` is the compiler's on the session's model; `inputs` have an array for every input of the session.
-/// The session is reset before and after.
+/// Sums of products may be wrong by 2^-18 of their largest operand, where terms cancel. Integers of at most 16 bits
+/// that are computed from floats may be one step off, whatever `tolerance` says: they are quantised. `report` is the
+/// compiler's on the session's model; `inputs` have an array for every input of the session. The session is reset
+/// before and after.
 Result<Comparison> compare_steps(Session& session, const ModelReport& report, const TensorSet& reference,
                                  const std::vector<io::NamedArray>& inputs, const Tolerance& tolerance);
 

@@ -10,8 +10,6 @@
 namespace bantam::diagnose {
 namespace {
 
-constexpr double kFloatFloor = 4 * 0x1p-23;
-
 template <typename T>
 Difference measure(const Tensor& actual, const Walk& actual_walk, const Tensor& expected, const Walk& expected_walk) {
   Difference d;
@@ -50,7 +48,7 @@ Difference difference(const Tensor& actual, const Tensor& expected) {
 
 bool Tolerance::allows(const Difference& difference, ElementType type) const {
   if (!is_float(type)) return difference.absolute <= integers;
-  return difference.relative <= floats || difference.absolute <= kFloatFloor;
+  return difference.relative <= floats || difference.absolute <= float_floor;
 }
 
 }  // namespace bantam::diagnose

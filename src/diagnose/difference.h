@@ -23,12 +23,13 @@ Difference difference(const Tensor& actual, const Tensor& expected, const std::i
 /// The same for tensors of equal shape.
 Difference difference(const Tensor& actual, const Tensor& expected);
 
-/// Floats: relative to the largest magnitude, and absolute errors up to four units in the last place of 1 always pass:
-/// sigmoids and softmaxes of other engines are that far from exact for results near zero, so that a tensor of such
+/// What may differ. Floats: relative to the largest magnitude, or absolutely up to the floor: sigmoids and softmaxes of
+/// other engines are four units in the last place of 1 from exact for results near zero, so that a tensor of such
 /// results has no meaningful relative error. Integers: largest difference in steps.
 struct Tolerance {
   double floats = 1e-4;
   double integers = 0;
+  double float_floor = 4 * 0x1p-23;
 
   bool allows(const Difference& difference, ElementType type) const;
 };

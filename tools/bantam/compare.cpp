@@ -190,7 +190,7 @@ int compare(const Options& options) {
     if (auto written = io::write_npz(options.record, reference->named_arrays()); !written)
       return report(written.error());
   diagnose::Tolerance tolerance;
-  if (options.tolerance >= 0) tolerance = {options.tolerance, options.tolerance};
+  if (options.tolerance >= 0) tolerance.floats = tolerance.integers = options.tolerance;
   const auto comparison = diagnose::compare_steps(session, model_report, *reference, *inputs, tolerance);
   if (!comparison) return report(comparison.error());
   if (comparison->checks.empty())

@@ -24,7 +24,7 @@ int verify(const Options& options) {
   Progress progress(options.json);
   diagnose::ReferenceOptions check;
   check.compile = options.models.compile_options();
-  if (options.tolerance >= 0) check.tolerance = {options.tolerance, options.tolerance};
+  if (options.tolerance >= 0) check.tolerance.floats = check.tolerance.integers = options.tolerance;
   check.progress = [&](std::int64_t done, std::int64_t total, const std::string& name) {
     progress.show(fmt::format("case {} of {}: {}", done + 1, total, name));
   };
