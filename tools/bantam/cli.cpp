@@ -72,7 +72,7 @@ class DeclaredNames {
         names_[i].insert(port.name);
         names_[i].insert(port.dims.begin(), port.dims.end());
       }
-      for (const import::DeclaredPort& port : declaration->outputs) outputs_[i].insert(port.name);
+      for (const DeclaredPort& port : declaration->outputs) outputs_[i].insert(port.name);
     }
   }
 
