@@ -63,8 +63,14 @@ class KernelClock {
  public:
   KernelClock() {
     observer_.context = this;
-    observer_.before = [](void* self, const Session&, std::size_t) { static_cast<KernelClock*>(self)->start(); };
-    observer_.after = [](void* self, const Session&, std::size_t) { static_cast<KernelClock*>(self)->stop(); };
+    observer_.before = [](void* self, const Session&, std::size_t) {
+      static_cast<KernelClock*>(self)->start();
+      return bantam::StepDecision::kRun;
+    };
+    observer_.after = [](void* self, const Session&, std::size_t) {
+      static_cast<KernelClock*>(self)->stop();
+      return bantam::ok_status();
+    };
   }
 
   const bantam::Observer& observer() const { return observer_; }
@@ -93,8 +99,8 @@ WatchingCost measure_watching(KernelClock& clock, const Session& session) {
   clock.clear();
   const std::uint64_t start = core::ticks();
   for (std::int64_t i = 0; i < kRounds; ++i) {
-    clock.observer().before(clock.observer().context, session, 0);
-    clock.observer().after(clock.observer().context, session, 0);
+    static_cast<void>(clock.observer().before(clock.observer().context, session, 0));
+    static_cast<void>(clock.observer().after(clock.observer().context, session, 0));
   }
   const auto total = static_cast<std::int64_t>(core::ticks() - start);
   return {clock.kernel_ticks(), total - clock.kernel_ticks()};
