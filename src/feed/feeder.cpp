@@ -95,8 +95,11 @@ Result<Feeder> Feeder::create(const SessionFeed& feed, const Session& session, c
                   fmt::format("say what does: --input {}=FILE, or =zeros, =random:1; see `bantam run --help`", name));
     auto spec = io::parse_input_spec(text->second);
     if (!spec) return fail(std::move(spec.error()).in(fmt::format("input '{}'", name)));
-    Input input{i, std::move(*spec), {name, *info.desc, info.quantization}, std::nullopt, 0};
-    if (input.spec.kind == io::SourceKind::kFile) {
+    Input input{i, std::move(*spec), {name, *info.desc, info.quantization}, std::nullopt, 0, std::nullopt};
+    auto direct = io::DirectPicture::open(input.spec, input.target);
+    if (!direct) return fail(std::move(direct.error()).in(fmt::format("input '{}'", name)));
+    input.direct = std::move(*direct);
+    if (input.spec.kind == io::SourceKind::kFile && !input.direct) {
       auto source = io::open_source(input.spec);
       if (!source) return fail(std::move(source.error()));
       input.source = std::move(*source);
@@ -118,6 +121,12 @@ Result<Feeder> Feeder::create(const SessionFeed& feed, const Session& session, c
 
 Result<void> Feeder::fill(Session& session, std::int64_t round) const {
   for (const Input& input : inputs_) {
+    if (input.direct) {
+      const Tensor tensor = session.input(input.port);
+      const std::span<std::byte> memory(tensor.as<std::byte>(), static_cast<std::size_t>(tensor.desc->bytes()));
+      if (auto decoded = input.direct->decode(memory); !decoded) return decoded;
+      continue;
+    }
     io::InputSpec spec = input.spec;
     if (input.step > 0) spec.offset = spec.offset.value_or(0) + round * input.step;
     auto array = input.source ? io::preprocess(spec, *input.source, input.target) : io::generate(spec, input.target);
@@ -125,6 +134,13 @@ Result<void> Feeder::fill(Session& session, std::int64_t round) const {
     if (!array->data.empty()) std::memcpy(session.input(input.port).data, array->data.data(), array->data.size());
   }
   return {};
+}
+
+std::vector<std::string> Feeder::direct_inputs() const {
+  std::vector<std::string> names;
+  for (const Input& input : inputs_)
+    if (input.direct) names.push_back(input.target.name);
+  return names;
 }
 
 Result<std::vector<std::string>> read_labels(const std::filesystem::path& path) {

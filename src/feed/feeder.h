@@ -14,6 +14,7 @@
 #include "bantam/error.h"
 #include "bantam/runtime.h"
 #include "compiler/fleet_file.h"
+#include "io/direct_picture.h"
 #include "io/input_spec.h"
 #include "io/preprocess.h"
 
@@ -29,6 +30,9 @@ class Feeder {
   /// Writes the inputs of round `round` (from 0) into the session.
   Result<void> fill(Session& session, std::int64_t round) const;
 
+  /// Inputs into whose memory a picture's decoder writes, without a picture in between.
+  std::vector<std::string> direct_inputs() const;
+
   /// Rounds until the shortest stepping input is used up; nothing when no input steps.
   std::optional<std::int64_t> rounds() const noexcept { return rounds_; }
 
@@ -39,6 +43,7 @@ class Feeder {
     io::InputTarget target;
     std::optional<io::Source> source;  ///< absent for generators
     std::int64_t step = 0;
+    std::optional<io::DirectPicture> direct;  ///< then there is no source
   };
   std::vector<Input> inputs_;
   std::optional<std::int64_t> rounds_;

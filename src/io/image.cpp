@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "fmt/format.h"
 #include "io/file.h"
@@ -15,7 +17,7 @@ bool starts_with(std::span<const std::byte> bytes, std::span<const unsigned char
          std::ranges::equal(magic, bytes.first(magic.size()), {}, [](unsigned char c) { return std::byte{c}; });
 }
 
-using Decode = Result<Image> (*)(std::span<const std::byte>, std::int64_t);
+using Decode = Result<void> (*)(std::span<const std::byte>, const PixelMemory&);
 
 /// The decoder whose magic number the bytes start with, or null.
 Decode decoder_for(std::span<const std::byte> bytes) {
@@ -26,29 +28,56 @@ Decode decoder_for(std::span<const std::byte> bytes) {
   return nullptr;
 }
 
+Result<void> decode(std::span<const std::byte> bytes, const PixelMemory& memory) {
+  const Decode decoder = decoder_for(bytes);
+  if (decoder != nullptr) return decoder(bytes, memory);
+  return fail(StatusCode::kInvalidArgument, "the bytes start neither like a PNG nor like a JPEG file",
+              "convert the picture to PNG or JPEG");
+}
+
 }  // namespace
 
 bool looks_like_image(std::span<const std::byte> bytes) noexcept { return decoder_for(bytes) != nullptr; }
 
-Result<Image> make_image(std::int64_t width, std::int64_t height, int channels, std::int64_t max_pixels) {
-  if (width < 1 || height < 1)
-    return fail(StatusCode::kInvalidArgument, fmt::format("the picture is {}x{} pixels", width, height));
-  // Division, because the product of two forged 32-bit sides could leave int64 only with a caller's absurd limit.
-  if (width > max_pixels / height)
-    return fail(StatusCode::kUnsupported,
-                fmt::format("the picture is {}x{} pixels, at most {} pixels are accepted", width, height, max_pixels),
-                "reduce its size first");
-  Image image{static_cast<int>(width), static_cast<int>(height), channels, {}};
-  image.pixels.resize(static_cast<std::size_t>(width * height * channels));
+Result<Image> decode_image(std::span<const std::byte> bytes, std::int64_t max_pixels) {
+  Image image;
+  const auto decoded = decode(bytes, [&](const ImageInfo& info) -> Result<std::uint8_t*> {
+    const auto width = static_cast<std::int64_t>(info.width);
+    if (info.width < 1 || info.height < 1)
+      return fail(StatusCode::kInvalidArgument, fmt::format("the picture is {}x{} pixels", info.width, info.height));
+    // Division, because the product of two forged sides could leave int64 only with a caller's absurd limit.
+    if (width > max_pixels / info.height)
+      return fail(StatusCode::kUnsupported,
+                  fmt::format("the picture is {}x{} pixels, at most {} pixels are accepted", info.width, info.height,
+                              max_pixels),
+                  "reduce its size first");
+    image = {info.width, info.height, info.channels, {}};
+    image.pixels.resize(static_cast<std::size_t>(width * info.height * info.channels));
+    return image.pixels.data();
+  });
+  if (!decoded) return fail(decoded.error());
   return image;
 }
 
-Result<Image> decode_image(std::span<const std::byte> bytes, std::int64_t max_pixels) {
-  const Decode decode = decoder_for(bytes);
-  if (decode == nullptr)
-    return fail(StatusCode::kInvalidArgument, "the bytes start neither like a PNG nor like a JPEG file",
-                "convert the picture to PNG or JPEG");
-  return decode(bytes, max_pixels);
+Result<ImageInfo> image_info(std::span<const std::byte> bytes) {
+  std::optional<ImageInfo> found;
+  const auto decoded = decode(bytes, [&](const ImageInfo& info) -> Result<std::uint8_t*> {
+    found = info;
+    return fail(StatusCode::kOutOfRange, "only the size is wanted");
+  });
+  if (found) return *found;
+  return fail(decoded.error());
+}
+
+Result<void> decode_image_into(std::span<const std::byte> bytes, const ImageInfo& expected,
+                               std::span<std::uint8_t> pixels) {
+  return decode(bytes, [&](const ImageInfo& info) -> Result<std::uint8_t*> {
+    if (info == expected && std::cmp_equal(std::int64_t{info.width} * info.height * info.channels, pixels.size()))
+      return pixels.data();
+    return fail(StatusCode::kInvalidArgument,
+                fmt::format("the picture is {}x{} pixels of {} channels, expected {}x{} of {}", info.width, info.height,
+                            info.channels, expected.width, expected.height, expected.channels));
+  });
 }
 
 Result<Image> read_image(const std::string& path, std::int64_t max_pixels) {

@@ -30,6 +30,21 @@ bool looks_like_image(std::span<const std::byte> bytes) noexcept;
 /// Decodes a PNG (16-bit samples are reduced to 8, palettes expanded, gray with alpha becomes RGBA) or a JPEG (gray or
 /// colour; not CMYK). Orientation tags are not applied.
 Result<Image> decode_image(std::span<const std::byte> bytes, std::int64_t max_pixels = kMaxImagePixels);
+/// What a file says about its picture, as decode_image would give it.
+struct ImageInfo {
+  int width = 0;
+  int height = 0;
+  int channels = 0;
+
+  bool operator==(const ImageInfo&) const = default;
+};
+Result<ImageInfo> image_info(std::span<const std::byte> bytes);
+
+/// Decodes into the caller's memory, row by row. Fails before anything is written when the picture is not as `expected`
+/// or `pixels` is not exactly its size; after damage in the data the pixels are unspecified.
+Result<void> decode_image_into(std::span<const std::byte> bytes, const ImageInfo& expected,
+                               std::span<std::uint8_t> pixels);
+
 Result<Image> read_image(const std::string& path, std::int64_t max_pixels = kMaxImagePixels);
 
 Result<std::vector<std::byte>> encode_png(const Image& image);

@@ -3,16 +3,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "io/image.h"
 
 namespace bantam::io {
 
-Result<Image> decode_png(std::span<const std::byte> bytes, std::int64_t max_pixels);
-Result<Image> decode_jpeg(std::span<const std::byte> bytes, std::int64_t max_pixels);
+/// Told what a picture is, gives the memory for its pixels (width x height x channels bytes), or refuses.
+using PixelMemory = std::function<Result<std::uint8_t*>(const ImageInfo& info)>;
 
-/// An image of that size with zero pixels. Fails, before it allocates, when a side is 0 or there are too many pixels.
-Result<Image> make_image(std::int64_t width, std::int64_t height, int channels, std::int64_t max_pixels);
+Result<void> decode_png(std::span<const std::byte> bytes, const PixelMemory& memory);
+Result<void> decode_jpeg(std::span<const std::byte> bytes, const PixelMemory& memory);
 
 }  // namespace bantam::io

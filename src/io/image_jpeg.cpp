@@ -90,7 +90,7 @@ tl::unexpected<Error> failure(const Decoder& decoder) {
 
 }  // namespace
 
-Result<Image> decode_jpeg(std::span<const std::byte> bytes, std::int64_t max_pixels) {
+Result<void> decode_jpeg(std::span<const std::byte> bytes, const PixelMemory& memory) {
   Decoder decoder;
   decoder.info.err = jpeg_std_error(&decoder.errors);
   decoder.info.client_data = &decoder;
@@ -104,10 +104,12 @@ Result<Image> decode_jpeg(std::span<const std::byte> bytes, std::int64_t max_pix
   if (channels != 1 && channels != 3)
     return fail(StatusCode::kUnsupported, fmt::format("the JPEG has {} colour components, expected 1 or 3", channels),
                 "convert it to RGB");
-  auto image = make_image(decoder.info.image_width, decoder.info.image_height, channels, max_pixels);
-  if (!image) return image;
-  if (!call_guarded(decoder, read_pixels, image->pixels.data()) || decoder.damaged) return failure(decoder);
-  return image;
+  // libjpeg refuses sides beyond 65500.
+  const auto pixels =
+      memory({static_cast<int>(decoder.info.image_width), static_cast<int>(decoder.info.image_height), channels});
+  if (!pixels) return fail(pixels.error());
+  if (!call_guarded(decoder, read_pixels, *pixels) || decoder.damaged) return failure(decoder);
+  return {};
 }
 
 }  // namespace bantam::io

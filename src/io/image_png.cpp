@@ -39,18 +39,20 @@ PngFormat format_for(png_uint_32 stored) {
 
 }  // namespace
 
-Result<Image> decode_png(std::span<const std::byte> bytes, std::int64_t max_pixels) {
+Result<void> decode_png(std::span<const std::byte> bytes, const PixelMemory& memory) {
   PngImage png;
   if (png_image_begin_read_from_memory(png.get(), bytes.data(), bytes.size()) == 0) return png.failure("read");
   const PngFormat format = format_for(png->format);
-  auto image = make_image(png->width, png->height, format.channels, max_pixels);
-  if (!image) return image;
+  // libpng refuses sides beyond 31 bits.
+  const ImageInfo info{static_cast<int>(png->width), static_cast<int>(png->height), format.channels};
+  const auto pixels = memory(info);
+  if (!pixels) return fail(pixels.error());
   png->format = format.format;
   // Without a stated transfer curve samples are taken as sRGB whatever their depth, as other readers do.
   png->flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
-  const auto stride = static_cast<png_int_32>(image->width * image->channels);
-  if (png_image_finish_read(png.get(), nullptr, image->pixels.data(), stride, nullptr) == 0) return png.failure("read");
-  return image;
+  const auto stride = static_cast<png_int_32>(info.width * info.channels);
+  if (png_image_finish_read(png.get(), nullptr, *pixels, stride, nullptr) == 0) return png.failure("read");
+  return {};
 }
 
 Result<std::vector<std::byte>> encode_png(const Image& image) {
