@@ -40,8 +40,17 @@ class OpenFleet {
   const Package& package() const noexcept;
   Requirements requirements() const noexcept;
   std::span<std::byte> arena() noexcept;
+  /// Of the whole package, weights included: compiled in memory, or mapped from its file.
+  std::size_t package_bytes() const noexcept;
   /// The compiler's report; null for a loaded package.
   const Compiled* compiled() const noexcept;
+
+  /// How long opening took, in microseconds: compiling, or mapping and verifying; then memory, threads and placing.
+  struct Times {
+    double open_us = 0;
+    double place_us = 0;
+  };
+  const Times& times() const noexcept;
 
  private:
   struct Parts;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -18,7 +19,22 @@ struct OpenFleet::Parts {
   std::optional<ThreadPool> threads;
   format::PackageBytes arena;  // the same alignment serves arena and package
   Fleet* fleet = nullptr;
+  Times times;
 };
+
+namespace {
+
+class Stopwatch {
+ public:
+  double microseconds() const {
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
 
 OpenFleet::OpenFleet(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 OpenFleet::OpenFleet(OpenFleet&&) noexcept = default;
@@ -26,26 +42,31 @@ OpenFleet& OpenFleet::operator=(OpenFleet&&) noexcept = default;
 OpenFleet::~OpenFleet() = default;
 
 Result<OpenFleet> OpenFleet::compile(const FleetSpec& spec, const CompileOptions& options) {
+  const Stopwatch stopwatch;
   auto compiled = bantam::compile(spec, options);
   if (!compiled) return fail(std::move(compiled.error()));
   auto parts = std::make_unique<Parts>();
   parts->compiled = std::move(*compiled);
   // The compiler has verified its package; opening it again gives the view.
   if (const Status s = Package::open(parts->compiled->package(), &parts->package); !s.ok()) return fail(error_from(s));
+  parts->times.open_us = stopwatch.microseconds();
   return place(std::move(parts), options.threads);
 }
 
 Result<OpenFleet> OpenFleet::load(const std::filesystem::path& package, int threads) {
+  const Stopwatch stopwatch;
   auto file = io::MappedFile::open(package);
   if (!file) return fail(std::move(file.error()));
   auto parts = std::make_unique<Parts>();
   parts->file = std::move(*file);
   if (const Status s = Package::open(parts->file->bytes(), &parts->package); !s.ok())
     return fail(error_from(s, "make the package again with `bantam pack`").in(package.string()));
+  parts->times.open_us = stopwatch.microseconds();
   return place(std::move(parts), threads);
 }
 
 Result<OpenFleet> OpenFleet::place(std::unique_ptr<Parts> parts, int threads) {
+  const Stopwatch stopwatch;
   auto pool = ThreadPool::create(threads);
   if (!pool) return fail(std::move(pool.error()));
   parts->threads = std::move(*pool);
@@ -62,6 +83,7 @@ Result<OpenFleet> OpenFleet::place(std::unique_ptr<Parts> parts, int threads) {
     const Status set = parts->fleet->session(i)->set_threads(parts->threads->threads());
     if (!set.ok()) return fail(error_from(set, "pack the fleet again with --threads"));
   }
+  parts->times.place_us = stopwatch.microseconds();
   return OpenFleet(std::move(parts));
 }
 
@@ -73,6 +95,10 @@ Requirements OpenFleet::requirements() const noexcept { return parts_->package.r
 std::span<std::byte> OpenFleet::arena() noexcept {
   return {parts_->arena.data(), static_cast<std::size_t>(requirements().arena_bytes)};
 }
+std::size_t OpenFleet::package_bytes() const noexcept {
+  return parts_->compiled ? parts_->compiled->package().size() : parts_->file->bytes().size();
+}
+const OpenFleet::Times& OpenFleet::times() const noexcept { return parts_->times; }
 const Compiled* OpenFleet::compiled() const noexcept { return parts_->compiled ? &*parts_->compiled : nullptr; }
 
 }  // namespace bantam

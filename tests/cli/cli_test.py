@@ -578,6 +578,45 @@ class Branches(CommandTest):
         self.refuse(["plan", self.model, "--backend-of", "nothing*=fast"], ["nothing*"])
 
 
+class Accounts(CommandTest):
+    """The four sources of memory beside what the process uses, and time by stage."""
+
+    def test_vision_fleet(self):
+        result = self.succeed_json("run", MODELS / "vision.toml")
+        self.assertGreaterEqual(len(result["sessions"]), 10)
+        self.assertEqual(result["allocations"], 0)
+        memory = result["memory"]
+        self.assertEqual(memory["dynamic_bytes"], result["arena_bytes"])
+        self.assertEqual(memory["static_bytes"], result["weights_bytes"])
+        self.assertGreater(memory["model_file_bytes"], 0)
+        self.assertGreater(memory["stack_bytes"], 100)
+        self.assertLess(memory["stack_bytes"], 1 << 20)
+        self.assertEqual(set(result["stages_us"]), {"open", "place", "read", "preprocess", "run", "postprocess"})
+        for stage, us in result["stages_us"].items():
+            self.assertGreater(us, 0, stage)
+        says = {event["output"]: event["says"] for event in result["events"]}
+        self.assertEqual(says["sign-1.probabilities"], "stop")
+        self.assertEqual(says["night-head.night"], "night")
+        self.assertEqual(says["day-head.night"], "day")
+        text = self.succeed("run", MODELS / "vision.toml")
+        for word in ("model file", "static", "dynamic", "stack", "preprocess", "resident"):
+            self.assertIn(word, text)
+
+    def test_a_package_needs_little_more_than_its_sources(self):
+        package = self.folder / "vision.bantam"
+        self.succeed("pack", MODELS / "vision.toml", "-o", package)
+        inputs = []
+        for session in ("sign-1", "sign-2", "sign-3", "sign-4", "scene-day", "scene-night"):
+            inputs += ["--input", f"{session}.picture=random:1"]
+        for session in ("digits-1", "digits-2"):
+            inputs += ["--input", f"{session}.strip=random:1"]
+        for session in ("shapes-1", "shapes-2"):
+            inputs += ["--input", f"{session}.scene=random:1"]
+        result = self.succeed_json("run", package, *inputs)
+        self.assertEqual(result["memory"]["model_file_bytes"] + result["memory"]["static_bytes"],
+                         package.stat().st_size)
+
+
 class Compare(CommandTest):
     MODEL = str(MODELS / "shape-detector.onnx")
 

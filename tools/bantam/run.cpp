@@ -8,8 +8,10 @@
 #include <memory>
 #include <optional>
 
+#include "accounts.h"
 #include "cli.h"
 #include "diagnose/allocations/allocation_counter.h"
+#include "diagnose/process_memory.h"
 #include "diagnose/trace.h"
 #include "feed/feeder.h"
 #include "feed/recording.h"
@@ -49,6 +51,17 @@ struct Lane {
   std::int64_t invokes = 0;
   double total_us = 0;
 };
+
+using Clock = std::chrono::steady_clock;
+
+/// Adds the time that f takes to `total_us` and gives what f gives.
+template <typename F>
+auto timed(double& total_us, F&& f) {
+  const auto start = Clock::now();
+  auto result = f();
+  total_us += std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+  return result;
+}
 
 std::vector<Lane> make_lanes(OpenFleet& fleet) {
   std::vector<Lane> lanes(fleet.size());
@@ -119,14 +132,25 @@ void feed_the_rest(Lane& lane, const std::string& spec, SessionFeed& feed) {
     if (!lane.linked_inputs[i]) feed.inputs.try_emplace(std::string(lane.session->input_info(i).name), spec);
 }
 
-Result<void> prepare(Lane& lane, const SessionFeed& feed) {
-  auto feeder = feed::Feeder::create(feed, *lane.session, lane.linked_inputs);
+/// The stack of one invoke on what the inputs hold; the session is as new afterwards.
+void measure_stack(Lane& lane, Accounts& accounts) {
+  // Whether the invoke succeeds, the first round tells.
+  const auto used = diagnose::stack_high_water([&] { static_cast<void>(lane.session->invoke(lane.outputs)); });
+  lane.session->reset();
+  if (used) accounts.stack_bytes = std::max(*used, accounts.stack_bytes.value_or(0));
+}
+
+Result<void> prepare(Lane& lane, const SessionFeed& feed, Accounts& accounts) {
+  auto feeder = timed(accounts.read_us, [&] { return feed::Feeder::create(feed, *lane.session, lane.linked_inputs); });
   if (!feeder) return fail(std::move(feeder.error()));
   lane.feeder = std::move(*feeder);
   lane.rounds = lane.feeder->rounds().value_or(1);
   // A file of the wrong shape is refused here, before anything runs.
   if (auto filled = lane.feeder->fill(*lane.session, 0); !filled)
     return fail(std::move(filled.error()).in(fmt::format("session '{}'", lane.session->name())));
+  for (const std::string& input : lane.feeder->direct_inputs())
+    accounts.direct_inputs.push_back(fmt::format("{}.{}", lane.session->name(), input));
+  measure_stack(lane, accounts);
   for (const auto& [output, file] : feed.labels) {
     const int index = lane.session->find_output(output);
     if (index < 0)
@@ -152,8 +176,12 @@ bool runs_in(const std::vector<Lane>& lanes, std::size_t i, std::int64_t round, 
 
 class Runner {
  public:
-  Runner(const Options& options, OpenFleet& fleet, std::vector<Lane> lanes)
-      : options_(options), fleet_(fleet), lanes_(std::move(lanes)), live_(isatty(STDOUT_FILENO) != 0) {
+  Runner(const Options& options, OpenFleet& fleet, std::vector<Lane> lanes, Accounts& accounts)
+      : options_(options),
+        fleet_(fleet),
+        accounts_(accounts),
+        lanes_(std::move(lanes)),
+        live_(isatty(STDOUT_FILENO) != 0) {
     if (!options_.record.empty()) recording_.emplace(lanes_.size());
   }
 
@@ -190,19 +218,20 @@ class Runner {
 
   Result<void> step(std::size_t index, std::int64_t round) {
     Lane& lane = lanes_[index];
-    if (auto filled = lane.feeder->fill(*lane.session, round); !filled) return filled;
+    if (auto filled = timed(accounts_.preprocess_us, [&] { return lane.feeder->fill(*lane.session, round); }); !filled)
+      return filled;
     if (recording_) recording_->add_inputs(index, *lane.session, lane.linked_inputs);
     const std::uint64_t before = diagnose::allocation_count();
-    const auto start = std::chrono::steady_clock::now();
-    const Status status = lane.session->invoke(lane.outputs);
-    const auto time = std::chrono::steady_clock::now() - start;
+    const Status status = timed(lane.total_us, [&] { return lane.session->invoke(lane.outputs); });
     allocations_ += diagnose::allocation_count() - before;
     if (!status.ok()) return fail(error_from(status));
-    lane.total_us += std::chrono::duration<double, std::micro>(time).count();
     ++lane.invokes;
-    for (std::size_t o = 0; o < lane.session->output_count(); ++o)
-      if (computes(lane, o)) say(lane, o, round);
-    keep_outputs(lane);
+    timed(accounts_.postprocess_us, [&] {
+      for (std::size_t o = 0; o < lane.session->output_count(); ++o)
+        if (computes(lane, o)) say(lane, o, round);
+      keep_outputs(lane);
+      return true;
+    });
     if (recording_) recording_->add_outputs(index, *lane.session);
     return {};
   }
@@ -255,6 +284,7 @@ class Runner {
 
   const Options& options_;
   OpenFleet& fleet_;
+  Accounts& accounts_;
   std::vector<Lane> lanes_;
   bool live_;
   std::uint64_t allocations_ = 0;
@@ -313,20 +343,24 @@ nlohmann::json summary_json(OpenFleet& fleet, const Runner& runner) {
 }
 
 int run(const Options& options) {
+  Accounts accounts;
+  accounts.at_start = diagnose::process_memory();
   auto spec = options.models.is_package() ? Result<FleetFile>(FleetFile{}) : options.models.fleet();
   if (!spec) return report(spec.error());
   auto fleet = options.models.open(*spec);
   if (!fleet) return report(fleet.error());
+  accounts.open_us = fleet->times().open_us;
+  accounts.place_us = fleet->times().place_us;
+  accounts.opened = diagnose::process_memory();
   if (auto applied = apply_options(options, *spec, *fleet); !applied) return report(applied.error());
   std::vector<Lane> lanes = make_lanes(*fleet);
   if (!options.feed.empty())
     for (std::size_t i = 0; i < lanes.size(); ++i) feed_the_rest(lanes[i], options.feed, spec->feeds[i]);
-  for (std::size_t i = 0; i < lanes.size(); ++i)
-    if (auto prepared = prepare(lanes[i], spec->feeds[i]); !prepared) return report(prepared.error());
   const auto outputs = options.models.output_sets(*fleet);
   if (!outputs) return report(outputs.error());
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     lanes[i].outputs = (*outputs)[i];
+    if (auto prepared = prepare(lanes[i], spec->feeds[i], accounts); !prepared) return report(prepared.error());
     if (!options.trace) continue;
     lanes[i].trace = std::make_unique<diagnose::Trace>(*lanes[i].session);
     lanes[i].session->set_observer(lanes[i].trace->observer());
@@ -335,18 +369,23 @@ int run(const Options& options) {
   if (!options.json && !options.quiet)
     fmt::print("arena: {} bytes for {} session{}\n", fleet->requirements().arena_bytes, fleet->size(),
                fleet->size() == 1 ? "" : "s");
-  Runner runner(options, *fleet, std::move(lanes));
+  Runner runner(options, *fleet, std::move(lanes), accounts);
   if (auto done = runner.run(); !done) return report(done.error());
+  for (const Lane& lane : runner.lanes()) accounts.run_us += lane.total_us;
+  accounts.ran = diagnose::process_memory();
   if (!options.output.empty())
     if (auto written = io::write_npz(options.output, runner.outputs()); !written) return report(written.error());
   if (runner.recording())
     if (auto written = io::write_file(options.record, runner.recording()->bytes()); !written)
       return report(written.error());
   if (options.json) {
-    print_json(summary_json(*fleet, runner));
+    nlohmann::json summary = summary_json(*fleet, runner);
+    summary.update(accounts_json(accounts, *fleet));
+    print_json(summary);
   } else if (!options.quiet) {
     for (std::size_t i = 0; i < fleet->size() && options.trace; ++i)
       print_trace(fleet->session(i), model_report(*fleet, i), *runner.lanes()[i].trace);
+    print_accounts(accounts, *fleet);
     print_summary(*fleet, runner);
   }
   return kExitOk;
