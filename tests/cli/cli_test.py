@@ -18,6 +18,7 @@ BANTAM = ""
 MODELS = pathlib.Path("models").resolve()
 KEYWORD = str(MODELS / "keyword.onnx")
 SIGN = str(MODELS / "sign.onnx")
+SHARED = pathlib.Path("../shared/models").resolve()
 # Files are flushed to the disk when they are written; in memory that costs nothing.
 SCRATCH = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 FAILED, USAGE, OVER_BUDGET = 1, 2, 3
@@ -601,6 +602,35 @@ class Accounts(CommandTest):
         text = self.succeed("run", MODELS / "vision.toml")
         for word in ("model file", "static", "dynamic", "stack", "preprocess", "resident"):
             self.assertIn(word, text)
+
+    @unittest.skipUnless(SHARED.is_dir(), "../shared/models is absent: no fleet of published vision models")
+    def test_published_vision_models(self):
+        rgb = "scale=0.00392156862745098"
+        signed = "mean=127.5,scale=0.00784313725490196"
+        models = {
+            "face-rfb": ("face-rfb-320.onnx", "input", "astronaut-512.jpg,resize=320x240,layout=nchw," + signed),
+            "yunet": ("yunet-n-320.onnx", "input", "astronaut-512.jpg,resize=320x320,layout=nchw,color=bgr"),
+            "fastestdet": ("fastestdet.onnx", "input.1", "astronaut-512.jpg,resize=352x352,layout=nchw," + rgb),
+            "vww96": ("vww96-int8.tflite", "input_1_int8", "astronaut-512.jpg," + rgb),
+            "vww96-float": ("vww96-float.tflite", "input_1", "astronaut-512.jpg," + rgb),
+            "person-detect": ("person-detect-int8.tflite", "input", "person-96x96-gray.png," + signed),
+            "resnet8": ("resnet8-cifar10-int8.tflite", "input_1_int8", "coffee-600x400.jpg"),
+            "resnet8-float": ("resnet8-cifar10-float.tflite", "input_1", "coffee-600x400.jpg"),
+            "blazeface": ("blazeface-short-range-fp16.tflite", "input", "astronaut-512.jpg,resize=128x128," + signed),
+        }
+        fleet = "".join(f"""[[model]]\nname = "{name}"\npath = "{SHARED / file}"
+            inputs = {{ "{port}" = "{SHARED / 'inputs' / picture}" }}\n"""
+                        for name, (file, port, picture) in models.items())
+        fleet += "".join(f"""[[model]]\npath = "{MODELS / name}.onnx"
+            inputs = {{ {port} = "{MODELS / 'inputs' / picture},{rgb},layout=nchw" }}\n"""
+                         for name, port, picture in (("scene-backbone", "picture", "scene-day.png"),
+                                                     ("shape-detector", "scene", "shapes-1.png")))
+        result = self.succeed_json("run", self.write("published.toml", fleet))
+        self.assertEqual(len(result["sessions"]), 11)
+        self.assertEqual(result["allocations"], 0)
+        self.assertEqual(result["direct_inputs"], ["person-detect.input"])
+        alone = max(session["alone"]["activation_bytes"] for session in result["sessions"])
+        self.assertEqual(result["activation_bytes"], alone)
 
     def test_a_package_needs_little_more_than_its_sources(self):
         package = self.folder / "vision.bantam"
