@@ -77,7 +77,7 @@ void KaldiFbank::make_triangles() noexcept {
   const float low = mel(config_.low_hz);
   const float step = (mel(config_.high_hz) - low) / static_cast<float>(config_.bins + 1);
   const float bin_hz = static_cast<float>(config_.sample_rate) / static_cast<float>(fft_.size());
-  std::int32_t used = 0;
+  std::uint32_t used = 0;
   for (std::size_t t = 0; t < triangles_.size(); ++t) {
     const float left = low + static_cast<float>(t) * step;
     const float centre = left + step;
@@ -86,10 +86,10 @@ void KaldiFbank::make_triangles() noexcept {
     for (std::size_t k = 0; k < power_.size(); ++k) {
       const float m = mel(bin_hz * static_cast<float>(k));
       if (m <= left || m >= right) continue;
-      if (triangle.count == 0) triangle.first = static_cast<std::int32_t>(k);
+      if (triangle.count == 0) triangle.first = static_cast<std::uint32_t>(k);
       // Rounding at the edges cannot give a bin a third triangle, but the array's end is a hard limit.
-      if (static_cast<std::size_t>(used) == weights_.size()) break;
-      weights_[static_cast<std::size_t>(used++)] = m <= centre ? (m - left) / step : (right - m) / step;
+      if (used == weights_.size()) break;
+      weights_[used++] = m <= centre ? (m - left) / step : (right - m) / step;
       ++triangle.count;
     }
     triangles_[t] = triangle;
@@ -124,9 +124,9 @@ void KaldiFbank::compute(std::span<float> features) noexcept {
   for (std::size_t t = 0; t < triangles_.size(); ++t) {
     const Triangle& triangle = triangles_[t];
     float energy = 0.0F;
-    for (std::int32_t i = 0; i < triangle.count; ++i)
-      energy += weights_[static_cast<std::size_t>(triangle.weights + i)] *
-                power_[static_cast<std::size_t>(triangle.first + i)];
+    const auto weights = weights_.subspan(triangle.weights, triangle.count);
+    const auto power = power_.subspan(triangle.first, triangle.count);
+    for (std::size_t i = 0; i < weights.size(); ++i) energy += weights[i] * power[i];
     features[t] = std::log(std::max(energy, FLT_EPSILON));
   }
 }

@@ -54,9 +54,9 @@ class KaldiFbank {
  private:
   /// One triangle: weights of consecutive spectrum bins.
   struct Triangle {
-    std::int32_t first = 0;
-    std::int32_t count = 0;
-    std::int32_t weights = 0;  ///< index into weights_
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+    std::uint32_t weights = 0;  ///< index into weights_
   };
 
   void lay_out(Block& block) noexcept;

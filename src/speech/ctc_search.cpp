@@ -188,9 +188,9 @@ void CtcSearch::pass(std::size_t prefix, std::size_t top) noexcept {
 /// Puts the best candidates into order_, best first; of equal ones the one of the better prefix and, within it, of the
 /// more probable token comes first.
 std::size_t CtcSearch::prune() noexcept {
-  const std::size_t n = beam();
+  const std::size_t n = std::min<std::size_t>(beam(), kMaxBeam);
   std::size_t count = 0;
-  float totals[kMaxBeam];
+  float totals[kMaxBeam] = {};
   const auto offer = [&](std::size_t index) {
     const Candidate& candidate = candidates_[index];
     const float total = candidate.scores.total();

@@ -192,7 +192,7 @@ class Reader {
       return failure(StatusCode::kInvalidModel,
                      "the encoder was planned for another chunk_size than it was exported with", t_.chunk,
                      declared_chunk_);
-    if (mask_ % t_.chunk != 0 || mask_ / t_.chunk < 2 || mask_ > kLargest)
+    if (t_.chunk < 1 || mask_ % t_.chunk != 0 || mask_ / t_.chunk < 2 || mask_ > kLargest)
       return failure(StatusCode::kInvalidModel, "the length of 'att_mask' is not chunk_size * (left_chunks + 1)", mask_,
                      0);
     t_.left_chunks = static_cast<std::int32_t>(mask_ / t_.chunk) - 1;

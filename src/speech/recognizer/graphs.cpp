@@ -103,7 +103,7 @@ class SizeReader {
     return std::nullopt;
   }
 
-  void add(std::string line, std::string remedy) {
+  void add(const std::string& line, std::string remedy) {
     error_.code = StatusCode::kInvalidModel;
     error_.message += (error_.message.empty() ? "" : "\n") + line;
     if (error_.remedy.empty()) error_.remedy = std::move(remedy);
