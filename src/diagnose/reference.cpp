@@ -108,7 +108,10 @@ class ReferenceChecker {
     if (!source) return fail(std::move(source.error()));
     auto declaration = import::declare_model(*source);
     if (!declaration) return fail(std::move(declaration.error()));
-    for (const DeclaredPort& port : declaration->inputs) input_names_[sanitized(port.name)] = port.name;
+    for (const DeclaredPort& port : declaration->inputs) {
+      input_names_[sanitized(port.name)] = port.name;
+      input_dims_[sanitized(port.name)] = port.dims;
+    }
     return {};
   }
 
@@ -130,6 +133,7 @@ class ReferenceChecker {
         fleet = *opened;
         fleet->session(0).reset();
       }
+      if (auto sized = set_sizes(fleet->session(0), inputs); !sized) return sized;
       if (auto done = check_step(fleet->session(0), step, inputs, checks); !done)
         return fail(std::move(done.error()).in(fmt::format("step {}", number)));
     }
@@ -151,6 +155,7 @@ class ReferenceChecker {
                     fmt::format("the reference feeds '{}', which is no input of the model", port),
                     "give the reference file of this model");
       if (spec.values.contains(name->second)) continue;
+      if (follows_sizes(port)) continue;
       key += fmt::format("{} {};", port, io::describe(array.desc));
       spec.shapes[name->second].assign(array.desc.dims, array.desc.dims + array.desc.rank);
     }
@@ -164,6 +169,28 @@ class ReferenceChecker {
       key += fmt::format("{} = {};", port, value);
     }
     return find_or_compile(key, spec);
+  }
+
+  /// Has the input a dimension that is not fixed when the model is compiled?
+  bool follows_sizes(const std::string& port) const {
+    const auto dims = input_dims_.find(port);
+    return dims != input_dims_.end() && std::ranges::any_of(dims->second, [&](const std::string& dim) {
+             return model_.bounds.contains(dim) || model_.formulas.contains(dim);
+           });
+  }
+
+  /// Brings the session to the sizes of these inputs.
+  Result<void> set_sizes(Session& session, const std::map<std::string, Array>& inputs) const {
+    std::vector<DimSize> sizes;
+    for (const auto& [port, array] : inputs) {
+      const auto dims = input_dims_.find(port);
+      for (std::size_t d = 0; dims != input_dims_.end() && d < dims->second.size(); ++d)
+        if (d < array.desc.rank && model_.bounds.contains(dims->second[d]))
+          sizes.push_back({dims->second[d], array.desc.dims[d]});
+    }
+    if (const Status set = session.set_dims(sizes); !set.ok())
+      return fail(error_from(set, "give each dimension a bound that no case exceeds"));
+    return {};
   }
 
   Result<OpenFleet*> find_or_compile(const std::string& key, const ModelSpec& spec) {
@@ -230,6 +257,7 @@ class ReferenceChecker {
   const ReferenceOptions& options_;
   const io::NpzReader* archive_ = nullptr;
   std::map<std::string, std::string> input_names_;
+  std::map<std::string, std::vector<std::string>> input_dims_;  ///< as declared
   std::map<std::string, OpenFleet> fleets_;
 };
 

@@ -3,7 +3,8 @@
 // A reference file is an .npz with entries `in.<tensor>.<case>` and `out.<tensor>.<case>`, where <tensor> is the port's
 // name with every character outside [A-Za-z0-9_] replaced by `_` (unnamed ports: in0, out0, by position). Cases whose
 // names end in -s0, -s1, ... are the steps of a sequence: run in that order on one session, fresh at -s0. Every other
-// case starts fresh. Models with dynamic dimensions are compiled once per combination of input shapes.
+// case starts fresh. Models with dynamic dimensions are compiled once per combination of input shapes; those with
+// bounds once, and resized.
 #pragma once
 
 #include <filesystem>

@@ -168,6 +168,22 @@ class Dimensions(CommandTest):
         self.refuse(["plan", SIGN, "--dim", "batch=many"], ["--dim batch=many", "integer"])
         self.refuse(["plan", SIGN, "--dim", "batch"], ["--dim batch", "NAME=VALUE"])
 
+    def test_bound_is_planned_like_its_size(self):
+        bound = self.succeed_json("plan", SIGN, "--bound", "batch=4")
+        fixed = self.succeed_json("plan", SIGN, "--dim", "batch=4")
+        self.assertEqual(bound["activation_bytes"], fixed["activation_bytes"])
+        # The session's own tables are the price of changing sizes, and only of that.
+        self.assertGreater(bound["table_bytes"], fixed["table_bytes"])
+
+    def test_bad_bounds(self):
+        self.refuse(["plan", SIGN, "--bound", "batch=0"], ["sign.onnx", "batch", "0"])
+        self.refuse(["plan", SIGN, "--bound", "batsh=4"], ["batsh", "no such dimension"])
+        self.refuse(["plan", SIGN, "--bound", "batch=4", "--dim", "batch=2"], ["batch", "both"])
+
+    def test_formula(self):
+        self.succeed("plan", SIGN, "--formula", "batch=(7 - 1) / 3")
+        self.refuse(["plan", SIGN, "--formula", "batch=many"], ["batch", "'many'"])
+
     def test_wrong_shape(self):
         self.refuse(["plan", KEYWORD, "--shape", "wave=2x3"], ["wave", "16000"])
         self.refuse(["plan", KEYWORD, "--shape", "wafe=1x16000"], ["wafe", "wave"])
