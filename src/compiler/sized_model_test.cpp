@@ -3,10 +3,13 @@
 #include "compiler/sized_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
+#include <random>
 #include <string>
 
 #include "compiler/emit.h"
@@ -189,6 +192,85 @@ TEST(SizedModel, DividesSizesWhereConvolutionsStride) {
                      {{"<H>", (s[0] - 3) / 2 + 1}, {"<T>", s[0]}});
       },
       30, 3);
+}
+
+/// A random chain of operators over [1, time, 8] whose times all follow T.
+class RandomChain {
+ public:
+  explicit RandomChain(std::uint32_t seed) : seed_(seed) {}
+
+  std::string operator()(const Sizes& sizes) const {
+    std::mt19937 random(seed_);
+    std::string body;
+    const auto line = [&](const std::string& text) { body += "  " + text + "\n"; };
+    line(fmt::format("%v0 \"x\" = input : f32[1,{},8]", sizes[0]));
+    line("%past \"past\" = input : f32[1,3,8]");
+    line("%w = const : f32[8,8] splat(0.0625)");
+    std::int64_t time = sizes[0];
+    int last = 0;
+    for (int step = 0; step < 7; ++step) {
+      const auto next = [&](const std::string& text) { line(fmt::format("%v{} = {}", ++last, text)); };
+      switch (random() % 8) {
+        case 0: next(fmt::format("unary(%v{}) {{function=\"tanh\"}}", last)); break;
+        case 1: next(fmt::format("softmax(%v{}) {{axis=1}}", last)); break;
+        case 2: next(fmt::format("matmul(%v{}, %w) {{activation=\"relu\"}}", last)); break;
+        case 3:
+          next(fmt::format("concat(%past, %v{}) {{axis=1}}", last));
+          time += 3;
+          break;
+        case 4:  // its latest frames
+          time -= 2;
+          next(fmt::format("slice(%v{}) {{starts=[0,2,0], steps=[1,1,1], sizes=[1,{},8]}}", last, time));
+          break;
+        case 5:  // every other frame
+          time = (time + 1) / 2;
+          next(fmt::format("slice(%v{}) {{starts=[0,0,0], steps=[1,2,1], sizes=[1,{},8]}}", last, time));
+          break;
+        case 6:
+          next(fmt::format("reshape(%v{}) {{shape=[{},2,4]}}", last, time));
+          next(fmt::format("transpose(%v{}) {{perm=[1,0,2]}}", last));
+          next(fmt::format("softmax(%v{})", last));
+          next(fmt::format("transpose(%v{}) {{perm=[1,0,2]}}", last));
+          next(fmt::format("reshape(%v{}) {{shape=[1,{},8]}}", last, time));
+          break;
+        default:
+          next(fmt::format("transpose(%v{}) {{perm=[0,2,1]}}", last));
+          next(fmt::format("matmul(%v{}, %v{})", last - 1, last));
+          next(fmt::format("softmax(%v{})", last));
+          next(fmt::format("matmul(%v{}, %v{})", last, last - 3));
+          break;
+      }
+    }
+    return fmt::format("graph \"chain\" {{\n{}  output \"y\" %v{}\n}}\n", body, last);
+  }
+
+ private:
+  std::uint32_t seed_;
+};
+
+TEST(SizedModel, RunsRandomChainsAtEverySize) {
+  constexpr std::int64_t kBound = 41;
+  int compiled = 0;
+  for (std::uint32_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const RandomChain chain(seed);
+    const auto sized = compile_sized(chain, {{"T", kBound}});
+    if (!sized) {
+      // What cannot be expressed is refused, by name.
+      EXPECT_EQ(sized.error().code, StatusCode::kUnsupported) << sized.error().message;
+      continue;
+    }
+    ++compiled;
+    auto placed = testing::place_package(sized->package.bytes());
+    ASSERT_TRUE(placed);
+    Session& session = *placed->fleet->session(0);
+    for (std::int64_t size = kBound; size >= std::max<std::int64_t>(session.dim_least(0), 1); size -= 3)
+      expect_same_as_fixed(session, chain, {size}, seed);
+    for (std::int64_t size = std::max<std::int64_t>(session.dim_least(0), 1); size <= kBound; size += 5)
+      expect_same_as_fixed(session, chain, {size}, seed);
+    EXPECT_TRUE(placed->arena.intact());
+  }
+  EXPECT_GT(compiled, 30);
 }
 
 }  // namespace
