@@ -283,24 +283,42 @@ Result<PlannedModel> attempt(const graph::Graph& graph, const PlanOptions& optio
   return Attempt(std::move(ordered), std::move(instances), options, std::move(storage)).run(search_steps);
 }
 
-bool is_empty(const SizedGraph& instance) { return std::ranges::find(instance.sizes, 0) != instance.sizes.end(); }
+/// Is a value empty that has elements at the bounds?
+bool loses_elements(const SizedGraph& instance, const SizedGraph& bounds) {
+  return !std::ranges::equal(instance.graph.values, bounds.graph.values, [](const auto& a, const auto& b) {
+    return a.desc.elements() != 0 || b.desc.elements() == 0;
+  });
+}
 
-/// Most fast kernels leave out tensors without elements. A model whose kernels do works from size 1 on; slower kernels
-/// are not taken for the sake of size 0.
+/// Makes the model work from the next size on, for the dimension that alone is not at its bound here.
+void raise_least(PlanOptions& options, const Sizes& sizes) {
+  const Sizes& bounds = options.instances.front().sizes;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    Sizes others = sizes;
+    others[d] = bounds[d];
+    if (others == bounds) options.dimensions[d].least = std::max(options.dimensions[d].least, sizes[d] + 1);
+  }
+}
+
+/// Most fast kernels leave out tensors without elements. A model whose kernels do works from the size on at which
+/// nothing is empty; slower kernels are not taken for the sake of smaller sizes.
 Result<void> settle_empty_sizes(PlanOptions& options) {
   std::vector<const graph::Graph*> full;
   for (const SizedGraph& instance : options.instances)
-    if (!is_empty(instance)) full.push_back(&instance.graph);
+    if (!loses_elements(instance, options.instances.front())) full.push_back(&instance.graph);
   if (full.size() == options.instances.size()) return {};
   const auto selected = select_kernels(full, {options.backend, options.backends, options.target});
   if (!selected) return fail(selected.error());
   const std::vector<const ops::KernelVariant*> variants = variants_of(*selected);
-  std::erase_if(options.instances, [&](const SizedGraph& instance) {
-    if (!is_empty(instance) || supported(variants, instance.graph)) return false;
-    for (std::size_t d = 0; d < instance.sizes.size(); ++d)
-      if (instance.sizes[d] == 0) options.dimensions[d].least = std::max<std::int64_t>(options.dimensions[d].least, 1);
-    return true;
-  });
+  std::vector<SizedGraph> kept;
+  for (SizedGraph& instance : options.instances) {
+    if (supported(variants, instance.graph)) {
+      kept.push_back(instance);
+    } else {
+      raise_least(options, instance.sizes);
+    }
+  }
+  options.instances = std::move(kept);
   return {};
 }
 
