@@ -35,12 +35,11 @@ class PaintedStack {
 
   bool ok() const { return memory_ != nullptr; }
   unsigned char* stack() const { return memory_ + page_; }
-  /// Bytes from the deepest one that is not paint to the top. Stacks grow downwards.
-  std::uint64_t used() const {
-    const unsigned char* const end = stack() + kStackBytes;
-    const auto* deepest = std::find_if(static_cast<const unsigned char*>(stack()), end,
+  /// Bytes from the deepest one that is not paint to `top`, an address on this stack. Stacks grow downwards.
+  std::uint64_t used_below(const unsigned char* top) const {
+    const auto* deepest = std::find_if(static_cast<const unsigned char*>(stack()), top,
                                        [](unsigned char byte) { return byte != kPaint; });
-    return static_cast<std::uint64_t>(end - deepest);
+    return static_cast<std::uint64_t>(top - deepest);
   }
 
  private:
@@ -48,23 +47,19 @@ class PaintedStack {
   unsigned char* memory_ = nullptr;
 };
 
-void* call_function(void* argument) {
-  (*static_cast<const std::function<void()>*>(argument))();
-  return nullptr;
-}
+struct Job {
+  const std::function<void()>* call;
+  const PaintedStack* stack;
+  std::uint64_t used;
+};
 
-std::optional<std::uint64_t> used_by_thread(const std::function<void()>& call) {
-  const PaintedStack painted;
-  if (!painted.ok()) return std::nullopt;
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return std::nullopt;
-  pthread_t thread{};
-  const bool started =
-      pthread_attr_setstack(&attributes, painted.stack(), kStackBytes) == 0 &&
-      pthread_create(&thread, &attributes, call_function, const_cast<std::function<void()>*>(&call)) == 0;
-  pthread_attr_destroy(&attributes);
-  if (!started || pthread_join(thread, nullptr) != 0) return std::nullopt;
-  return painted.used();
+/// Measures before the thread ends, which takes stack of its own.
+void* run_job(void* argument) {
+  auto* job = static_cast<Job*>(argument);
+  const auto* const top = static_cast<const unsigned char*>(__builtin_frame_address(0));
+  (*job->call)();
+  job->used = job->stack->used_below(top);
+  return nullptr;
 }
 
 }  // namespace
@@ -91,10 +86,17 @@ std::optional<ProcessMemory> process_memory() {
 }
 
 std::optional<std::uint64_t> stack_high_water(const std::function<void()>& call) {
-  const auto idle = used_by_thread([] {});
-  const auto used = used_by_thread(call);
-  if (!idle || !used) return std::nullopt;
-  return *used - std::min(*idle, *used);
+  const PaintedStack painted;
+  if (!painted.ok()) return std::nullopt;
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return std::nullopt;
+  Job job{&call, &painted, 0};
+  pthread_t thread{};
+  const bool started = pthread_attr_setstack(&attributes, painted.stack(), kStackBytes) == 0 &&
+                       pthread_create(&thread, &attributes, run_job, &job) == 0;
+  pthread_attr_destroy(&attributes);
+  if (!started || pthread_join(thread, nullptr) != 0) return std::nullopt;
+  return job.used;
 }
 
 }  // namespace bantam::diagnose
