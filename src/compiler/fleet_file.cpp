@@ -1,59 +1,43 @@
 #include "compiler/fleet_file.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <initializer_list>
 #include <optional>
 #include <utility>
 
 #include "compiler/backends.h"
-#include "io/file.h"
+#include "compiler/fleet_tables.h"
+#include "compiler/toml_reader.h"
 
 namespace bantam {
 namespace {
 
-/// Files beyond this are no fleet files, whatever they are.
-constexpr std::int64_t kMaxFleetFileBytes = 1 << 20;
-
-std::string joined(std::initializer_list<std::string_view> names) {
-  std::string text;
-  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
-  return text;
-}
-
-class FleetFileReader {
+class FleetFileReader : public TomlReader {
  public:
-  FleetFileReader(std::string name, std::filesystem::path directory)
-      : name_(std::move(name)), directory_(std::move(directory)) {}
+  using TomlReader::TomlReader;
 
   Result<FleetFile> run(const toml::table& root) {
     check_keys(root, "the file", {"budget", "model", "session", "link"});
+    return read_fleet(root, 1);
+  }
+
+  /// As `run`, but other keys beside the fleet's are somebody else's, and there may be fewer models.
+  Result<FleetFile> read_fleet(const toml::table& root, std::size_t least_models) {
     read_budget(root);
     for_each_table(root, "model", [&](const toml::table& table) { read_model(table); });
     for_each_table(root, "session", [&](const toml::table& table) { read_session(table); });
     for_each_table(root, "link", [&](const toml::table& table) { read_link(table); });
-    if (file_.spec.models.empty()) note(root, "the file names no model; add a [[model]] with a path");
+    if (file_.spec.models.size() < least_models) note(root, "the file names no model; add a [[model]] with a path");
     add_default_feeds();
-    if (findings_.empty()) return std::move(file_);
-    return fail(StatusCode::kInvalidArgument, findings_,
+    if (findings().empty()) return std::move(file_);
+    return fail(StatusCode::kInvalidArgument, findings(),
                 "correct the lines named; `bantam plan --help` shows a fleet file");
   }
 
  private:
-  void note(const toml::node& node, const std::string& message) {
-    findings_ += fmt::format("{}{}:{}: {}", findings_.empty() ? "" : "\n", name_, node.source().begin.line, message);
-  }
-
-  void check_keys(const toml::table& table, std::string_view where, std::initializer_list<std::string_view> allowed) {
-    for (const auto& [key, value] : table)
-      if (std::find(allowed.begin(), allowed.end(), key.str()) == allowed.end())
-        note(value, fmt::format("unknown key '{}' in {}; allowed are: {}", key.str(), where, joined(allowed)));
-  }
-
   void read_budget(const toml::table& root) {
     const toml::node* node = root.get("budget");
     if (node == nullptr) return;
@@ -72,69 +56,10 @@ class FleetFileReader {
     note(*node, "budget must be a positive number of bytes, or a text such as \"512 KiB\"");
   }
 
-  template <typename F>
-  void for_each_table(const toml::table& root, const char* key, F&& f) {
-    const toml::node* node = root.get(key);
-    if (node == nullptr) return;
-    const toml::array* array = node->as_array();
-    if (array == nullptr) return note(*node, fmt::format("'{0}' must be an array of tables: write [[{0}]]", key));
-    for (const toml::node& element : *array) {
-      if (const toml::table* table = element.as_table()) {
-        f(*table);
-      } else {
-        note(element, fmt::format("an entry of '{}' is not a table", key));
-      }
-    }
-  }
-
-  std::string text(const toml::table& table, const char* key) {
-    const toml::node* node = table.get(key);
-    if (node == nullptr) return {};
-    if (const auto value = node->value_exact<std::string>()) return *value;
-    note(*node, fmt::format("'{}' must be a text", key));
-    return {};
-  }
-
   std::optional<Backend> backend(const toml::table& table, const std::string& name) {
     const auto id = compiler::backend_from_name(name);
     if (!id) note(table, fmt::format("there is no backend '{}'; there are: {}", name, compiler::backend_names()));
     return id;
-  }
-
-  std::vector<std::string> texts(const toml::table& table, const char* key) {
-    std::vector<std::string> result;
-    const toml::node* node = table.get(key);
-    if (node == nullptr) return result;
-    const toml::array* array = node->as_array();
-    bool good = array != nullptr;
-    for (std::size_t i = 0; good && i < array->size(); ++i) {
-      const auto value = array->get(i)->value_exact<std::string>();
-      good = value.has_value();
-      if (good) result.push_back(*value);
-    }
-    if (!good) note(*node, fmt::format("'{}' must be a list of texts", key));
-    return result;
-  }
-
-  /// Calls f(name, node) for each entry of the inline table `key`.
-  template <typename F>
-  void for_each_entry(const toml::table& table, const char* key, F&& f) {
-    const toml::node* node = table.get(key);
-    if (node == nullptr) return;
-    const toml::table* entries = node->as_table();
-    if (entries == nullptr) return note(*node, fmt::format("'{}' must be a table such as {{ name = ... }}", key));
-    for (const auto& [name, value] : *entries) f(std::string(name.str()), value);
-  }
-
-  template <typename T>
-  void read_map(const toml::table& table, const char* key, const char* what, std::map<std::string, T>& out) {
-    for_each_entry(table, key, [&](const std::string& name, const toml::node& value) {
-      if (const auto v = value.value_exact<T>()) {
-        out[name] = *v;
-      } else {
-        note(value, fmt::format("{}.{} must be {}", key, name, what));
-      }
-    });
   }
 
   void read_model(const toml::table& table) {
@@ -144,7 +69,7 @@ class FleetFileReader {
     ModelSpec model;
     const std::string path = text(table, "path");
     if (path.empty()) return note(table, "a [[model]] needs a path");
-    model.path = directory_ / path;
+    model.path = directory() / path;
     model.name = text(table, "name");
     if (model.name.empty()) model.name = model.path.stem().string();
     read_map<std::int64_t>(table, "dims", "an integer", model.dims);
@@ -171,25 +96,6 @@ class FleetFileReader {
     file_.spec.models.push_back(std::move(model));
   }
 
-  /// A number or an array of numbers.
-  template <typename T>
-  std::vector<T> numbers(const toml::node& node, const char* key, const std::string& name) {
-    std::vector<T> result;
-    const auto add = [&](const toml::node& element) {
-      const auto value = element.value<T>();
-      if (value) result.push_back(*value);
-      return value.has_value();
-    };
-    bool good = true;
-    if (const toml::array* array = node.as_array()) {
-      for (const toml::node& element : *array) good = add(element) && good;
-    } else {
-      good = add(node);
-    }
-    if (!good) note(node, fmt::format("{}.{} must be a number or a list of numbers", key, name));
-    return result;
-  }
-
   SessionFeed read_feed(const toml::table& table) {
     SessionFeed feed;
     std::map<std::string, std::string> inputs;
@@ -200,14 +106,14 @@ class FleetFileReader {
       if (step < 1) note(table, fmt::format("step.{} must be positive, found {}", name, step));
     std::map<std::string, std::string> labels;
     read_map<std::string>(table, "labels", "the name of a file", labels);
-    for (const auto& [name, path] : labels) feed.labels[name] = directory_ / path;
+    for (const auto& [name, path] : labels) feed.labels[name] = directory() / path;
     return feed;
   }
 
   /// Paths in input specifications are relative to the fleet file; generators have no path.
   std::string resolve(const std::string& spec) const {
     const bool generator = spec == "zeros" || spec.starts_with("fill:") || spec.starts_with("random:");
-    return generator || std::filesystem::path(spec).is_absolute() ? spec : (directory_ / spec).string();
+    return generator || std::filesystem::path(spec).is_absolute() ? spec : (directory() / spec).string();
   }
 
   void read_session(const toml::table& table) {
@@ -255,11 +161,8 @@ class FleetFileReader {
     }
   }
 
-  std::string name_;
-  std::filesystem::path directory_;
   FleetFile file_;
   std::map<std::string, SessionFeed> model_feeds_;
-  std::string findings_;
 };
 
 }  // namespace
@@ -285,21 +188,18 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
 
 Result<FleetFile> parse_fleet_file(std::string_view text, const std::string& name,
                                    const std::filesystem::path& directory) {
-  // toml++ as Debian builds it reports syntax errors by exception; they end here.
-  try {
-    return FleetFileReader(name, directory).run(toml::parse(text, name));
-  } catch (const toml::parse_error& error) {
-    return fail(StatusCode::kInvalidArgument,
-                fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()),
-                "a fleet file is TOML; `bantam plan --help` shows one");
-  }
+  return parse_toml(text, name, "a fleet file is TOML; `bantam plan --help` shows one",
+                    [&](const toml::table& root) { return FleetFileReader(name, directory).run(root); });
 }
 
 Result<FleetFile> read_fleet_file(const std::filesystem::path& path) {
-  auto bytes = io::read_file(path.string(), kMaxFleetFileBytes);
-  if (!bytes) return fail(std::move(bytes.error()));
-  const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-  return parse_fleet_file(text, path.string(), path.parent_path());
+  const auto text = read_toml(path);
+  if (!text) return fail(text.error());
+  return parse_fleet_file(*text, path.string(), path.parent_path());
+}
+
+Result<FleetFile> read_fleet(const toml::table& root, const std::string& name, const std::filesystem::path& directory) {
+  return FleetFileReader(name, directory).read_fleet(root, 0);
 }
 
 }  // namespace bantam
