@@ -8,7 +8,7 @@ list(REMOVE_ITEM layers bantam_allocations)
 
 # What an application links: files in, sessions out.
 add_library(bantam_all INTERFACE)
-target_link_libraries(bantam_all INTERFACE bantam_compiler)
+target_link_libraries(bantam_all INTERFACE bantam_compiler bantam_audio)
 set_target_properties(bantam_all PROPERTIES EXPORT_NAME bantam)
 add_library(bantam::bantam ALIAS bantam_all)
 

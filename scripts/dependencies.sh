@@ -6,7 +6,7 @@ set -euo pipefail
 
 build="cmake ninja-build g++ ccache pkg-config flatbuffers-compiler libflatbuffers-dev libhwy-dev libprotozero-dev
   libpthreadpool-dev libexpected-dev libtomlplusplus-dev libcli11-dev libfmt-dev nlohmann-json3-dev libsndfile1-dev
-  libzip-dev libjpeg62-turbo-dev libpng-dev libkissfft-dev"
+  libzip-dev libjpeg62-turbo-dev libpng-dev libkissfft-dev libspeexdsp-dev"
 test="libgtest-dev libgmock-dev libbenchmark-dev libonnx-testdata python3 git"
 device="gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm"
 fuzz="clang libclang-rt-14-dev"

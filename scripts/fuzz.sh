@@ -41,6 +41,7 @@ for target in "${targets[@]}"; do
   mkdir -p "$seeds/$target" "$build/corpus/$target"
 done
 cp models/*.toml "$seeds/fleet_file/" 2>/dev/null || true
+cp models/front-end.toml "$seeds/front_end_file/"
 cp models/inputs/*.png "$seeds/image/" 2>/dev/null || true
 cp ../shared/benchmarks/memory-planning/*.csv "$seeds/problem_csv/" 2>/dev/null || true
 for known_failure in tests/fuzz/regressions/*/*; do

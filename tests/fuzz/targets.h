@@ -20,6 +20,7 @@ void fuzz_onnx(std::span<const std::byte> bytes);
 void fuzz_tflite(std::span<const std::byte> bytes);
 void fuzz_package(std::span<const std::byte> bytes);
 void fuzz_fleet_file(std::span<const std::byte> bytes);
+void fuzz_front_end_file(std::span<const std::byte> bytes);
 void fuzz_problem_csv(std::span<const std::byte> bytes);
 void fuzz_npy(std::span<const std::byte> bytes);
 void fuzz_npz(std::span<const std::byte> bytes);
@@ -36,6 +37,7 @@ inline constexpr Target kTargets[] = {
     {"tflite", fuzz_tflite},
     {"package", fuzz_package},
     {"fleet_file", fuzz_fleet_file},
+    {"front_end_file", fuzz_front_end_file},
     {"problem_csv", fuzz_problem_csv},
     {"npy", fuzz_npy},
     {"npz", fuzz_npz},
