@@ -33,6 +33,7 @@ void add_compare(CLI::App& app, int* exit_code);
 void add_bench(CLI::App& app, int* exit_code);
 void add_partition(CLI::App& app, int* exit_code);
 void add_transcribe(CLI::App& app, int* exit_code);
+void add_listen(CLI::App& app, int* exit_code);
 void add_completion(CLI::App& app, int* exit_code);
 
 /// Prints the error and returns the exit code that fits it.

@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
       "  bantam bench model.onnx                         how long an invoke takes, by operator\n"
       "  bantam partition check srmodels.bin             would a speech box read its model partition?\n"
       "  bantam transcribe talk.wav                      streaming speech recognition\n"
+      "  bantam listen front-end.toml talk.wav           a speech front end on a recording\n"
       "Exit codes: 0 success, 1 failure, 2 bad command line, 3 does not fit the budget.");
   int exit_code = bantam::cli::kExitOk;
   bantam::cli::add_inspect(app, &exit_code);
@@ -30,6 +31,7 @@ int main(int argc, char** argv) {
   bantam::cli::add_bench(app, &exit_code);
   bantam::cli::add_partition(app, &exit_code);
   bantam::cli::add_transcribe(app, &exit_code);
+  bantam::cli::add_listen(app, &exit_code);
   bantam::cli::add_completion(app, &exit_code);
   // CLI11 would only say that a command is missing.
   if (argc > 1 && argv[1][0] != '-' &&
