@@ -68,10 +68,9 @@ std::string sanitized(std::string_view name) {
   return out;
 }
 
-void TensorSet::add(const std::string& name, io::Array array) {
+void TensorSet::add(const std::string& name, const io::Array& array) {
   if (ambiguous_.contains(name)) return;
-  const auto [it, fresh] = arrays_.try_emplace(name, std::move(array));
-  // NOLINTNEXTLINE(bugprone-use-after-move): try_emplace leaves its arguments alone when the name is there.
+  const auto [it, fresh] = arrays_.try_emplace(name, array);
   if (fresh || (it->second.desc.type == array.desc.type && it->second.data == array.data)) return;
   arrays_.erase(it);
   ambiguous_.insert(name);
@@ -155,7 +154,7 @@ Result<TensorSet> read_tensor_set(const std::filesystem::path& archive, const st
     auto array = reader->read(entry);
     if (!array) return fail(std::move(array.error()));
     if (array->desc.type == known->second.type && array->desc.elements() == known->second.elements())
-      tensors.add(*name, std::move(*array));
+      tensors.add(*name, *array);
   }
   if (tensors.size() > 0) return tensors;
   return fail(StatusCode::kInvalidArgument,

@@ -26,7 +26,7 @@ std::string sanitized(std::string_view name);
 class TensorSet {
  public:
   /// A second, different tensor of one name makes the name ambiguous: then neither is found.
-  void add(const std::string& name, io::Array array);
+  void add(const std::string& name, const io::Array& array);
   /// Null when there is none. Looks for the name as it is, then sanitized.
   const io::Array* find(const std::string& name) const;
   std::size_t size() const noexcept { return arrays_.size(); }

@@ -72,11 +72,11 @@ Result<diagnose::TensorSet> record_peer(const Options& options, const ModelSpec&
                                         const std::vector<io::NamedArray>& inputs) {
   const auto library = open_peer(options);
   if (!library) return fail(library.error());
-  auto tensors = peer::record_all_tensors(**library, model.path, inputs, model.values, model.dims);
-  if (!tensors) return fail(std::move(tensors.error()));
+  const auto tensors = peer::record_all_tensors(**library, model.path, inputs, model.values, model.dims);
+  if (!tensors) return fail(tensors.error());
   diagnose::TensorSet set;
   for (const io::NamedArray& input : inputs) set.add(input.name, input.array);
-  for (io::NamedArray& tensor : *tensors) set.add(tensor.name, std::move(tensor.array));
+  for (const io::NamedArray& tensor : *tensors) set.add(tensor.name, tensor.array);
   return set;
 }
 
