@@ -397,7 +397,9 @@ void add_transcribe(CLI::App& app, int* exit_code) {
                    "with --continuous)")
       ->check(CLI::Range(0.1, 3600.0))
       ->type_name("S");
-  command->add_option("--max-tokens", options->max_tokens, "longest hypothesis (default: three for every four encoder frames)")
+  command
+      ->add_option("--max-tokens", options->max_tokens,
+                   "longest hypothesis (default: three for every four encoder frames)")
       ->check(CLI::Range(1, 65536))
       ->type_name("N");
   command->add_option("--threads", options->threads, "threads per invoke")->check(CLI::Range(1, 64));

@@ -44,7 +44,7 @@ graph::ValueId scalar_constant(graph::Builder& builder, double value) {
 
 }  // namespace
 
-void Findings::add(StatusCode code, std::string line) {
+void Findings::add(StatusCode code, const std::string& line) {
   ++count_;
   // What is merely unsupported must not hide that a model is broken.
   if (code_ == StatusCode::kOk || code == StatusCode::kInvalidModel) code_ = code;
@@ -74,7 +74,7 @@ NodeLowering::NodeLowering(Importer& importer, const NodeProto& proto, const Sco
       attribute_seen_(proto.attributes.size(), false),
       results_(proto.outputs.size(), kNone) {}
 
-void NodeLowering::report(StatusCode code, std::string line) { importer_.findings().add(code, std::move(line)); }
+void NodeLowering::report(StatusCode code, const std::string& line) { importer_.findings().add(code, line); }
 
 void NodeLowering::fail(std::string message, StatusCode code) {
   if (failed_) return;

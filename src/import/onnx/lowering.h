@@ -51,7 +51,7 @@ class Scope {
 /// What is wrong with a model, one line each; long lists are cut.
 class Findings {
  public:
-  void add(StatusCode code, std::string line);
+  void add(StatusCode code, const std::string& line);
   /// Adds the lines of an error and keeps its remedy.
   void add(const Error& error);
   bool empty() const noexcept { return count_ == 0; }
@@ -165,7 +165,7 @@ class NodeLowering {
 
  private:
   const AttributeProto* find(std::string_view name, AttributeProto::Kind kind);
-  void report(StatusCode code, std::string line);
+  void report(StatusCode code, const std::string& line);
 
   Importer& importer_;
   const NodeProto& proto_;

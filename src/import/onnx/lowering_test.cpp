@@ -20,11 +20,9 @@ using graph::testing::HostTensor;
 using testing::attr;
 using testing::Dim;
 using ::testing::ElementsAre;
-using ::testing::FloatEq;
 using ::testing::FloatNear;
 using testing::GraphWriter;
 using ::testing::HasSubstr;
-using ::testing::Pointwise;
 using testing::source_of;
 using testing::tensor;
 
@@ -211,7 +209,7 @@ TEST(OnnxOldForms, AttributesInsteadOfOperands) {
 }
 
 TEST(OnnxSlice, StepsAndEndsFollowPython) {
-  const auto slice = [](Ints start, Ints end, Ints step) {
+  const auto slice = [](const Ints& start, const Ints& end, const Ints& step) {
     return run({"Slice",
                 {5},
                 count(5),
@@ -261,7 +259,7 @@ TEST(OnnxSlice, WindowOfFixedSizeMayMoveAtRunTime) {
 }
 
 TEST(OnnxReshape, CopiesInfersAndRefuses) {
-  const auto reshape = [](Ints shape) {
+  const auto reshape = [](const Ints& shape) {
     const auto size = static_cast<std::int64_t>(shape.size());
     return run({"Reshape", {2, 3}, count(6), {tensor("a", {size}, shape)}});
   };
@@ -330,7 +328,7 @@ TEST(OnnxLstm, OtherActivationsAreReported) {
 }
 
 TEST(OnnxEinsum, ContractsSumsAndTakesDiagonals) {
-  const auto einsum = [](const char* equation, Ints dims, std::vector<std::string> others = {}) {
+  const auto einsum = [](const char* equation, const Ints& dims, const std::vector<std::string>& others = {}) {
     int n = 1;
     for (const auto d : dims) n *= static_cast<int>(d);
     return run({"Einsum", dims, count(n), others, {attr("equation", equation)}});
