@@ -1,12 +1,15 @@
 # A layer of the house is a folder under src/ and a static library bantam_<name>.
 #
-#   bantam_layer(NAME folder [FREESTANDING] [DEPENDS target ...] [EXCLUDE regex])
+#   bantam_layer(NAME folder [FREESTANDING] [OPTIMISED_TESTS] [DEPENDS target ...] [EXCLUDE regex])
 #
 # All *.cpp below the folder belong to the library, except *_test.cpp and *_bench.cpp: those become, per layer, the
 # programs <name>_test (GoogleTest) and <name>_bench (Google Benchmark). Files named *_simd.cpp are compiled once per
 # instruction set by Highway's foreach_target. Adding a file needs no edit of a build file.
+#
+# OPTIMISED_TESTS marks numerics, where the optimiser may show a fault that a sanitizer build hides: these tests, and
+# those of the whole system, carry the label `optimised` and are what the target `optimised_tests` builds.
 function(bantam_layer name folder)
-  cmake_parse_arguments(ARG "FREESTANDING" "EXCLUDE" "DEPENDS;TEST_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "FREESTANDING;OPTIMISED_TESTS" "EXCLUDE" "DEPENDS;TEST_DEPENDS" ${ARGN})
   file(GLOB_RECURSE all_sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   if(ARG_EXCLUDE)
     list(FILTER all_sources EXCLUDE REGEX "${ARG_EXCLUDE}")
@@ -62,6 +65,10 @@ function(bantam_layer name folder)
     endif()
     add_test(NAME ${name}_test COMMAND ${name}_test)
     set_tests_properties(${name}_test PROPERTIES WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} TIMEOUT 900)
+    if(ARG_OPTIMISED_TESTS)
+      add_dependencies(optimised_tests ${name}_test)
+      set_tests_properties(${name}_test PROPERTIES LABELS optimised)
+    endif()
   endif()
   if(BANTAM_BENCHMARKS AND benches)
     add_executable(${name}_bench ${benches})
