@@ -1,5 +1,5 @@
 // Values of imported operators against numbers worked out by hand, above all for forms that the standard's own node
-// tests (conformance_test.cpp) do not have: older operator sets, one-dimensional images, com.microsoft.
+// tests (tests/conformance) do not have: older operator sets, one-dimensional images, com.microsoft.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
