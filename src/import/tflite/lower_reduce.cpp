@@ -50,8 +50,10 @@ void lower_quantized_sum(Lowering& op, ReduceFunction function) {
 template <ReduceFunction function>
 void lower_sum(Lowering& op) {
   if (is_quantized(op)) return lower_quantized_sum(op, function);
-  if (op.require_type(0, {kF32, kI32, kI64}))
-    op.result(0, op.emit(ops::kReduce, reduce_params(op, function), {op.in(0)}));
+  if (!op.require_type(0, {kF32, kI32, kI64})) return;
+  ops::ReduceParams params = reduce_params(op, function);
+  params.sequential = 1;
+  op.result(0, op.emit(ops::kReduce, params, {op.in(0)}));
 }
 
 /// The largest stored value is the largest real one.

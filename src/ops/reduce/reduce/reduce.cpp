@@ -12,6 +12,7 @@ constexpr ParamField kFields[] = {
     enum_field("function", offsetof(ReduceParams, function), kReduceFunctionNames),
     list_field("axes", offsetof(ReduceParams, axes)),
     bool_field("keep_dims", offsetof(ReduceParams, keep_dims)),
+    bool_field("sequential", offsetof(ReduceParams, sequential)),
 };
 
 constexpr ReduceParams kDefaults{};
@@ -58,6 +59,8 @@ Status infer_reduce(const void* params, std::span<const Tensor> inputs, std::spa
         .at(0);
   if (!is_flag(p.keep_dims))
     return failure(StatusCode::kInvalidModel, "reduce: keep_dims is not 0 or 1", p.keep_dims, 1);
+  if (!is_flag(p.sequential))
+    return failure(StatusCode::kInvalidModel, "reduce: sequential is not 0 or 1", p.sequential, 1);
   BANTAM_RETURN_IF_ERROR(check_axes(p.axes, x.rank));
   outputs[0] = reduced_desc(x, axis_mask(p.axes), p.keep_dims != 0, x.type);
   // A dimension of 0 among the reduced ones no longer bounds the others together.

@@ -26,16 +26,17 @@ void for_each_result(const Invocation& invocation, F reduce_one) {
                   });
 }
 
+constexpr std::int64_t kBlock = 64;
+
 /// Sums term(x) in blocks, so that the rounding error grows with the number of blocks.
 template <typename T, typename Term>
-float blocked_sum(const StridedRows<1>& elements, const T* x, Term term) {
-  constexpr std::int64_t kBlock = 64;
+float blocked_sum(const StridedRows<1>& elements, const T* x, std::int64_t block_size, Term term) {
   float total = 0.0F;
   float block = 0.0F;
   std::int64_t count = 0;
   for_each_element(elements, [&](const auto& offsets) {
     block += term(x[offsets[0]]);
-    if (++count % kBlock != 0) return;
+    if (++count % block_size != 0) return;
     total += block;
     block = 0.0F;
   });
@@ -48,14 +49,16 @@ T fold(const StridedRows<1>& elements, const T* x, T start, F f) {
   return start;
 }
 
-float reduce_float(ReduceFunction function, const StridedRows<1>& elements, const float* x) {
+float reduce_float(const ReduceParams& params, const StridedRows<1>& elements, const float* x) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const auto sum = [&](auto term) { return blocked_sum(elements, x, term); };
+  // One block of everything is the sequential sum: adding it to a total of zero changes nothing.
+  const std::int64_t block_size = params.sequential != 0 ? elements.elements + 1 : kBlock;
+  const auto sum = [&](auto term) { return blocked_sum(elements, x, block_size, term); };
   const auto same = [](float v) { return v; };
   const auto square = [](float v) { return v * v; };
   const auto larger = [](float a, float b) { return a > b || std::isnan(a) ? a : b; };
   const auto smaller = [](float a, float b) { return a < b || std::isnan(a) ? a : b; };
-  switch (function) {
+  switch (params.function) {
     case ReduceFunction::kSum: return sum(same);
     case ReduceFunction::kMean: return sum(same) / static_cast<float>(elements.elements);
     case ReduceFunction::kMax: return fold(elements, x, -kInfinity, larger);
@@ -115,7 +118,8 @@ std::uint8_t reduce_bool(ReduceFunction function, const StridedRows<1>& elements
 }  // namespace
 
 Status run_reduce_ref(const Invocation& invocation) {
-  const ReduceFunction function = invocation.as<ReduceParams>().function;
+  const auto& params = invocation.as<ReduceParams>();
+  const ReduceFunction function = params.function;
   const ElementType type = invocation.in(0).type;
   if (type == ElementType::kBool) {
     for_each_result<std::uint8_t>(invocation, [function](const StridedRows<1>& elements, const std::uint8_t* x) {
@@ -125,9 +129,9 @@ Status run_reduce_ref(const Invocation& invocation) {
   }
   dispatch_type<float, std::int8_t, std::uint8_t, std::int32_t, std::int64_t>(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for_each_result<T>(invocation, [function](const StridedRows<1>& elements, const T* x) {
+    for_each_result<T>(invocation, [&](const StridedRows<1>& elements, const T* x) {
       if constexpr (std::is_same_v<T, float>) {
-        return reduce_float(function, elements, x);
+        return reduce_float(params, elements, x);
       } else {
         return reduce_integer<T>(function, elements, x);
       }

@@ -39,6 +39,17 @@ struct Minimum {
   }
 };
 
+/// Element after element, in their order.
+template <class R>
+HWY_INLINE float reduce_in_order(const StridedRows<1>& reduced, const float* x) {
+  const hn::CappedTag<float, 1> one;
+  auto total = hn::Set(one, R::kStart);
+  for_each_row(reduced, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
+    for (std::int64_t i = 0; i < n; ++i) total = R::step(total, hn::Set(one, x[offsets[0] + i]));
+  });
+  return hn::GetLane(total);
+}
+
 /// The reduction of n contiguous elements to one vector.
 template <class R, class D, class V = hn::Vec<D>>
 HWY_INLINE V reduce_row(D d, const float* x, std::int64_t n) {
@@ -79,40 +90,45 @@ HWY_INLINE float reduce_contiguous(const StridedRows<1>& reduced, const float* x
   return hn::GetLane(result);
 }
 
-/// Reduces `count` <= Lanes neighbouring kept elements at once, over all reduced elements.
+/// Reduces `count` <= Lanes neighbouring kept elements at once, over all reduced elements; in order when all of them
+/// are one block.
 template <class R, class D, class V = hn::Vec<D>>
-HWY_INLINE V reduce_columns(D d, const StridedRows<1>& reduced, const float* x, std::size_t count) {
+HWY_INLINE V reduce_columns(D d, const StridedRows<1>& reduced, const float* x, std::size_t count, bool in_order) {
   const bool full = count == hn::Lanes(d);
   const std::int64_t stride = reduced.row_strides[0];
   V total = hn::Set(d, R::kStart);
   for_each_row(reduced, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-    for (std::int64_t begin = 0; begin < n; begin += kBlock) {
-      V block = hn::Set(d, R::kStart);
-      for (std::int64_t i = begin; i < std::min(n, begin + kBlock); ++i) {
+    const std::int64_t block_size = in_order ? n : kBlock;
+    for (std::int64_t begin = 0; begin < n; begin += block_size) {
+      V block = in_order ? total : hn::Set(d, R::kStart);
+      for (std::int64_t i = begin; i < std::min(n, begin + block_size); ++i) {
         const float* from = x + offsets[0] + i * stride;
         block = R::step(block, full ? hn::LoadU(d, from) : load_partial(d, from, count));
       }
-      total = R::step(total, block);
+      total = in_order ? block : R::step(total, block);
     }
   });
   return total;
 }
 
 template <class R>
-void reduce_range(const ReduceLoops& loops, const float* x, float* y, float scale, bool columns, std::int64_t begin,
-                  std::int64_t end) {
+void reduce_range(const ReduceLoops& loops, const float* x, float* y, float scale, bool columns, bool in_order,
+                  std::int64_t begin, std::int64_t end) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for_each_segment(loops.kept, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
     if (!columns) {
-      for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t i = 0; i < n; ++i) {
+        const float* from = x + offsets[1] + i * loops.kept.row_strides[1];
         y[offsets[0] + i * loops.kept.row_strides[0]] =
-            reduce_contiguous<R>(loops.reduced, x + offsets[1] + i * loops.kept.row_strides[1]) / scale;
+            (in_order ? reduce_in_order<R>(loops.reduced, from) : reduce_contiguous<R>(loops.reduced, from)) / scale;
+      }
       return;
     }
     for (std::int64_t i = 0; i < n; i += lanes) {
       const auto count = static_cast<std::size_t>(std::min(lanes, n - i));
-      const auto v = hn::Div(reduce_columns<R>(d, loops.reduced, x + offsets[1] + i, count), hn::Set(d, scale));
+      const auto v =
+          hn::Div(reduce_columns<R>(d, loops.reduced, x + offsets[1] + i, count, in_order), hn::Set(d, scale));
       if (count == hn::Lanes(d)) {
         hn::StoreU(v, d, y + offsets[0] + i);
       } else {
@@ -123,7 +139,9 @@ void reduce_range(const ReduceLoops& loops, const float* x, float* y, float scal
 }
 
 void run_reduce(const Invocation& invocation, const ReduceLoops& loops) {
-  const ReduceFunction function = invocation.as<ReduceParams>().function;
+  const auto& params = invocation.as<ReduceParams>();
+  const ReduceFunction function = params.function;
+  const bool in_order = params.sequential != 0;
   const float scale = function == ReduceFunction::kMean ? static_cast<float>(loops.reduced.elements) : 1.0F;
   const bool columns = !loops.reduced.contiguous(0) || loops.reduced.row_length == 1;
   const auto* x = invocation.input<float>(0);
@@ -131,11 +149,11 @@ void run_reduce(const Invocation& invocation, const ReduceLoops& loops) {
   parallel_ranges(*invocation.threads, loops.kept.elements, reduce_grain(loops),
                   [&](std::int64_t begin, std::int64_t end) {
                     if (function == ReduceFunction::kMax) {
-                      reduce_range<Maximum>(loops, x, y, scale, columns, begin, end);
+                      reduce_range<Maximum>(loops, x, y, scale, columns, in_order, begin, end);
                     } else if (function == ReduceFunction::kMin) {
-                      reduce_range<Minimum>(loops, x, y, scale, columns, begin, end);
+                      reduce_range<Minimum>(loops, x, y, scale, columns, in_order, begin, end);
                     } else {
-                      reduce_range<Sum>(loops, x, y, scale, columns, begin, end);
+                      reduce_range<Sum>(loops, x, y, scale, columns, in_order, begin, end);
                     }
                   });
 }

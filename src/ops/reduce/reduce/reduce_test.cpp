@@ -72,6 +72,26 @@ TEST(Reduce, RefusesBadAxes) {
   }
 }
 
+TEST(Reduce, AddsElementAfterElementWhenSequential) {
+  // From 2^24 on, adding 1 to a float changes nothing: only a sum in this order stays where it is.
+  constexpr std::int64_t kTerms = 600;
+  std::vector<float> rows(3 * kTerms, 1.0F);
+  std::vector<float> columns(3 * kTerms, 1.0F);
+  for (std::int64_t i = 0; i < 3; ++i) {
+    rows[static_cast<std::size_t>(i * kTerms)] = 16777216.0F;
+    columns[static_cast<std::size_t>(i)] = 16777216.0F;
+  }
+  const ReduceParams across{ReduceFunction::kSum, {1, {1}}, 0, 1};
+  const ReduceParams down{ReduceFunction::kSum, {1, {0}}, 0, 1};
+  for (const OpCase& op_case : {make_case(kReduce, across, {tensor_of<float>({3, kTerms}, rows)}),
+                                make_case(kReduce, down, {tensor_of<float>({kTerms, 3}, columns)})})
+    for (const KernelVariant& variant : kReduce.variants) {
+      ASSERT_TRUE(variant_supports(op_case, variant));
+      EXPECT_EQ(run_variant(op_case, variant).outputs[0].values<float>(), std::vector<float>(3, 16777216.0F))
+          << variant.name;
+    }
+}
+
 TEST(Reduce, VariantsMatchReference) {
   expect_variants_match_reference(
       [](Random& random) {
@@ -84,7 +104,8 @@ TEST(Reduce, VariantsMatchReference) {
         for (std::int32_t i = 0; i < static_cast<std::int32_t>(dims.size()); ++i)
           if (random() % 2 == 0) axes.v[axes.size++] = i;
         // Mostly positive terms: the bound is relative to the sums, which must not cancel.
-        return make_case(kReduce, ReduceParams{function, axes, static_cast<std::int32_t>(random() % 2)},
+        const auto keep_dims = static_cast<std::int32_t>(random() % 2);
+        return make_case(kReduce, ReduceParams{function, axes, keep_dims, static_cast<std::int32_t>(random() % 2)},
                          {random_tensor(kTypes[random() % 4], dims, random, -0.2, 1)});
       },
       {.cases = 200, .must_cover = {kReduce.variants[0].name}});
