@@ -35,4 +35,17 @@ constexpr std::int32_t multiply_by_quantized_multiplier(std::int32_t x, std::int
   return rounding_divide_by_pot(saturating_rounding_doubling_high_mul(shifted, multiplier), right);
 }
 
+/// The same of a 64-bit sum, as TFLite's kernels with int16 activations define it: the multiplier is reduced to 15 bits
+/// and the result rounded once, ties toward +inf. -31 <= shift <= 14. Products and the result wrap; with |x| < 2^47 and
+/// a result within int32 nothing does.
+constexpr std::int32_t multiply_wide_by_quantized_multiplier(std::int64_t x, std::int32_t multiplier,
+                                                             int shift) noexcept {
+  constexpr std::int32_t kLargestReduced = 0x7fff;
+  const std::int32_t reduced = multiplier < 0x7fff0000 ? (multiplier + (1 << 15)) >> 16 : kLargestReduced;
+  const int total_shift = 15 - shift;
+  const std::uint64_t product = static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(std::int64_t{reduced}) +
+                                (std::uint64_t{1} << (total_shift - 1));
+  return static_cast<std::int32_t>(static_cast<std::int64_t>(product) >> total_shift);
+}
+
 }  // namespace bantam::ops

@@ -31,6 +31,25 @@ Status check_absent(std::span<const Tensor> inputs, std::size_t first) {
 
 bool fits_int8(std::int32_t value) { return value >= -128 && value <= 127; }
 
+bool fits_int16(std::int32_t value) { return value >= -32768 && value <= 32767; }
+
+Status check_range16(const Int8Range& range) {
+  if (range.input_zero_point != 0 || range.weights_zero_point != 0 || range.output_zero_point != 0)
+    return failure(StatusCode::kInvalidModel, "the int16 form has no zero points", range.input_zero_point, 0);
+  if (!fits_int16(range.minimum) || !fits_int16(range.maximum) || range.minimum > range.maximum)
+    return failure(StatusCode::kInvalidModel, "minimum and maximum are no int16 range", range.minimum, range.maximum);
+  return ok_status();
+}
+
+/// The element type of the bias. The int16 form has two.
+ElementType bias_type(LinearForm form, std::span<const Tensor> inputs) {
+  switch (form) {
+    case LinearForm::kInt8: return ElementType::kI32;
+    case LinearForm::kInt16: return inputs[2].desc->type == ElementType::kI32 ? ElementType::kI32 : ElementType::kI64;
+    default: return ElementType::kF32;
+  }
+}
+
 Status check_range(const Int8Range& range) {
   if (!fits_int8(range.input_zero_point))
     return failure(StatusCode::kInvalidModel, "input zero point is not an int8", range.input_zero_point, 0);
@@ -49,18 +68,18 @@ Status infer_linear_form(std::span<const Tensor> inputs, std::int32_t channels, 
                          const Int8Range& range, LinearForm* form) {
   const ElementType x = inputs[0].desc->type;
   const ElementType weights = inputs[1].desc->type;
-  if (x != ElementType::kF32 && x != ElementType::kI8)
-    return failure(StatusCode::kUnsupported, "operand must be f32 or i8", static_cast<std::int64_t>(x),
+  if (x != ElementType::kF32 && x != ElementType::kI8 && x != ElementType::kI16)
+    return failure(StatusCode::kUnsupported, "operand must be f32, i8 or i16", static_cast<std::int64_t>(x),
                    static_cast<std::int64_t>(ElementType::kF32))
         .at(0);
-  if (weights != ElementType::kI8 && weights != x)
-    return failure(StatusCode::kUnsupported, "weights must be i8 or of the operand's type",
+  if (weights != ElementType::kI8 && !(weights == ElementType::kF32 && x == ElementType::kF32))
+    return failure(StatusCode::kUnsupported, "weights must be i8, or f32 as the operand",
                    static_cast<std::int64_t>(weights), static_cast<std::int64_t>(x))
         .at(1);
   *form = linear_form(*inputs[0].desc, *inputs[1].desc);
 
-  const ElementType bias = *form == LinearForm::kInt8 ? ElementType::kI32 : ElementType::kF32;
-  if (given(inputs, 2)) BANTAM_RETURN_IF_ERROR(check_channel_vector(inputs, 2, bias, channels, false));
+  if (given(inputs, 2))
+    BANTAM_RETURN_IF_ERROR(check_channel_vector(inputs, 2, bias_type(*form, inputs), channels, false));
   if (*form == LinearForm::kFloat) {
     BANTAM_RETURN_IF_ERROR(check_absent(inputs, 3));
     return check_activation(activation);
@@ -71,10 +90,10 @@ Status infer_linear_form(std::span<const Tensor> inputs, std::int32_t channels, 
     BANTAM_RETURN_IF_ERROR(check_absent(inputs, 4));
     return check_activation(activation);
   }
-  if (!given(inputs, 4)) return failure(StatusCode::kInvalidModel, "int8 form needs a shift operand").at(4);
+  if (!given(inputs, 4)) return failure(StatusCode::kInvalidModel, "integer form needs a shift operand").at(4);
   BANTAM_RETURN_IF_ERROR(check_channel_vector(inputs, 3, ElementType::kI32, channels, false));
   BANTAM_RETURN_IF_ERROR(check_channel_vector(inputs, 4, ElementType::kI32, channels, false));
-  return check_range(range);
+  return *form == LinearForm::kInt16 ? check_range16(range) : check_range(range);
 }
 
 }  // namespace bantam::ops

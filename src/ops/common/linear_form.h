@@ -1,5 +1,5 @@
-// The three forms of the operators that multiply by weights (conv2d, depthwise_conv2d, matmul and their like): f32,
-// int8 and hybrid, told apart by element type. Operands 0 x, 1 weights, 2 bias, 3 and 4 scales; see conv2d.h for the
+// The forms of the operators that multiply by weights (conv2d, depthwise_conv2d, matmul and their like): f32, int8,
+// int16 and hybrid, told apart by element type. Operands 0 x, 1 weights, 2 bias, 3 and 4 scales; see conv2d.h for the
 // arithmetic. Freestanding.
 #pragma once
 
@@ -16,15 +16,22 @@
 
 namespace bantam::ops {
 
-enum class LinearForm : std::uint8_t { kFloat, kInt8, kHybrid };
+enum class LinearForm : std::uint8_t { kFloat, kInt8, kInt16, kHybrid };
 
 /// The form of operands that infer accepted.
 constexpr LinearForm linear_form(const TensorDesc& x, const TensorDesc& weights) noexcept {
   if (x.type == ElementType::kI8) return LinearForm::kInt8;
+  if (x.type == ElementType::kI16) return LinearForm::kInt16;
   return weights.type == ElementType::kI8 ? LinearForm::kHybrid : LinearForm::kFloat;
 }
 
-/// The parameters of the int8 form that are the same in every operator.
+/// The forms that multiply int8 by int8.
+constexpr bool is_int8_or_hybrid(const TensorDesc& x, const TensorDesc& weights) noexcept {
+  const LinearForm form = linear_form(x, weights);
+  return form == LinearForm::kInt8 || form == LinearForm::kHybrid;
+}
+
+/// The parameters of the integer forms that are the same in every operator. In the int16 form zero points are 0.
 struct Int8Range {
   std::int32_t input_zero_point = 0;
   std::int32_t weights_zero_point = 0;
@@ -77,6 +84,44 @@ inline Requantizer make_requantizer(const Invocation& call, const Int8Range& ran
           call.input<std::int32_t>(3),
           call.input<std::int32_t>(4),
           range.output_zero_point,
+          range.minimum,
+          range.maximum};
+}
+
+/// How the int16 form turns an accumulator into a result: with a 32-bit bias in 32 bits, otherwise in 64.
+struct Requantizer16 {
+  const std::int32_t* narrow_bias = nullptr;  ///< null, or wide_bias is
+  const std::int64_t* wide_bias = nullptr;
+  const std::int32_t* multiplier = nullptr;
+  const std::int32_t* shift = nullptr;
+  std::int32_t minimum = -32768;
+  std::int32_t maximum = 32767;
+
+  /// The result for an accumulator without bias. Sums wrap; shifts outside [-31, 30], or in 64 bits [-31, 14], count as
+  /// the nearest bound.
+  std::int16_t operator()(std::uint64_t accumulator, std::int32_t channel) const noexcept {
+    return static_cast<std::int16_t>(std::clamp(scaled(accumulator, channel), minimum, maximum));
+  }
+
+ private:
+  std::int32_t scaled(std::uint64_t accumulator, std::int32_t channel) const noexcept {
+    if (narrow_bias != nullptr) {
+      const auto sum = static_cast<std::uint32_t>(accumulator) + static_cast<std::uint32_t>(narrow_bias[channel]);
+      return multiply_by_quantized_multiplier(static_cast<std::int32_t>(sum), multiplier[channel],
+                                              std::clamp<std::int32_t>(shift[channel], -31, 30));
+    }
+    if (wide_bias != nullptr) accumulator += static_cast<std::uint64_t>(wide_bias[channel]);
+    return multiply_wide_by_quantized_multiplier(static_cast<std::int64_t>(accumulator), multiplier[channel],
+                                                 std::clamp<std::int32_t>(shift[channel], -31, 14));
+  }
+};
+
+inline Requantizer16 make_requantizer16(const Invocation& call, const Int8Range& range) noexcept {
+  const bool narrow = call.has(2) && call.in(2).type == ElementType::kI32;
+  return {narrow ? call.input<std::int32_t>(2) : nullptr,
+          narrow ? nullptr : optional_input<std::int64_t>(call, 2),
+          call.input<std::int32_t>(3),
+          call.input<std::int32_t>(4),
           range.minimum,
           range.maximum};
 }

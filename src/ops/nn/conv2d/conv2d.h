@@ -10,12 +10,14 @@
 //           multiplier(sum((x - input_zero_point) * w) + bias, multiplier, shift) + output_zero_point, minimum,
 //           maximum): TFLite's reference arithmetic, exact (ops/fixed_point.h). Weights are symmetric. Padding counts
 //           as input_zero_point, i.e. contributes nothing.
+//   int16:  x, y i16; w i8; bias i64 or i32; 3, 4 as in int8; no zero points. y = clamp(scaled(sum(x * w) + bias),
+//           minimum, maximum): in 64 bits, where the multiplier is reduced to 15 bits, or, with a bias of i32, in 32
+//           bits as in int8. TFLite's arithmetic for int16 activations, exact.
 //   hybrid: x, y, bias f32; w i8; 3 scale f32 [1] or [OC]. Each batch item of x is quantised at run time, symmetric
-//   over
-//           the whole item: s = max|x| / 127, q = round_half_away(x / s) in [-127, 127]; y = activation(sum(q w) * s *
-//           scale + bias), TFLite's dynamic-range arithmetic.
-// x and y may have strided rows. Sums of integers wrap; shifts outside [-31, 30] count as the nearest bound; zero
-// points and the range must be int8 values. The SIMD kernels need constant weights.
+//           over the whole item: s = max|x| / 127, q = round_half_away(x / s) in [-127, 127]; y = activation(sum(q w) *
+//           s * scale + bias), TFLite's dynamic-range arithmetic.
+// x and y may have strided rows. Sums of integers wrap; shifts outside [-31, 30] (in 64 bits [-31, 14]) count as the
+// nearest bound; zero points and the range must be values of the element type. The SIMD kernels need constant weights.
 #pragma once
 
 #include "ops/elementwise/unary/function.h"
@@ -34,7 +36,7 @@ struct Conv2dParams {
   std::int32_t pad_right = 0;
   std::int32_t groups = 1;
   Activation activation{};            ///< float forms
-  std::int32_t input_zero_point = 0;  ///< int8 form, as the four below
+  std::int32_t input_zero_point = 0;  ///< integer forms, as the four below
   std::int32_t output_zero_point = 0;
   std::int32_t minimum = -128;
   std::int32_t maximum = 127;

@@ -66,8 +66,8 @@ gemm::RightPanelsI8 group_weights(const Invocation& call, const Problem& p, std:
 }  // namespace
 
 bool int8_supports(const OpCall& call) {
-  return linear_form(call.in(0), call.in(1)) != LinearForm::kFloat && call.inputs[1].data != nullptr &&
-         call.in(1).elements() > 0 && call.out().elements() > 0;
+  return is_int8_or_hybrid(call.in(0), call.in(1)) && call.inputs[1].data != nullptr && call.in(1).elements() > 0 &&
+         call.out().elements() > 0;
 }
 
 Footprint int8_footprint(const OpCall& call, int threads) {

@@ -66,6 +66,19 @@ void run_int8_reference(const Invocation& call, const ConvGeometry& g) {
 }
 
 template <typename Taps>
+void run_int16_reference(const Invocation& call, const ConvGeometry& g) {
+  const Requantizer16 requantize = make_requantizer16(call, int8_range(call.as<Conv2dParams>()));
+  for (std::int32_t item = 0; item < g.y.n; ++item)
+    convolve<Taps>(
+        g, call.in(1), item, call.input<std::int16_t>(0), call.input<std::int8_t>(1), call.output<std::int16_t>(),
+        std::uint64_t{0},
+        [](std::uint64_t sum, std::int16_t x, std::int8_t w) {
+          return sum + static_cast<std::uint64_t>(std::int64_t{x * w});
+        },
+        requantize);
+}
+
+template <typename Taps>
 void run_hybrid_reference(const Invocation& call, const ConvGeometry& g) {
   const HybridScaler scaler = make_hybrid_scaler(call);
   const Activation& activation = call.as<Conv2dParams>().activation;
@@ -94,6 +107,7 @@ Status run_convolution_reference(const Invocation& call) {
   switch (linear_form(call.in(0), call.in(1))) {
     case LinearForm::kFloat: run_float_reference<Taps>(call, g); break;
     case LinearForm::kInt8: run_int8_reference<Taps>(call, g); break;
+    case LinearForm::kInt16: run_int16_reference<Taps>(call, g); break;
     case LinearForm::kHybrid: run_hybrid_reference<Taps>(call, g); break;
   }
   return ok_status();

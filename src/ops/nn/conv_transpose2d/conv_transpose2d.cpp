@@ -32,10 +32,7 @@ Status output_extent(const AxisParams& a, std::int64_t in, std::int64_t kernel, 
 }
 
 Status check_operands(const ConvTranspose2dParams& p, std::span<const Tensor> inputs) {
-  for (int i = 0; i < 2; ++i) {
-    BANTAM_RETURN_IF_ERROR(check_type(desc_of(inputs, i), ElementType::kF32, i));
-    BANTAM_RETURN_IF_ERROR(check_rank(desc_of(inputs, i), 4, i));
-  }
+  for (int i = 0; i < 2; ++i) BANTAM_RETURN_IF_ERROR(check_rank(desc_of(inputs, i), 4, i));
   const TensorDesc& x = desc_of(inputs, 0);
   const TensorDesc& w = desc_of(inputs, 1);
   if (p.groups < 1) return failure(StatusCode::kInvalidModel, "groups must be positive", p.groups, 1);
@@ -46,19 +43,17 @@ Status check_operands(const ConvTranspose2dParams& p, std::span<const Tensor> in
   if (w.dims[0] % p.groups != 0)
     return failure(StatusCode::kInvalidModel, "output channels are not a multiple of groups", w.dims[0], p.groups)
         .at(1);
-  if (!is_given(inputs, 2)) return ok_status();
-  BANTAM_RETURN_IF_ERROR(check_type(desc_of(inputs, 2), ElementType::kF32, 2));
-  BANTAM_RETURN_IF_ERROR(check_rank(desc_of(inputs, 2), 1, 2));
-  if (desc_of(inputs, 2).dims[0] != w.dims[0])
-    return failure(StatusCode::kInvalidModel, "bias does not have one value per output channel",
-                   desc_of(inputs, 2).dims[0], w.dims[0])
-        .at(2);
+  LinearForm form{};
+  BANTAM_RETURN_IF_ERROR(infer_linear_form(inputs, w.dims[0], p.activation, conv_transpose2d::int8_range(p), &form));
+  if (form == LinearForm::kHybrid)
+    return failure(StatusCode::kUnsupported, "weights must be f32 where the operand is",
+                   static_cast<std::int64_t>(w.type), static_cast<std::int64_t>(x.type))
+        .at(1);
   return ok_status();
 }
 
 Status infer_conv_transpose2d(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
   const auto& p = *static_cast<const ConvTranspose2dParams*>(params);
-  BANTAM_RETURN_IF_ERROR(check_activation(p.activation));
   BANTAM_RETURN_IF_ERROR(check_operands(p, inputs));
   const TensorDesc& x = desc_of(inputs, 0);
   const TensorDesc& w = desc_of(inputs, 1);
@@ -93,6 +88,10 @@ constexpr ParamField kFields[] = {
     enum_field("activation", offsetof(ConvTranspose2dParams, activation.function), kUnaryFunctionNames),
     f32_field("activation_a", offsetof(ConvTranspose2dParams, activation.a)),
     f32_field("activation_b", offsetof(ConvTranspose2dParams, activation.b)),
+    i32_field("input_zero_point", offsetof(ConvTranspose2dParams, input_zero_point)),
+    i32_field("output_zero_point", offsetof(ConvTranspose2dParams, output_zero_point)),
+    i32_field("minimum", offsetof(ConvTranspose2dParams, minimum)),
+    i32_field("maximum", offsetof(ConvTranspose2dParams, maximum)),
 };
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
@@ -111,7 +110,7 @@ constexpr KernelVariant kVariants[] = {
      .run = conv_transpose2d::run_columns,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
 #endif
-    {.name = "f32__ref", .supports = all_dense, .run = conv_transpose2d::run_reference},
+    {.name = "any__ref", .supports = all_dense, .run = conv_transpose2d::run_reference},
 };
 
 }  // namespace
@@ -121,7 +120,7 @@ constexpr OpDef kConvTranspose2d{.name = "conv_transpose2d",
                                  .default_params = &kDefaults,
                                  .fields = kFields,
                                  .min_inputs = 2,
-                                 .max_inputs = 3,
+                                 .max_inputs = 5,
                                  .infer = infer_conv_transpose2d,
                                  .work = work,
                                  .variants = kVariants};

@@ -69,7 +69,9 @@ void fill_bias(const Geometry& g, const float* bias, float* y) {
 }  // namespace
 
 bool columns_supports(const OpCall& call) {
-  if (!all_dense(call) || call.inputs[1].data == nullptr || call.out().elements() == 0) return false;
+  if (linear_form(call.in(0), call.in(1)) != LinearForm::kFloat || !all_dense(call) || call.inputs[1].data == nullptr ||
+      call.out().elements() == 0)
+    return false;
   const Geometry g = geometry_of(call);
   if (g.groups != 1 || g.group_in() < 1) return false;
   const std::int64_t packed = columns_packed_bytes(call, 1);

@@ -122,7 +122,9 @@ void run_row(const Invocation& call, const Geometry& g, const PaddedImage& image
 
 bool gemm_supports(const OpCall& call) {
   const auto& p = call.as<ConvTranspose2dParams>();
-  if (!all_dense(call) || call.inputs[1].data == nullptr || call.out().elements() == 0) return false;
+  if (linear_form(call.in(0), call.in(1)) != LinearForm::kFloat || !all_dense(call) || call.inputs[1].data == nullptr ||
+      call.out().elements() == 0)
+    return false;
   const Geometry g = geometry_of(call);
   if (p.stride_h > kMaxStride || p.stride_w > kMaxStride || g.group_in() < 1) return false;
   // A huge dilation would make the border dwarf the image.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <numeric>
 
+#include "ops/common/linear_form.h"
 #include "ops/nn/conv_transpose2d/conv_transpose2d.h"
 
 namespace bantam::ops::conv_transpose2d {
@@ -67,6 +68,10 @@ struct Geometry {
   std::int64_t group_in() const noexcept { return channels_in / groups; }
   std::int64_t group_out() const noexcept { return channels_out / groups; }
 };
+
+inline Int8Range int8_range(const ConvTranspose2dParams& p) noexcept {
+  return {p.input_zero_point, 0, p.output_zero_point, p.minimum, p.maximum};
+}
 
 inline Geometry geometry_of(const ConvTranspose2dParams& p, const TensorDesc& x, const TensorDesc& w,
                             const TensorDesc& y) noexcept {

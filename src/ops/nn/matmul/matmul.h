@@ -9,6 +9,9 @@
 //   int8:   a, y i8; b i8 [N,K] constant with transpose_b; bias i32; 3 multiplier i32 [N]; 4 shift i32 [N].
 //           y = clamp(mbqm(sum((a - input_zero_point) * (b - weights_zero_point)) + bias) + output_zero_point, minimum,
 //           maximum), TFLite's reference arithmetic, exact (ops/fixed_point.h).
+//   int16:  a, y i16; b i8 [N,K] constant with transpose_b; bias i64 or i32; 3, 4 as in int8; no zero points. y =
+//           clamp(scaled(sum(a * b) + bias), minimum, maximum): in 64 bits, where the multiplier is reduced to 15 bits,
+//           or, with a bias of i32, in 32 bits as in int8. TFLite's arithmetic for int16 activations, exact.
 //   hybrid: a, y, bias f32; b i8 [N,K] constant with transpose_b; 3 scale f32 [1] or [N]. Each row of a is quantised at
 //           run time, symmetric: s = max|row| / 127, q = round_half_away(x / s); y = activation(sum(q b) * s * scale +
 //           bias), TFLite's dynamic-range arithmetic.
@@ -24,7 +27,7 @@ struct MatmulParams {
   std::int32_t transpose_a = 0;
   std::int32_t transpose_b = 0;
   Activation activation{};
-  std::int32_t input_zero_point = 0;  ///< int8 form, as the four below
+  std::int32_t input_zero_point = 0;  ///< integer forms, as the four below
   std::int32_t weights_zero_point = 0;
   std::int32_t output_zero_point = 0;
   std::int32_t minimum = -128;

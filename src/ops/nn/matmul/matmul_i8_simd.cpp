@@ -100,9 +100,8 @@ void run_hybrid_form(const Invocation& call, const MatmulGeometry& g, std::int64
 }  // namespace
 
 bool int8_supports(const OpCall& call) {
-  return linear_form(call.in(0), call.in(1)) != LinearForm::kFloat && call.inputs[1].data != nullptr &&
-         call.in(1).is_dense() && call.as<MatmulParams>().weights_zero_point == 0 && call.in(0).elements() > 0 &&
-         call.in(1).elements() > 0;
+  return is_int8_or_hybrid(call.in(0), call.in(1)) && call.inputs[1].data != nullptr && call.in(1).is_dense() &&
+         call.as<MatmulParams>().weights_zero_point == 0 && call.in(0).elements() > 0 && call.in(1).elements() > 0;
 }
 
 Footprint int8_footprint(const OpCall& call, int threads) {

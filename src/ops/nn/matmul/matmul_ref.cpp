@@ -61,6 +61,19 @@ void run_int8(const Invocation& call, const MatmulGeometry& g) {
       });
 }
 
+void run_int16(const Invocation& call, const MatmulGeometry& g) {
+  const Requantizer16 requantize = make_requantizer16(call, int8_range(call.as<MatmulParams>()));
+  for_each_matrix_row<std::int16_t, std::int8_t, std::int16_t>(
+      call, g, [&](std::int16_t* y, const std::int16_t* a, const std::int8_t* b) {
+        multiply_row(
+            g, a, b, y, std::uint64_t{0},
+            [](std::uint64_t sum, std::int16_t left, std::int8_t right) {
+              return sum + static_cast<std::uint64_t>(std::int64_t{left * right});
+            },
+            requantize);
+      });
+}
+
 void run_hybrid(const Invocation& call, const MatmulGeometry& g) {
   const HybridScaler scaler = make_hybrid_scaler(call);
   const Activation& activation = call.as<MatmulParams>().activation;
@@ -91,6 +104,7 @@ Status run_reference(const Invocation& call) {
   switch (linear_form(call.in(0), call.in(1))) {
     case LinearForm::kFloat: run_float(call, g); break;
     case LinearForm::kInt8: run_int8(call, g); break;
+    case LinearForm::kInt16: run_int16(call, g); break;
     case LinearForm::kHybrid: run_hybrid(call, g); break;
   }
   return ok_status();
