@@ -1,5 +1,7 @@
 #include "ops/nn/lstm/lstm.h"
 
+#include <cmath>
+
 #include "ops/common/params.h"
 #include "ops/nn/lstm/kernels.h"
 
@@ -12,6 +14,8 @@ Status infer_lstm(const void* params, std::span<const Tensor> inputs, std::span<
   const auto& p = *static_cast<const LstmParams*>(params);
   if (!is_flag(p.input_forget))
     return failure(StatusCode::kInvalidModel, "input_forget is neither 0 nor 1", p.input_forget, 1);
+  if (!(p.cell_clip >= 0) || !std::isfinite(p.cell_clip))
+    return failure(StatusCode::kInvalidModel, "cell_clip is negative or not a number");
   BANTAM_RETURN_IF_ERROR(
       rnn::infer({.gates = lstm::kGates, .direction = p.direction, .clip = p.clip}, inputs, outputs));
   outputs[2] = outputs[1];
@@ -32,6 +36,7 @@ constexpr ParamField kFields[] = {
     enum_field("direction", offsetof(LstmParams, direction), kDirectionNames),
     f32_field("clip", offsetof(LstmParams, clip)),
     bool_field("input_forget", offsetof(LstmParams, input_forget)),
+    f32_field("cell_clip", offsetof(LstmParams, cell_clip)),
 };
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD

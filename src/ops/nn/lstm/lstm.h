@@ -16,6 +16,7 @@ struct LstmParams {
   RnnDirection direction = RnnDirection::kForward;
   float clip = 0.0F;              ///< 0: none; else gate inputs are clamped to [-clip, clip]
   std::int32_t input_forget = 0;  ///< couple input and forget gates
+  float cell_clip = 0.0F;         ///< 0: none; else c is clamped to [-cell_clip, cell_clip] before it is used
 };
 
 extern const OpDef kLstm;  // "lstm"

@@ -34,7 +34,7 @@ void update_state(const LstmParams& p, std::int64_t hidden, const float* gates, 
     const float in = sigmoid(rnn::clipped(gates[i] + peephole(0, i) * c[i], p.clip));
     const float forget =
         p.input_forget != 0 ? 1.0F - in : sigmoid(rnn::clipped(gates[2 * hidden + i] + peephole(2, i) * c[i], p.clip));
-    c[i] = forget * c[i] + in * std::tanh(rnn::clipped(gates[3 * hidden + i], p.clip));
+    c[i] = rnn::clipped(forget * c[i] + in * std::tanh(rnn::clipped(gates[3 * hidden + i], p.clip)), p.cell_clip);
     const float out = sigmoid(rnn::clipped(gates[hidden + i] + peephole(1, i) * c[i], p.clip));
     h[i] = out * std::tanh(c[i]);
   }

@@ -35,7 +35,8 @@ HWY_INLINE void update_cell(D d, const LstmParams& p, Cell* cell) {
   const V forget = p.input_forget != 0
                        ? hn::Sub(hn::Set(d, 1.0F), in)
                        : sigmoid_f32(d, clip(d, hn::MulAdd(cell->forget_peephole, cell->c, cell->forget), p.clip));
-  cell->c = hn::MulAdd(forget, cell->c, hn::Mul(in, tanh_f32(d, clip(d, cell->candidate, p.clip))));
+  const V updated = hn::MulAdd(forget, cell->c, hn::Mul(in, tanh_f32(d, clip(d, cell->candidate, p.clip))));
+  cell->c = clip(d, updated, p.cell_clip);
   const V out = sigmoid_f32(d, clip(d, hn::MulAdd(cell->out_peephole, cell->c, cell->out), p.clip));
   cell->h = hn::Mul(out, tanh_f32(d, cell->c));
 }

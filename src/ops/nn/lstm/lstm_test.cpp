@@ -120,7 +120,8 @@ TEST(Lstm, NoStepsKeepTheInitialState) {
 OpCase random_case(Random& random) {
   const LstmParams params{.direction = static_cast<RnnDirection>(random_int(random, 0, 2)),
                           .clip = random_int(random, 0, 2) == 0 ? 0.7F : 0.0F,
-                          .input_forget = static_cast<std::int32_t>(random_int(random, 0, 1))};
+                          .input_forget = static_cast<std::int32_t>(random_int(random, 0, 1)),
+                          .cell_clip = random_int(random, 0, 2) == 0 ? 0.3F : 0.0F};
   const std::int64_t d = params.direction == RnnDirection::kBidirectional ? 2 : 1;
   const std::int64_t t = random_int(random, 0, 20);
   const std::int64_t b = random_int(random, 1, 3);
@@ -165,6 +166,8 @@ TEST(Lstm, RefusesHostileShapesAndParameters) {
   EXPECT_FALSE(accepted({.clip = -1}, {x, w, w}));
   EXPECT_FALSE(accepted({.clip = std::nanf("")}, {x, w, w}));
   EXPECT_FALSE(accepted({.input_forget = 2}, {x, w, w}));
+  EXPECT_FALSE(accepted({.cell_clip = -1}, {x, w, w}));
+  EXPECT_FALSE(accepted({.cell_clip = std::nanf("")}, {x, w, w}));
   EXPECT_FALSE(accepted({}, {x, filled({1, 6, 2}, 1), w}));
   EXPECT_FALSE(accepted({}, {x, w, filled({1, 8, 3}, 1)}));
   EXPECT_FALSE(accepted({}, {filled({1, 2}, 1), w, w}));
