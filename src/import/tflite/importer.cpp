@@ -322,10 +322,17 @@ Result<Variable*> Importer::resource(std::int32_t tensor) {
 
 Variable& Importer::variable_tensor(std::int32_t tensor, const TensorDesc& desc) {
   Variable& variable = scope_->variables[tensor];
-  if (variable.name.empty()) {
-    variable.name = text(scope_->subgraph->tensors()->Get(static_cast<std::uint32_t>(tensor))->name());
-    if (variable.name.empty()) variable.name = fmt::format("variable{}", tensor);
-    variable.desc = desc;
+  if (!variable.name.empty()) return variable;
+  const schema::Tensor& t = *scope_->subgraph->tensors()->Get(static_cast<std::uint32_t>(tensor));
+  variable.name = text(t.name());
+  if (variable.name.empty()) variable.name = fmt::format("variable{}", tensor);
+  variable.desc = desc;
+  // An i8 variable begins as the real number zero, others as zero bytes.
+  const auto quantization = desc.type == ElementType::kI8 ? port_quantization(t) : std::nullopt;
+  if (quantization && quantization->zero_point != 0) {
+    const auto zero = static_cast<std::byte>(static_cast<unsigned char>(quantization->zero_point));
+    auto bytes = std::make_shared<const std::vector<std::byte>>(static_cast<std::size_t>(desc.bytes()), zero);
+    variable.initial = builder_.constant({}, desc, *bytes, bytes);
   }
   return variable;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "import/tflite/operators.h"
+#include "import/tflite/weighted.h"
 #include "ops/nn/conv2d/conv2d.h"
 #include "ops/nn/conv_transpose2d/conv_transpose2d.h"
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
@@ -55,39 +56,22 @@ void set_window(Params& params, const Window& window, const ImagePadding& paddin
   params.pad_right = padding.w.after;
 }
 
-/// Emits conv2d or depthwise_conv2d in the form that the operand types ask for. `channel_axis` is the dimension of the
-/// file's weights that per-channel scales run along.
-void emit_convolution(Lowering& op, const ops::OpDef& def, ops::Conv2dParams params, ValueId weights,
-                      std::int64_t channels, int channel_axis, schema::Activation activation) {
-  if (op.in_type(0) == kF32) {
-    op.require_type(1, {kF32, kI8});
+/// Emits conv2d, depthwise_conv2d or conv_transpose2d in the form that the operand types ask for. `filters` are the
+/// weights in the core operator's shape.
+template <typename Params>
+void emit_convolution(Lowering& op, const ops::OpDef& def, Params params, ValueId filters,
+                      const WeightedOperands& operands, schema::Activation activation, schema::TensorType accumulator) {
+  const ValueId x = op.in(operands.input);
+  const ValueId bias = op.in(operands.bias);
+  if (op.in_type(operands.input) == kF32) {
+    op.require_type(operands.weights, {kF32, kI8});
     params.activation = op.float_activation(activation);
-    if (op.in_type(1) == kF32) return op.result(0, op.emit(def, params, {op.in(0), weights, op.in(2)}));
-    const auto scales = op.weight_scales(1, channel_axis, channels);
-    const ValueId scale = op.constant<float>({static_cast<std::int64_t>(scales.size())}, scales);
-    return op.result(0, op.emit(def, params, {op.in(0), weights, op.in(2), scale}));
+    if (op.in_type(operands.weights) == kF32) return op.result(0, op.emit(def, params, {x, filters, bias}));
+    return op.result(0, op.emit(def, params, {x, filters, bias, weight_scale_operand(op, operands)}));
   }
-  if (!op.require_type(0, {kF32, kI8}) || !op.require_type(1, {kI8})) return;
-  if (op.has(2)) op.require_type(2, {kI32});
-  const Affine input = op.in_affine(0);
-  const Affine output = op.out_affine();
-  const auto scales = op.weight_scales(1, channel_axis, channels);
-  const IntegerRange range = op.activation_range(activation);
-  std::vector<std::int32_t> multipliers;
-  std::vector<std::int32_t> shifts;
-  for (std::int64_t c = 0; c < channels && !op.failed(); ++c) {
-    const float scale = scales[scales.size() == 1 ? 0 : static_cast<std::size_t>(c)];
-    const FixedMultiplier m = op.multiplier(convolution_scale(input.scale, scale, output.scale));
-    multipliers.push_back(m.multiplier);
-    shifts.push_back(m.shift);
-  }
-  params.input_zero_point = input.zero_point;
-  params.output_zero_point = output.zero_point;
-  params.minimum = range.minimum;
-  params.maximum = range.maximum;
-  const ValueId multiplier = op.constant<std::int32_t>({channels}, multipliers);
-  const ValueId shift = op.constant<std::int32_t>({channels}, shifts);
-  op.result(0, op.emit(def, params, {op.in(0), weights, op.in(2), multiplier, shift}));
+  const IntegerForm form = integer_form(op, operands, activation, accumulator, ScaleRule::kConvolution);
+  set_integer_form(params, form);
+  op.result(0, op.emit(def, params, {x, filters, form.bias, form.multiplier, form.shift}));
 }
 
 template <typename Options>
@@ -106,22 +90,26 @@ ops::Conv2dParams convolution_params(Lowering& op, const Window& window) {
 void lower_conv_2d(Lowering& op) {
   if (!op.require_rank(0, 4, 4) || !op.require_rank(1, 4, 4)) return;
   const auto& o = op.options<schema::Conv2DOptions>();
-  const TensorDesc weights = op.in_desc(1);
-  auto params = convolution_params(op, convolution_window(o, weights.dims[1], weights.dims[2]));
+  const TensorDesc filters = op.in_desc(1);
+  auto params = convolution_params(op, convolution_window(o, filters.dims[1], filters.dims[2]));
   const std::int32_t channels = op.in_desc(0).last(0);
-  if (weights.last(0) <= 0 || channels % weights.last(0) != 0)
-    return op.invalid(fmt::format("{} input channels with filters of {}", channels, weights.last(0)), "a multiple");
-  params.groups = channels / weights.last(0);
-  emit_convolution(op, ops::kConv2d, params, op.in(1), weights.dims[0], 0, o.activation());
+  if (filters.last(0) <= 0 || channels % filters.last(0) != 0)
+    return op.invalid(fmt::format("{} input channels with filters of {}", channels, filters.last(0)), "a multiple");
+  params.groups = channels / filters.last(0);
+  emit_convolution(op, ops::kConv2d, params, weights(op, 1), WeightedOperands{}, o.activation(),
+                   o.quantized_bias_type());
 }
 
 void lower_depthwise_conv_2d(Lowering& op) {
   if (!op.require_rank(0, 4, 4) || !op.require_rank(1, 4, 4)) return;
   const auto& o = op.options<schema::DepthwiseConv2DOptions>();
-  const TensorDesc weights = op.in_desc(1);
-  const auto params = convolution_params(op, convolution_window(o, weights.dims[1], weights.dims[2]));
-  const ValueId filters = op.reshape(op.in(1), {weights.dims[1], weights.dims[2], weights.dims[3]});
-  emit_convolution(op, ops::kDepthwiseConv2d, params, filters, weights.dims[3], 3, o.activation());
+  const TensorDesc filters = op.in_desc(1);
+  const auto params = convolution_params(op, convolution_window(o, filters.dims[1], filters.dims[2]));
+  // Unlike other kernels of int16, this one has no 32-bit sums.
+  if (op.in_type(0) == kI16 && op.has(2) && !op.require_type(2, {kI64})) return;
+  const ValueId shaped = op.reshape(weights(op, 1), {filters.dims[1], filters.dims[2], filters.dims[3]});
+  emit_convolution(op, ops::kDepthwiseConv2d, params, shaped, WeightedOperands{.channel_axis = 3}, o.activation(),
+                   schema::TensorType::INT64);
 }
 
 /// The crop or extension that makes an axis of stride * (in - 1) + filter elements `out` long.
@@ -139,28 +127,28 @@ void set_transposed_axis(Lowering& op, bool same, std::int32_t in, std::int32_t 
 }
 
 void lower_transpose_conv(Lowering& op) {
-  if (!op.require_rank(1, 4, 4) || !op.require_rank(2, 4, 4) || !op.require_type(1, {kF32}) ||
-      !op.require_type(2, {kF32}))
-    return;
+  if (!op.require_rank(1, 4, 4) || !op.require_rank(2, 4, 4)) return;
+  if (op.in_type(2) == kF32 && !op.require_type(1, {kF32})) return;
   const auto& o = op.options<schema::TransposeConvOptions>();
   const Dims shape = op.constant_operand(0, "output_shape", 4);
   if (op.failed()) return;
-  const TensorDesc weights = op.in_desc(1);
+  const TensorDesc filters = op.in_desc(1);
   const TensorDesc x = op.in_desc(2);
-  if (shape[0] != x.dims[0] || shape[3] != weights.dims[0] || shape[1] != static_cast<std::int32_t>(shape[1]) ||
+  if (shape[0] != x.dims[0] || shape[3] != filters.dims[0] || shape[1] != static_cast<std::int32_t>(shape[1]) ||
       shape[2] != static_cast<std::int32_t>(shape[2]))
     return op.invalid(fmt::format("output_shape [{},{},{},{}]", shape[0], shape[1], shape[2], shape[3]),
                       "the batch of the input and the channels of the filters");
   ops::ConvTranspose2dParams params;
   params.stride_h = o.stride_h();
   params.stride_w = o.stride_w();
-  params.activation = op.float_activation(o.activation());
   const bool same = o.padding() == schema::Padding::SAME;
-  set_transposed_axis(op, same, x.dims[1], weights.dims[1], o.stride_h(), shape[1], &params.pad_top, &params.pad_bottom,
+  set_transposed_axis(op, same, x.dims[1], filters.dims[1], o.stride_h(), shape[1], &params.pad_top, &params.pad_bottom,
                       &params.output_pad_h);
-  set_transposed_axis(op, same, x.dims[2], weights.dims[2], o.stride_w(), shape[2], &params.pad_left, &params.pad_right,
+  set_transposed_axis(op, same, x.dims[2], filters.dims[2], o.stride_w(), shape[2], &params.pad_left, &params.pad_right,
                       &params.output_pad_w);
-  op.result(0, op.emit(ops::kConvTranspose2d, params, {op.in(2), op.in(1), op.in(3)}));
+  // Sums have 64 bits whatever a 16x8 operator without bias says.
+  emit_convolution(op, ops::kConvTranspose2d, params, weights(op, 1), {.input = 2, .weights = 1, .bias = 3},
+                   o.activation(), schema::TensorType::INT64);
 }
 
 void lower_pool(Lowering& op, ops::PoolKind kind) {

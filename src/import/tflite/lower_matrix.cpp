@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "import/tflite/operators.h"
+#include "import/tflite/weighted.h"
 #include "ops/elementwise/binary/binary.h"
 #include "ops/nn/matmul/matmul.h"
 #include "ops/nn/softmax/softmax.h"
@@ -19,39 +20,18 @@ using enum ElementType;
 ValueId fully_connected(Lowering& op, ValueId x, const schema::FullyConnectedOptions& o) {
   ops::MatmulParams params;
   params.transpose_b = 1;
-  const std::int64_t units = op.in_desc(1).dims[0];
   if (op.in_type(0) == kF32) {
     op.require_type(1, {kF32, kI8});
     params.activation = op.float_activation(o.activation());
     if (op.in_type(1) == kF32) return op.emit(ops::kMatmul, params, {x, op.in(1), op.in(2)});
     if (o.asymmetric_quantize_inputs())
       op.unsupported("asymmetric_quantize_inputs", "symmetric quantisation of the inputs at run time");
-    const auto scales = op.weight_scales(1, 0, units);
-    const ValueId scale = op.constant<float>({static_cast<std::int64_t>(scales.size())}, scales);
-    return op.emit(ops::kMatmul, params, {x, op.in(1), op.in(2), scale});
+    return op.emit(ops::kMatmul, params, {x, op.in(1), op.in(2), weight_scale_operand(op, {})});
   }
-  if (!op.require_type(0, {kF32, kI8}) || !op.require_type(1, {kI8})) return kNoValue;
-  if (op.has(2)) op.require_type(2, {kI32});
-  const Affine input = op.in_affine(0);
-  const Affine output = op.out_affine();
-  const auto scales = op.weight_scales(1, 0, units, &params.weights_zero_point);
-  const IntegerRange range = op.activation_range(o.activation());
-  std::vector<std::int32_t> multipliers;
-  std::vector<std::int32_t> shifts;
-  for (std::int64_t u = 0; u < units && !op.failed(); ++u) {
-    const FixedMultiplier m = op.multiplier(
-        scales.size() == 1 ? fully_connected_scale(input.scale, scales[0], output.scale)
-                           : convolution_scale(input.scale, scales[static_cast<std::size_t>(u)], output.scale));
-    multipliers.push_back(m.multiplier);
-    shifts.push_back(m.shift);
-  }
-  params.input_zero_point = input.zero_point;
-  params.output_zero_point = output.zero_point;
-  params.minimum = range.minimum;
-  params.maximum = range.maximum;
-  return op.emit(ops::kMatmul, params,
-                 {x, op.in(1), op.in(2), op.constant<std::int32_t>({units}, multipliers),
-                  op.constant<std::int32_t>({units}, shifts)});
+  const IntegerForm form = integer_form(op, {}, o.activation(), o.quantized_bias_type(), ScaleRule::kFullyConnected);
+  set_integer_form(params, form);
+  params.weights_zero_point = form.weights_zero_point;
+  return op.emit(ops::kMatmul, params, {x, weights(op, 1), form.bias, form.multiplier, form.shift});
 }
 
 void lower_fully_connected(Lowering& op) {

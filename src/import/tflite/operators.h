@@ -31,6 +31,7 @@ std::span<const OperatorRow> shape_operators() noexcept;
 std::span<const OperatorRow> slice_operators() noexcept;
 std::span<const OperatorRow> reduce_operators() noexcept;
 std::span<const OperatorRow> state_operators() noexcept;
+std::span<const OperatorRow> recurrent_operators() noexcept;
 
 /// The row of an operator, or null.
 const OperatorRow* find_operator(schema::BuiltinOperator code) noexcept;
