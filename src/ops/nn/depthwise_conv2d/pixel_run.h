@@ -10,10 +10,10 @@
 namespace bantam::ops::depthwise {
 
 /// Some neighbouring output pixels of one row; strides in elements.
-template <typename T>
+template <typename X, typename W = X>
 struct PixelRun {
-  const T* x = nullptr;         ///< first tap of the first pixel, channel 0
-  const T* w = nullptr;         ///< its weights
+  const X* x = nullptr;         ///< first tap of the first pixel, channel 0
+  const W* w = nullptr;         ///< its weights
   std::int64_t x_step = 0;      ///< from one output pixel's window to the next
   std::int64_t row_step = 0;    ///< from one kernel row to the next, in x
   std::int64_t tap_step = 0;    ///< from one tap to the next within a row, in x
@@ -24,8 +24,8 @@ struct PixelRun {
 };
 
 /// Calls f(run, first output column, pixels) for all pixels of output row oy of item n.
-template <typename T, typename F>
-void for_each_run(const ConvGeometry& g, const T* x, const T* w, std::int64_t n, std::int64_t oy, F f) {
+template <typename X, typename W, typename F>
+void for_each_run(const ConvGeometry& g, const X* x, const W* w, std::int64_t n, std::int64_t oy, F f) {
   const std::int64_t y0 = window_origin(g.vertical, oy);
   const TapRange rows = taps_inside(g.vertical, y0, 0, g.x.h);
   for (std::int64_t ox = 0; ox < g.y.w;) {
@@ -36,13 +36,13 @@ void for_each_run(const ConvGeometry& g, const T* x, const T* w, std::int64_t n,
       const std::int64_t reach = static_cast<std::int64_t>(g.horizontal.kernel - 1) * g.horizontal.dilation;
       count = std::min<std::int64_t>((g.x.w - 1 - reach - x0) / g.horizontal.stride + 1, g.y.w - ox);
     }
-    PixelRun<T> run{.x = x,
-                    .w = w,
-                    .x_step = g.horizontal.stride * g.x.w_stride,
-                    .row_step = g.vertical.dilation * g.x.h_stride,
-                    .tap_step = g.horizontal.dilation * g.x.w_stride,
-                    .w_row_step = static_cast<std::int64_t>(g.horizontal.kernel) * g.x.c,
-                    .channels = g.x.c};
+    PixelRun<X, W> run{.x = x,
+                       .w = w,
+                       .x_step = g.horizontal.stride * g.x.w_stride,
+                       .row_step = g.vertical.dilation * g.x.h_stride,
+                       .tap_step = g.horizontal.dilation * g.x.w_stride,
+                       .w_row_step = static_cast<std::int64_t>(g.horizontal.kernel) * g.x.c,
+                       .channels = g.x.c};
     if (rows.size() > 0 && columns.size() > 0) {
       run.rows = rows.size();
       run.taps = columns.size();

@@ -1,4 +1,5 @@
-// The int8 matrix product that the int8 and hybrid forms of conv2d and matmul share, exact.
+// The int8 matrix product that the int8 and hybrid forms of conv2d and matmul share, and conv2d_affine and
+// matmul_affine; exact.
 //
 // Panel layout (fixed, whatever the host's vectors): the columns of the right matrix [K,N] are cut into panels of 16;
 // panel p holds, for k = 0, 2, 4 ..., the 16 pairs (k, k + 1) of columns 16p..16p+15, zero beyond N and K. The left
@@ -8,6 +9,7 @@
 
 #include <cstdint>
 
+#include "ops/common/affine_form.h"
 #include "ops/common/linear_form.h"
 #include "ops/nn/gemm/gemm_f32.h"
 
@@ -54,11 +56,29 @@ struct HybridResult {
   Activation activation{};
 };
 
+/// y[m * row_stride + n] of ONNX's arithmetic; channel n of the scaler belongs to column n. Y is u8 (of i8 results
+/// too), i32 or f32.
+template <typename Y>
+struct AffineResult {
+  Y* data = nullptr;
+  std::int64_t row_stride = 0;
+  AffineScaler scaler;
+  const std::int32_t* row_sums = nullptr;  ///< of the left matrix; null when the columns' zero points are 0
+  ZeroPoints zero_points;                  ///< of the columns
+};
+
 void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const Int8Result& y);
 void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const HybridResult& y);
+void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::uint8_t>& y);
+void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::int32_t>& y);
+void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<float>& y);
 
 /// to[i] = from[i] - zero_point.
 void widen(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to);
+void widen(const std::uint8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to);
+
+/// sums[m] = the sum of row m, wrapping.
+void sum_rows(const LeftRowsI16& a, std::int32_t* sums);
 
 /// largest_magnitude and quantize_symmetric of linear_form.h, to the bit.
 float largest_magnitude_simd(const float* x, std::int64_t n, float previous);

@@ -10,6 +10,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "ops/common/activate_rows_simd-inl.h"
+#include "ops/common/affine_simd-inl.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
@@ -19,7 +20,9 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using ops::HWY_NAMESPACE::activate_rows;
+using ops::HWY_NAMESPACE::AffineVector;
 using ops::HWY_NAMESPACE::load_channels;
+using ops::HWY_NAMESPACE::load_zero_points;
 using ops::HWY_NAMESPACE::RequantizeVector;
 using ops::HWY_NAMESPACE::store_lanes;
 using ops::HWY_NAMESPACE::unroll;
@@ -144,6 +147,24 @@ void finish_tile(const HybridResult& y, const Sums& sums, std::int64_t m, std::i
   activate_rows(y.activation, y.data + m * y.row_stride + first, rows, y.row_stride, columns);
 }
 
+template <typename Y>
+void finish_tile(const AffineResult<Y>& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
+                 std::int64_t columns) {
+  for (std::int64_t c = 0; c < columns; c += kLanes) {
+    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
+    const AffineVector<D32> scale(kD32, y.scaler, first + c, lanes);
+    auto zeros = hn::Zero(kD32);
+    if (y.row_sums != nullptr) zeros = load_zero_points(kD32, y.zero_points, first + c, lanes);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      auto sum = hn::LoadU(kD32, sums.at + r * kColumns + c);
+      if (y.row_sums != nullptr) sum = hn::Sub(sum, hn::Mul(zeros, hn::Set(kD32, y.row_sums[m + r])));
+      scale.store(sum, lanes, y.data + (m + r) * y.row_stride + first + c);
+    }
+  }
+  if constexpr (std::is_same_v<Y, float>)
+    activate_rows(y.scaler.activation, y.data + m * y.row_stride + first, rows, y.row_stride, columns);
+}
+
 template <typename Result>
 HWY_INLINE void multiply_all(const LeftRowsI16& a, const RightPanelsI8& b, const Result& y) {
   Sums sums;
@@ -162,15 +183,45 @@ void multiply_int8(const LeftRowsI16& a, const RightPanelsI8& b, const Int8Resul
 
 void multiply_hybrid(const LeftRowsI16& a, const RightPanelsI8& b, const HybridResult& y) { multiply_all(a, b, y); }
 
-void widen_target(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
+void multiply_affine_u8(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::uint8_t>& y) {
+  multiply_all(a, b, y);
+}
+
+void multiply_affine_i32(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::int32_t>& y) {
+  multiply_all(a, b, y);
+}
+
+void multiply_affine_f32(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<float>& y) {
+  multiply_all(a, b, y);
+}
+
+template <typename T>
+HWY_INLINE void widen_row(const T* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
   const hn::ScalableTag<std::int16_t> d16;
-  const hn::Rebind<std::int8_t, decltype(d16)> d8;
+  const hn::Rebind<T, decltype(d16)> d8;
   const auto zero = hn::Set(d16, static_cast<std::int16_t>(zero_point));
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d16));
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes)
     hn::StoreU(hn::Sub(hn::PromoteTo(d16, hn::LoadU(d8, from + i)), zero), d16, to + i);
   for (; i < n; ++i) to[i] = static_cast<std::int16_t>(from[i] - zero_point);
+}
+
+void widen_i8(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
+  widen_row(from, n, zero_point, to);
+}
+
+void widen_u8(const std::uint8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
+  widen_row(from, n, zero_point, to);
+}
+
+void sum_rows_target(const LeftRowsI16& a, std::int32_t* sums) {
+  const std::int64_t n = 2 * a.pairs;
+  for (std::int64_t m = 0; m < a.rows; ++m) {
+    std::uint32_t sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) sum += static_cast<std::uint32_t>(std::int32_t{a.data[m * n + i]});
+    sums[m] = static_cast<std::int32_t>(sum);
+  }
 }
 
 float largest_magnitude_target(const float* x, std::int64_t n, float previous) {
@@ -216,7 +267,12 @@ namespace bantam::ops::gemm {
 
 HWY_EXPORT(multiply_int8);
 HWY_EXPORT(multiply_hybrid);
-HWY_EXPORT(widen_target);
+HWY_EXPORT(multiply_affine_u8);
+HWY_EXPORT(multiply_affine_i32);
+HWY_EXPORT(multiply_affine_f32);
+HWY_EXPORT(widen_i8);
+HWY_EXPORT(widen_u8);
+HWY_EXPORT(sum_rows_target);
 HWY_EXPORT(largest_magnitude_target);
 HWY_EXPORT(quantize_symmetric_target);
 
@@ -228,9 +284,27 @@ void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const HybridResult& 
   HWY_DYNAMIC_DISPATCH(multiply_hybrid)(a, b, y);
 }
 
-void widen(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
-  HWY_DYNAMIC_DISPATCH(widen_target)(from, n, zero_point, to);
+void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::uint8_t>& y) {
+  HWY_DYNAMIC_DISPATCH(multiply_affine_u8)(a, b, y);
 }
+
+void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::int32_t>& y) {
+  HWY_DYNAMIC_DISPATCH(multiply_affine_i32)(a, b, y);
+}
+
+void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<float>& y) {
+  HWY_DYNAMIC_DISPATCH(multiply_affine_f32)(a, b, y);
+}
+
+void widen(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
+  HWY_DYNAMIC_DISPATCH(widen_i8)(from, n, zero_point, to);
+}
+
+void widen(const std::uint8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
+  HWY_DYNAMIC_DISPATCH(widen_u8)(from, n, zero_point, to);
+}
+
+void sum_rows(const LeftRowsI16& a, std::int32_t* sums) { HWY_DYNAMIC_DISPATCH(sum_rows_target)(a, sums); }
 
 float largest_magnitude_simd(const float* x, std::int64_t n, float previous) {
   return HWY_DYNAMIC_DISPATCH(largest_magnitude_target)(x, n, previous);

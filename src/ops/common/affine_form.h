@@ -1,0 +1,169 @@
+// The arithmetic of ONNX's quantised operators, shared by conv2d_affine and matmul_affine: operands are 8-bit integers
+// that stand for scale * (q - zero_point), sums are exact int32, and results are scaled in float.
+//
+// With sum = SUM (x - x_zero) * (w - w_zero), wrapping like int32, the result of type `to` is
+//   i32:    sum + bias (bias i32)
+//   i8, u8: clamp(round_half_even(float(sum + bias) * scale) + output_zero_point, minimum, maximum) (bias i32)
+//   f32:    activation(float(sum) * scale + bias) (bias f32)
+// which is how ONNX Runtime computes QLinearConv, QLinearMatMul and the products of its integer operators. A product
+// that is not a number counts as 0. Operands: 2 bias [N] (optional); 3 scale f32 [1] or [N] (absent for i32); 4 zero
+// point of x (type of x), 5 zero points of the weights (type of the weights, [1] or [N]): both optional, instead of
+// the parameters, for zero points known only at run time.
+//
+// Kernels see all 8-bit operands as int8: a u8 with its highest bit flipped is an i8 with a zero point 128 smaller.
+// Exact for integer results, on every target. Freestanding.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "bantam/status.h"
+#include "bantam/tensor.h"
+#include "ops/common/params.h"
+#include "ops/elementwise/unary/function.h"
+#include "ops/op.h"
+
+namespace bantam::ops {
+
+/// The parameters of the arithmetic, a member of the operators' own structs.
+struct AffineForm {
+  ElementType32 to{ElementType::kI8};
+  std::int32_t input_zero_point = 0;  ///< of x's type; unused when operand 4 is there
+  std::int32_t weights_zero_point = 0;
+  std::int32_t output_zero_point = 0;  ///< i8 and u8 results, as the two below
+  std::int32_t minimum = -128;
+  std::int32_t maximum = 127;
+  Activation activation{};  ///< f32 results
+};
+
+/// Field rows of an AffineForm at byte `base` of a parameter struct.
+constexpr std::array<ParamField, 9> affine_form_fields(std::size_t base) noexcept {
+  return {{
+      type_field("to", base + offsetof(AffineForm, to)),
+      i32_field("input_zero_point", base + offsetof(AffineForm, input_zero_point)),
+      i32_field("weights_zero_point", base + offsetof(AffineForm, weights_zero_point)),
+      i32_field("output_zero_point", base + offsetof(AffineForm, output_zero_point)),
+      i32_field("minimum", base + offsetof(AffineForm, minimum)),
+      i32_field("maximum", base + offsetof(AffineForm, maximum)),
+      enum_field("activation", base + offsetof(AffineForm, activation.function), kUnaryFunctionNames),
+      f32_field("activation_a", base + offsetof(AffineForm, activation.a)),
+      f32_field("activation_b", base + offsetof(AffineForm, activation.b)),
+  }};
+}
+
+/// The rows of an operator's own parameters, then those of its form.
+template <std::size_t A, std::size_t B>
+constexpr std::array<ParamField, A + B> join_fields(const std::array<ParamField, A>& a,
+                                                    const std::array<ParamField, B>& b) noexcept {
+  std::array<ParamField, A + B> all{};
+  std::copy(a.begin(), a.end(), all.begin());
+  std::copy(b.begin(), b.end(), all.begin() + A);
+  return all;
+}
+
+/// Checks types, operands 2 to 5 and the parameters, for N `channels`. `x_zero_points`: how many elements operand 4 may
+/// have besides 1.
+Status infer_affine_form(std::span<const Tensor> inputs, const AffineForm& form, std::int32_t channels,
+                         std::int32_t x_zero_points);
+
+/// The bit that makes an element of this 8-bit type an int8.
+constexpr std::uint8_t sign_flip(ElementType type) noexcept { return type == ElementType::kU8 ? 0x80 : 0; }
+
+/// Zero points as int8 kernels see them.
+struct ZeroPoints {
+  const std::uint8_t* values = nullptr;  ///< null: `constant` for all
+  bool several = false;
+  std::uint8_t flip = 0;
+  std::int32_t constant = 0;
+
+  std::int32_t operator[](std::int64_t i) const noexcept {
+    return values != nullptr ? static_cast<std::int8_t>(values[several ? i : 0] ^ flip) : constant;
+  }
+  ZeroPoints from(std::int64_t first) const noexcept {
+    ZeroPoints result = *this;
+    if (values != nullptr && several) result.values += first;
+    return result;
+  }
+  /// True when nothing has to be subtracted.
+  bool are_zero() const noexcept { return values == nullptr && constant == 0; }
+};
+
+/// Zero points of operand `x` (0 or 1): operand `i` if it is there, else the parameter.
+inline ZeroPoints zero_points(const Invocation& call, int x, int i, std::int32_t parameter) noexcept {
+  const std::uint8_t flip = sign_flip(call.in(x).type);
+  if (call.has(i)) return {call.input<std::uint8_t>(i), call.in(i).elements() != 1, flip, 0};
+  return {nullptr, false, flip, flip != 0 ? parameter - 128 : parameter};
+}
+
+/// How accumulators become results; see the top. Numbers of 8-bit results are those of int8.
+struct AffineScaler {
+  const std::int32_t* bias = nullptr;  ///< integer results; may be null
+  const float* real_bias = nullptr;    ///< f32 results; may be null
+  const float* scale = nullptr;        ///< null for i32 results
+  bool per_channel = false;
+  std::uint8_t flip = 0;  ///< of 8-bit results
+  std::int32_t zero_point = 0;
+  std::int32_t minimum = -128;
+  std::int32_t maximum = 127;
+  Activation activation{};
+
+  /// The same for a group of channels that begins at `first`.
+  AffineScaler from_channel(std::int64_t first) const noexcept {
+    AffineScaler result = *this;
+    if (bias != nullptr) result.bias += first;
+    if (real_bias != nullptr) result.real_bias += first;
+    if (per_channel) result.scale += first;
+    return result;
+  }
+
+  std::int32_t with_bias(std::uint32_t sum, std::int64_t channel) const noexcept {
+    return static_cast<std::int32_t>(bias != nullptr ? sum + static_cast<std::uint32_t>(bias[channel]) : sum);
+  }
+
+  void store(std::uint32_t sum, std::int64_t channel, std::int32_t* y) const noexcept { *y = with_bias(sum, channel); }
+
+  void store(std::uint32_t sum, std::int64_t channel, std::uint8_t* y) const noexcept {
+    const float scaled = static_cast<float>(with_bias(sum, channel)) * scale[per_channel ? channel : 0];
+    const float number = std::isnan(scaled) ? 0.0F : scaled;
+    const float limited =
+        std::clamp(number, static_cast<float>(minimum - zero_point), static_cast<float>(maximum - zero_point));
+    const float whole = apply_unary(limited, UnaryFunction::kRound, 0.0F, 0.0F);
+    *y = static_cast<std::uint8_t>(static_cast<std::uint8_t>(static_cast<std::int32_t>(whole) + zero_point) ^ flip);
+  }
+
+  void store(std::uint32_t sum, std::int64_t channel, float* y) const noexcept {
+    const float scaled = static_cast<float>(static_cast<std::int32_t>(sum)) * scale[per_channel ? channel : 0];
+    *y = apply_activation(real_bias != nullptr ? scaled + real_bias[channel] : scaled, activation);
+  }
+};
+
+AffineScaler make_affine_scaler(const Invocation& call, const AffineForm& form) noexcept;
+
+/// Calls f(y) with the result's data as the type that AffineScaler stores: u8 (of i8 too), i32 or f32.
+template <typename F>
+void with_affine_result(const Invocation& call, F&& f) {
+  switch (call.out().type) {
+    case ElementType::kF32: f(call.output<float>()); break;
+    case ElementType::kI32: f(call.output<std::int32_t>()); break;
+    default: f(call.output<std::uint8_t>()); break;
+  }
+}
+
+/// Sums of a dot product between integers, of which the left ones are centred: what is needed to centre the right ones
+/// afterwards.
+struct AffineSum {
+  std::uint32_t products = 0;
+  std::uint32_t left = 0;
+
+  AffineSum add(std::int32_t centred, std::int32_t right) const noexcept {
+    return {products + static_cast<std::uint32_t>(centred * right), left + static_cast<std::uint32_t>(centred)};
+  }
+  std::uint32_t centred(std::int32_t right_zero_point) const noexcept {
+    return products - left * static_cast<std::uint32_t>(right_zero_point);
+  }
+};
+
+}  // namespace bantam::ops

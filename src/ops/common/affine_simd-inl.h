@@ -1,0 +1,89 @@
+// The scaling of accumulators by AffineScaler (affine_form.h) on vectors of channels, to the bit but for a fused
+// activation of f32 results, which the caller applies. Included by *_simd.cpp files inside Highway's per-target
+// compilation.
+#if defined(BANTAM_OPS_AFFINE_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BANTAM_OPS_AFFINE_SIMD_INL_H_
+#undef BANTAM_OPS_AFFINE_SIMD_INL_H_
+#else
+#define BANTAM_OPS_AFFINE_SIMD_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "ops/common/affine_form.h"
+#include "ops/common/requantize_simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Zero points of the channels [first, first + lanes), 0 in further lanes of the int32 tag D.
+template <class D>
+HWY_INLINE hn::Vec<D> load_zero_points(D d, const ZeroPoints& zeros, std::int64_t first, std::int64_t lanes) {
+  HWY_ALIGN std::int32_t buffer[HWY_MAX_BYTES / sizeof(std::int32_t)] = {};
+  for (std::int64_t i = 0; i < lanes; ++i) buffer[i] = zeros[first + i];
+  return hn::Load(d, buffer);
+}
+
+/// AffineScaler for the channels [first, first + lanes), one per lane of the int32 tag D.
+template <class D>
+class AffineVector {
+ public:
+  using V = hn::Vec<D>;
+  using DF = hn::Rebind<float, D>;
+  using VF = hn::Vec<DF>;
+
+  HWY_INLINE AffineVector(D d, const AffineScaler& s, std::int64_t first, std::int64_t lanes)
+      : bias_(s.bias != nullptr ? load_channels(d, s.bias + first, lanes) : hn::Zero(d)),
+        real_bias_(s.real_bias != nullptr ? load_channels(DF(), s.real_bias + first, lanes) : hn::Zero(DF())),
+        has_real_bias_(s.real_bias != nullptr),
+        scale_(scales(s, first, lanes)),
+        low_(hn::Set(DF(), static_cast<float>(s.minimum - s.zero_point))),
+        high_(hn::Set(DF(), static_cast<float>(s.maximum - s.zero_point))),
+        zero_point_(hn::Set(d, s.zero_point)),
+        flip_(s.flip) {}
+
+  HWY_INLINE void store(V sum, std::int64_t lanes, std::int32_t* y) const {
+    store_lanes(D(), hn::Add(sum, bias_), lanes, y);
+  }
+
+  HWY_INLINE void store(V sum, std::int64_t lanes, std::uint8_t* y) const {
+    const hn::Rebind<std::int8_t, D> d8;
+    const hn::Rebind<std::uint8_t, D> u8;
+    const auto bytes = hn::BitCast(u8, hn::DemoteTo(d8, quantized(sum)));
+    store_lanes(u8, hn::Xor(bytes, hn::Set(u8, flip_)), lanes, y);
+  }
+
+  HWY_INLINE void store(V sum, std::int64_t lanes, float* y) const {
+    const auto scaled = hn::Mul(hn::ConvertTo(DF(), sum), scale_);
+    store_lanes(DF(), has_real_bias_ ? hn::Add(scaled, real_bias_) : scaled, lanes, y);
+  }
+
+ private:
+  static HWY_INLINE VF scales(const AffineScaler& s, std::int64_t first, std::int64_t lanes) {
+    if (s.scale == nullptr) return hn::Zero(DF());
+    return s.per_channel ? load_channels(DF(), s.scale + first, lanes) : hn::Set(DF(), s.scale[0]);
+  }
+
+  HWY_INLINE V quantized(V sum) const {
+    const auto scaled = hn::Mul(hn::ConvertTo(DF(), hn::Add(sum, bias_)), scale_);
+    const auto number = hn::IfThenElseZero(hn::Eq(scaled, scaled), scaled);
+    return hn::Add(hn::NearestInt(hn::Min(hn::Max(number, low_), high_)), zero_point_);
+  }
+
+  V bias_;
+  VF real_bias_;
+  bool has_real_bias_;
+  VF scale_;
+  VF low_;
+  VF high_;
+  V zero_point_;
+  std::uint8_t flip_;
+};
+
+}  // namespace bantam::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

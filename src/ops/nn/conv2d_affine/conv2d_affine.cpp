@@ -1,0 +1,84 @@
+#include "ops/nn/conv2d_affine/conv2d_affine.h"
+
+#include "ops/nn/conv2d/geometry.h"
+#include "ops/nn/conv2d_affine/kernels.h"
+
+namespace bantam::ops {
+namespace {
+
+constexpr Conv2dAffineParams kDefaults{};
+
+constexpr std::array<ParamField, 9> kWindowFields = {{
+    i32_field("stride_h", offsetof(Conv2dAffineParams, stride_h)),
+    i32_field("stride_w", offsetof(Conv2dAffineParams, stride_w)),
+    i32_field("dilation_h", offsetof(Conv2dAffineParams, dilation_h)),
+    i32_field("dilation_w", offsetof(Conv2dAffineParams, dilation_w)),
+    i32_field("pad_top", offsetof(Conv2dAffineParams, pad_top)),
+    i32_field("pad_left", offsetof(Conv2dAffineParams, pad_left)),
+    i32_field("pad_bottom", offsetof(Conv2dAffineParams, pad_bottom)),
+    i32_field("pad_right", offsetof(Conv2dAffineParams, pad_right)),
+    i32_field("groups", offsetof(Conv2dAffineParams, groups)),
+}};
+constexpr auto kFields = join_fields(kWindowFields, affine_form_fields(offsetof(Conv2dAffineParams, form)));
+
+Status infer_conv2d_affine(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
+  const auto& p = *static_cast<const Conv2dAffineParams*>(params);
+  const TensorDesc& x = *inputs[0].desc;
+  const TensorDesc& w = *inputs[1].desc;
+  if (x.rank != 4) return failure(StatusCode::kInvalidModel, "operand must be [N,H,W,C]", x.rank, 4).at(0);
+  if (w.rank != 4) return failure(StatusCode::kInvalidModel, "weights must be [OC,KH,KW,C/groups]", w.rank, 4).at(1);
+  if (p.groups < 1) return failure(StatusCode::kInvalidModel, "groups must be positive", p.groups, 1);
+  if (static_cast<std::int64_t>(w.dims[3]) * p.groups != x.dims[3])
+    return failure(StatusCode::kInvalidModel, "weights do not fit the operand's channels",
+                   static_cast<std::int64_t>(w.dims[3]) * p.groups, x.dims[3])
+        .at(1);
+  if (w.dims[0] % p.groups != 0)
+    return failure(StatusCode::kInvalidModel, "output channels are not a multiple of groups", w.dims[0], p.groups)
+        .at(1);
+  BANTAM_RETURN_IF_ERROR(infer_affine_form(inputs, p.form, w.dims[0], 1));
+  const ConvGeometry g = conv_geometry(conv2d_affine::window_of(p), x, x, w.dims[1], w.dims[2]);
+  std::int64_t dims[4] = {x.dims[0], 0, 0, w.dims[0]};
+  BANTAM_RETURN_IF_ERROR(window_positions(g.vertical, x.dims[1], false, &dims[1]).at(1));
+  BANTAM_RETURN_IF_ERROR(window_positions(g.horizontal, x.dims[2], false, &dims[2]).at(2));
+  return make_desc(p.form.to, dims, 4, &outputs[0]);
+}
+
+std::int64_t work(const OpCall& call) {
+  const TensorDesc& w = call.in(1);
+  // The product of two element counts below 2^31.
+  return call.out().elements() * w.dims[1] * w.dims[2] * w.dims[3];
+}
+
+constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "i8_depthwise__simd",
+     .supports = conv2d_affine::depthwise_supports,
+     .packed_bytes = conv2d_affine::depthwise_packed_bytes,
+     .pack = conv2d_affine::depthwise_pack,
+     .run = conv2d_affine::run_depthwise,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-6F}},  // exact for integer results
+    {.name = "i8_gemm__simd",
+     .supports = conv2d_affine::gemm_supports,
+     .footprint = conv2d_affine::gemm_footprint,
+     .packed_bytes = conv2d_affine::gemm_packed_bytes,
+     .pack = conv2d_affine::gemm_pack,
+     .run = conv2d_affine::run_gemm,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-6F}},  // exact for integer results
+#endif
+    {.name = "i8__ref", .run = conv2d_affine::run_reference},
+};
+
+}  // namespace
+
+constexpr OpDef kConv2dAffine{.name = "conv2d_affine",
+                              .params_bytes = sizeof(Conv2dAffineParams),
+                              .default_params = &kDefaults,
+                              .fields = kFields,
+                              .min_inputs = 2,
+                              .max_inputs = 6,
+                              .outputs = 1,
+                              .infer = infer_conv2d_affine,
+                              .work = work,
+                              .variants = kVariants};
+
+}  // namespace bantam::ops

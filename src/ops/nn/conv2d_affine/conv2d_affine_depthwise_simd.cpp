@@ -1,0 +1,182 @@
+// Depthwise conv2d_affine with multiplier 1: vectors run over channels, products and sums are int32. Weights are packed
+// as [KH,KW,C]; zero points are taken off at the end: SUM (x - a)(w - b) = SUM x w - a SUM w - b SUM x + n a b.
+#include <algorithm>
+
+#include "ops/common/parallel.h"
+#include "ops/nn/conv2d_affine/kernels.h"
+#include "ops/nn/depthwise_conv2d/pixel_run.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/nn/conv2d_affine/conv2d_affine_depthwise_simd.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "ops/common/activate_rows_simd-inl.h"
+#include "ops/common/affine_simd-inl.h"
+#include "ops/nn/gemm/unroll-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::conv2d_affine::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using ops::HWY_NAMESPACE::activate_rows;
+using ops::HWY_NAMESPACE::AffineVector;
+using ops::HWY_NAMESPACE::load_zero_points;
+using ops::HWY_NAMESPACE::unroll;
+
+template <typename X>
+using Pixels = depthwise::PixelRun<X, std::int8_t>;
+
+template <typename Y>
+struct Output {
+  Y* y;  ///< of the first pixel, channel 0
+  std::int64_t step;
+  std::int32_t x_zero;
+  const ZeroPoints& w_zeros;
+  const AffineScaler& scaler;
+};
+
+/// kPixels pixels; channels in vectors of kLanes <= p.channels. The last vector may overlap the one before.
+template <int kPixels, int kLanes, bool kCentred, typename X, typename Y>
+HWY_INLINE void convolve_pixels(const Pixels<X>& p, const Output<Y>& out) {
+  using D = hn::CappedTag<std::int32_t, kLanes>;
+  const D d;
+  const hn::Rebind<X, D> narrow_x;
+  const hn::Rebind<std::int8_t, D> narrow_w;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t next = 0; next < p.channels; next += lanes) {
+    const std::int64_t c = std::min(next, p.channels - lanes);
+    hn::Vec<D> sums[kPixels];
+    hn::Vec<D> x_sums[kPixels];
+    unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = x_sums[i] = hn::Zero(d); });
+    auto weight_sum = hn::Zero(d);
+    for (std::int32_t ky = 0; ky < p.rows; ++ky) {
+      const X* x = p.x + ky * p.row_step + c;
+      const std::int8_t* w = p.w + ky * p.w_row_step + c;
+      for (std::int32_t kx = 0; kx < p.taps; ++kx, x += p.tap_step, w += p.channels) {
+        const auto weight = hn::PromoteTo(d, hn::LoadU(narrow_w, w));
+        weight_sum = hn::Add(weight_sum, weight);
+        unroll<kPixels>([&](auto i) HWY_ATTR {
+          const auto pixel = hn::PromoteTo(d, hn::LoadU(narrow_x, x + i * p.x_step));
+          sums[i] = hn::Add(sums[i], hn::Mul(pixel, weight));
+          if constexpr (!kCentred) x_sums[i] = hn::Add(x_sums[i], pixel);
+        });
+      }
+    }
+    auto offset = hn::Mul(weight_sum, hn::Set(d, out.x_zero));
+    auto zeros = hn::Zero(d);
+    if constexpr (!kCentred) {
+      zeros = load_zero_points(d, out.w_zeros, c, lanes);
+      offset = hn::Sub(offset, hn::Mul(zeros, hn::Set(d, out.x_zero * p.rows * p.taps)));
+    }
+    const AffineVector<D> scale(d, out.scaler, c, lanes);
+    unroll<kPixels>([&](auto i) HWY_ATTR {
+      auto sum = hn::Sub(sums[i], offset);
+      if constexpr (!kCentred) sum = hn::Sub(sum, hn::Mul(zeros, x_sums[i]));
+      scale.store(sum, lanes, out.y + i * out.step + c);
+    });
+  }
+}
+
+template <int kLanes, bool kCentred, typename X, typename Y>
+HWY_NOINLINE void convolve_run(Pixels<X> p, Output<Y> out, std::int64_t count) {
+  const auto advance = [&](std::int64_t n) HWY_ATTR {
+    p.x += n * p.x_step;
+    out.y += n * out.step;
+  };
+  for (; count >= 4; count -= 4) {
+    convolve_pixels<4, kLanes, kCentred>(p, out);
+    advance(4);
+  }
+  for (; count > 0; --count) {
+    convolve_pixels<1, kLanes, kCentred>(p, out);
+    advance(1);
+  }
+}
+
+template <int kLanes, typename X, typename Y>
+void convolve_run_of(const Pixels<X>& pixels, const Output<Y>& out, std::int64_t count) {
+  if (out.w_zeros.are_zero()) {
+    convolve_run<kLanes, true>(pixels, out, count);
+  } else {
+    convolve_run<kLanes, false>(pixels, out, count);
+  }
+}
+
+/// Output row oy of item n.
+template <typename X, typename Y>
+void convolve_row(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler, const ZeroPoints& w_zeros,
+                  std::int32_t x_zero, Y* y, std::int64_t n, std::int64_t oy) {
+  constexpr int kFull = static_cast<int>(hn::MaxLanes(hn::CappedTag<std::int32_t, 16>()));
+  const auto visit = [&](const Pixels<X>& pixels, std::int64_t ox, std::int64_t count) HWY_ATTR {
+    const Output<Y> out{y + g.y.offset(n, oy, ox), g.y.w_stride, x_zero, w_zeros, scaler};
+    if (pixels.channels >= kFull) {
+      convolve_run_of<kFull>(pixels, out, count);
+    } else if (pixels.channels >= 8) {
+      convolve_run_of<std::min(kFull, 8)>(pixels, out, count);
+    } else {
+      convolve_run_of<std::min(kFull, 4)>(pixels, out, count);
+    }
+  };
+  depthwise::for_each_run(g, call.input<X>(0), call.input<std::int8_t>(1), n, oy, visit);
+  if constexpr (std::is_same_v<Y, float>)
+    activate_rows(scaler.activation, y + g.y.offset(n, oy, 0), g.y.w, g.y.w_stride, g.y.c);
+}
+
+/// Output rows [begin, end) of all items.
+void convolve_rows(const Invocation& call, const ConvGeometry& g, std::int64_t begin, std::int64_t end) {
+  const auto& form = call.as<Conv2dAffineParams>().form;
+  const AffineScaler scaler = make_affine_scaler(call, form);
+  const ZeroPoints w_zeros = zero_points(call, 1, 5, form.weights_zero_point);
+  const std::int32_t zero = zero_points(call, 0, 4, form.input_zero_point)[0];
+  with_affine_result(call, [&](auto* y) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      if (call.in(0).type == ElementType::kU8) {
+        convolve_row<std::uint8_t>(call, g, scaler, w_zeros, zero + 128, y, row / g.y.h, row % g.y.h);
+      } else {
+        convolve_row<std::int8_t>(call, g, scaler, w_zeros, zero, y, row / g.y.h, row % g.y.h);
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace bantam::ops::conv2d_affine::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops::conv2d_affine {
+
+HWY_EXPORT(convolve_rows);
+
+bool depthwise_supports(const OpCall& call) {
+  const auto& p = call.as<Conv2dAffineParams>();
+  const TensorDesc& w = call.in(1);
+  // Narrower vectors than four channels do not pay. The taps' number times a zero point must not overflow.
+  return call.inputs[1].data != nullptr && w.is_dense() && w.dims[3] == 1 && w.dims[0] == p.groups && w.dims[0] >= 4 &&
+         static_cast<std::int64_t>(w.dims[1]) * w.dims[2] < (1 << 20) && call.out().elements() > 0;
+}
+
+std::int64_t depthwise_packed_bytes(const OpCall& call, int input) { return input == 1 ? call.in(1).elements() : 0; }
+
+void depthwise_pack(const OpCall& call, int /*input*/, std::byte* destination) {
+  const TensorDesc& w = call.in(1);
+  const auto* data = static_cast<const std::byte*>(call.inputs[1].data);
+  const std::int64_t taps = static_cast<std::int64_t>(w.dims[1]) * w.dims[2];
+  for (std::int64_t tap = 0; tap < taps; ++tap)
+    for (std::int64_t c = 0; c < w.dims[0]; ++c) *destination++ = data[c * taps + tap] ^ std::byte{sign_flip(w.type)};
+}
+
+Status run_depthwise(const Invocation& call) {
+  const auto& p = call.as<Conv2dAffineParams>();
+  const ConvGeometry g = conv_geometry(window_of(p), call.in(0), call.out(), call.in(1).dims[1], call.in(1).dims[2]);
+  const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows);
+  const std::int64_t row_work = static_cast<std::int64_t>(g.y.w) * g.y.c * call.in(1).dims[1] * call.in(1).dims[2];
+  const std::int64_t grain = std::max<std::int64_t>(50'000 / row_work, 1);
+  parallel_ranges(*call.threads, static_cast<std::int64_t>(g.y.n) * g.y.h, grain,
+                  [&](std::int64_t begin, std::int64_t end) { convolve(call, g, begin, end); });
+  return ok_status();
+}
+
+}  // namespace bantam::ops::conv2d_affine
+#endif

@@ -1,0 +1,157 @@
+#include "ops/nn/conv2d_affine/conv2d_affine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using testing::absent;
+using testing::constant;
+using ::testing::ElementsAre;
+using testing::make_case;
+using testing::OpCase;
+using testing::Operand;
+using testing::Outcome;
+using testing::Random;
+using testing::random_int;
+using testing::random_tensor;
+using testing::run_reference;
+using testing::tensor_of;
+
+AffineForm form_to(ElementType to, std::int32_t x_zero = 0, std::int32_t w_zero = 0, std::int32_t y_zero = 0) {
+  const bool is_unsigned = to == ElementType::kU8;
+  return {to, x_zero, w_zero, y_zero, is_unsigned ? 0 : -128, is_unsigned ? 255 : 127, {}};
+}
+
+TEST(Conv2dAffine, SubtractsBothZeroPointsAndPadsWithNothing) {
+  // (200 - 128) * (5 - 3) = 144 where the tap lies inside; the padding's tap counts nothing.
+  const Outcome y = run_reference(
+      make_case(kConv2dAffine, Conv2dAffineParams{.pad_left = 1, .form = form_to(ElementType::kI32, 128, 3)},
+                {tensor_of<std::uint8_t>({1, 1, 1, 1}, {200}), tensor_of<std::uint8_t>({1, 1, 2, 1}, {77, 5})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<std::int32_t>(), ElementsAre(144));
+}
+
+TEST(Conv2dAffine, RoundsHalvesToEvenAndSaturates) {
+  // Sums 1, 3, 5, 300 times 0.5: 0.5 -> 0, 1.5 -> 2, 2.5 -> 2, 150 -> 127 after the zero point 1 is added.
+  const Outcome y = run_reference(
+      make_case(kConv2dAffine, Conv2dAffineParams{.form = form_to(ElementType::kI8, 0, 0, 1)},
+                {tensor_of<std::int8_t>({1, 1, 4, 1}, {1, 3, 5, 100}), tensor_of<std::int8_t>({1, 1, 1, 1}, {1}),
+                 tensor_of<std::int32_t>({1}, {0}), tensor_of<float>({1}, {0.5F})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<std::int8_t>(), ElementsAre(1, 3, 3, 51));
+}
+
+TEST(Conv2dAffine, RealResultsAreScaledPerChannelAndActivated) {
+  Conv2dAffineParams p{.form = form_to(ElementType::kF32)};
+  p.form.activation = {UnaryFunction::kRelu, 0.0F, 0.0F};
+  const Outcome y = run_reference(
+      make_case(kConv2dAffine, p,
+                {tensor_of<std::uint8_t>({1, 1, 1, 1}, {200}), tensor_of<std::int8_t>({2, 1, 1, 1}, {1, -1}),
+                 tensor_of<float>({2}, {0.5F, 0.25F}), tensor_of<float>({2}, {0.5F, 2.0F})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<float>(), ElementsAre(100.5F, 0.0F));
+}
+
+TEST(Conv2dAffine, RefusesWhatDoesNotFit) {
+  const auto x = tensor_of<std::int8_t>({1, 1, 1, 1}, {4});
+  const auto w = tensor_of<std::int8_t>({1, 1, 1, 1}, {4});
+  const auto scale = tensor_of<float>({1}, {1.0F});
+  const auto ok = [&](const AffineForm& form, std::vector<Operand> more) {
+    std::vector<Operand> operands{x, w};
+    operands.insert(operands.end(), more.begin(), more.end());
+    return run_reference(make_case(kConv2dAffine, Conv2dAffineParams{.form = form}, operands)).status.ok();
+  };
+  EXPECT_TRUE(ok(form_to(ElementType::kI8), {absent(), scale}));
+  EXPECT_FALSE(ok(form_to(ElementType::kI8), {})) << "no scale";
+  EXPECT_FALSE(ok(form_to(ElementType::kI32), {absent(), scale})) << "a scale of sums";
+  EXPECT_FALSE(ok(form_to(ElementType::kI16), {absent(), scale}));
+  EXPECT_FALSE(ok(form_to(ElementType::kI8, 128), {absent(), scale}));
+  EXPECT_FALSE(ok(form_to(ElementType::kU8, 0, 0, -1), {absent(), scale}));
+  EXPECT_FALSE(ok(form_to(ElementType::kI8), {absent(), tensor_of<float>({2}, {1, 1})}));
+  EXPECT_FALSE(ok(form_to(ElementType::kI8), {tensor_of<float>({1}, {1}), scale})) << "real bias of integers";
+  EXPECT_FALSE(ok(form_to(ElementType::kI8), {absent(), scale, tensor_of<std::uint8_t>({1}, {1})})) << "type";
+  EXPECT_FALSE(ok(form_to(ElementType::kI8), {absent(), scale, absent(), tensor_of<std::int8_t>({2}, {1, 1})}));
+}
+
+/// A random convolution that infer accepts; sizes around the kernels' tiles and vectors.
+OpCase random_case(Random& random, bool depthwise) {
+  const auto small = [&](std::int64_t low, std::int64_t high) {
+    return static_cast<std::int32_t>(random_int(random, low, high));
+  };
+  constexpr ElementType kResults[] = {ElementType::kI8, ElementType::kU8, ElementType::kI32, ElementType::kF32};
+  const ElementType to = kResults[random() % 4];
+  const ElementType x_type = random() % 2 == 0 ? ElementType::kI8 : ElementType::kU8;
+  const ElementType w_type = random() % 2 == 0 ? ElementType::kI8 : ElementType::kU8;
+  const auto zero_of = [&](ElementType type) { return type == ElementType::kU8 ? small(0, 255) : small(-128, 127); };
+  Conv2dAffineParams p;
+  p.stride_h = small(1, 3);
+  p.stride_w = small(1, 3);
+  p.dilation_w = small(0, 2) == 0 ? 2 : 1;
+  p.pad_top = small(0, 2);
+  p.pad_left = small(0, 2);
+  p.pad_bottom = small(0, 2);
+  p.pad_right = small(0, 2);
+  p.form = form_to(to, zero_of(x_type), random() % 2 == 0 ? 0 : zero_of(w_type));
+  if (to == ElementType::kI8 || to == ElementType::kU8) {
+    p.form.output_zero_point = zero_of(to);
+    p.form.maximum = small(to == ElementType::kU8 ? 128 : 0, to == ElementType::kU8 ? 255 : 127);
+  } else if (to == ElementType::kF32 && random() % 2 == 0) {
+    p.form.activation = {UnaryFunction::kRelu, 0.0F, 0.0F};
+  }
+  const std::int64_t per_group = depthwise ? 1 : random_int(random, 1, random() % 3 == 0 ? 40 : 5);
+  p.groups = depthwise ? small(4, 70) : (random() % 4 == 0 ? small(2, 3) : 1);
+  const std::int64_t oc = p.groups * (depthwise ? 1 : random_int(random, 1, random() % 2 == 0 ? 70 : 9));
+  const std::int64_t kh = random_int(random, 1, 4);
+  const std::int64_t kw = random_int(random, 1, 4);
+  const std::int64_t h = kh + random_int(random, 0, 7);
+  const std::int64_t w = (kw - 1) * p.dilation_w + random_int(random, 1, random() % 3 == 0 ? 60 : 12);
+  std::vector<Operand> inputs;
+  inputs.emplace_back(random_tensor(x_type, {random_int(random, 1, 2), h, w, per_group * p.groups}, random, -128, 255));
+  inputs.push_back(constant(random_tensor(w_type, {oc, kh, kw, per_group}, random, -128, 255)));
+  const ElementType bias = to == ElementType::kF32 ? ElementType::kF32 : ElementType::kI32;
+  inputs.push_back(random() % 2 == 0 ? absent() : constant(random_tensor(bias, {oc}, random, -5000, 5000)));
+  const std::int64_t scales = random() % 2 == 0 ? 1 : oc;
+  inputs.push_back(
+      to == ElementType::kI32 ? absent() : constant(random_tensor(ElementType::kF32, {scales}, random, 0.0001, 0.01)));
+  if (random() % 4 == 0) {
+    inputs.emplace_back(random_tensor(x_type, {1}, random, 0, 127));
+    inputs.emplace_back(random_tensor(w_type, {random() % 2 == 0 ? 1 : oc}, random, 0, 127));
+  }
+  return make_case(kConv2dAffine, p, std::move(inputs));
+}
+
+TEST(Conv2dAffine, VariantsMatchReference) {
+  testing::expect_variants_match_reference([](Random& random) { return random_case(random, false); },
+                                           {.cases = 120, .must_cover = {"i8_gemm__simd"}});
+}
+
+TEST(Conv2dAffine, DepthwiseVariantsMatchReference) {
+  testing::expect_variants_match_reference([](Random& random) { return random_case(random, true); },
+                                           {.cases = 80, .must_cover = {"i8_depthwise__simd", "i8_gemm__simd"}});
+}
+
+TEST(Conv2dAffine, IntegerResultsAreExactInEveryVariant) {
+  int compared = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const OpCase c = random_case(random, seed % 2 == 0);
+    if (reinterpret_cast<const Conv2dAffineParams*>(c.params.data())->form.to == ElementType::kF32) continue;
+    const Outcome expected = run_reference(c);
+    for (const KernelVariant& variant : kConv2dAffine.variants) {
+      if (!testing::variant_supports(c, variant)) continue;
+      EXPECT_EQ(testing::compare(testing::run_variant(c, variant).outputs[0], expected.outputs[0], {}), "")
+          << variant.name << ", seed " << seed;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 60);
+}
+
+}  // namespace
+}  // namespace bantam::ops

@@ -1,0 +1,39 @@
+// The kernels of conv2d_affine behind its variants table in conv2d_affine.cpp.
+#pragma once
+
+#include "ops/nn/conv2d/conv2d.h"
+#include "ops/nn/conv2d_affine/conv2d_affine.h"
+
+namespace bantam::ops::conv2d_affine {
+
+/// The window as the helpers of conv2d take it.
+inline Conv2dParams window_of(const Conv2dAffineParams& p) noexcept {
+  Conv2dParams window;
+  window.stride_h = p.stride_h;
+  window.stride_w = p.stride_w;
+  window.dilation_h = p.dilation_h;
+  window.dilation_w = p.dilation_w;
+  window.pad_top = p.pad_top;
+  window.pad_left = p.pad_left;
+  window.pad_bottom = p.pad_bottom;
+  window.pad_right = p.pad_right;
+  window.groups = p.groups;
+  return window;
+}
+
+Status run_reference(const Invocation& call);
+
+/// Constant weights, one output channel per input channel and group, four channels or more.
+bool depthwise_supports(const OpCall& call);
+std::int64_t depthwise_packed_bytes(const OpCall& call, int input);
+void depthwise_pack(const OpCall& call, int input, std::byte* destination);
+Status run_depthwise(const Invocation& call);
+
+/// Constant weights.
+bool gemm_supports(const OpCall& call);
+Footprint gemm_footprint(const OpCall& call, int threads);
+std::int64_t gemm_packed_bytes(const OpCall& call, int input);
+void gemm_pack(const OpCall& call, int input, std::byte* destination);
+Status run_gemm(const Invocation& call);
+
+}  // namespace bantam::ops::conv2d_affine
