@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/shape.h"
+#include "graph/quantized_source.h"
 #include "ops/data/reshape/reshape.h"
 #include "ops/data/transpose/transpose.h"
 #include "ops/elementwise/cast/cast.h"
@@ -172,6 +173,7 @@ Result<std::vector<ValueId>> Builder::emit(const ops::OpDef& op, Params params, 
       v.producer = node_id;
     } else {
       v.constant = std::move(folded[i]);
+      v.quantized_source = quantized_source_of(graph_, node);
     }
     node.outputs.push_back(descs[i].present() ? graph_.add_value(std::move(v)) : kNone);
   }

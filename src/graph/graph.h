@@ -34,11 +34,22 @@ struct Constant {
   std::shared_ptr<const void> owner;
 };
 
+/// The integers that an f32 constant was dequantised from, in the constant's own shape: element i is
+/// (integers[i] - zero_point) * scale. With several scales, slice j along `axis` has scale j.
+struct QuantizedSource {
+  Constant integers;
+  ElementType type = ElementType::kNone;
+  std::vector<float> scales;
+  std::vector<std::int32_t> zero_points;  ///< as many as scales
+  int axis = 0;
+};
+
 struct Value {
   std::string name;     ///< as in the model where it has one; unique is not required
   ops::IntList layout;  ///< the named tensor's axes in their order here, where passes have turned it; empty: as there
   TensorDesc desc;      ///< dense
   std::optional<Constant> constant;
+  std::shared_ptr<const QuantizedSource> quantized_source;  ///< of constants, kept for passes that compute in integers
   std::optional<Quantization> quantization;  ///< per-tensor, informative: arithmetic lives in operator parameters
   NodeId producer = kNone;
 };

@@ -9,8 +9,10 @@
 #include "ops/elementwise/binary/binary.h"
 #include "ops/elementwise/unary/unary.h"
 #include "ops/nn/conv2d/conv2d.h"
+#include "ops/nn/conv2d_affine/conv2d_affine.h"
 #include "ops/nn/conv_transpose2d/conv_transpose2d.h"
 #include "ops/nn/matmul/matmul.h"
+#include "ops/nn/matmul_affine/matmul_affine.h"
 #include "ops/nn/pool2d/pool2d.h"
 #include "passes/list.h"
 #include "passes/rewriter.h"
@@ -30,9 +32,11 @@ struct Host {
 constexpr Host kHosts[] = {
     {"binary", offsetof(ops::BinaryParams, activation)},
     {"conv2d", offsetof(ops::Conv2dParams, activation)},
+    {"conv2d_affine", offsetof(ops::Conv2dAffineParams, form.activation)},
     {"conv_transpose2d", offsetof(ops::ConvTranspose2dParams, activation)},
     {"depthwise_conv2d", offsetof(ops::Conv2dParams, activation)},
     {"matmul", offsetof(ops::MatmulParams, activation)},
+    {"matmul_affine", offsetof(ops::MatmulAffineParams, form.activation)},
     {"pool2d", offsetof(ops::Pool2dParams, activation)},
 };
 

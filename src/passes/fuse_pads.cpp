@@ -1,7 +1,7 @@
 // Moves a constant pad of height and width into the convolution or pooling that follows it.
 //
 // A convolution's own padding contributes what a padded element contributes: nothing for f32 zeros, and nothing for
-// int8 elements equal to the input's zero point. An average pool counts explicit zeros as elements, which is what
+// integers equal to the input's zero point. An average pool counts explicit zeros as elements, which is what
 // count_include_pad means; its own padding must then be counted too, or be absent. A maximum ignores its padding, as it
 // ignores elements of the smallest value. The pad may have other readers: it then stays for them. Exact for integers;
 // for f32 exact but for the sign of a zero.
@@ -10,6 +10,7 @@
 
 #include "ops/data/pad/pad.h"
 #include "ops/nn/conv2d/conv2d.h"
+#include "ops/nn/conv2d_affine/conv2d_affine.h"
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
 #include "ops/nn/pool2d/pool2d.h"
 #include "passes/list.h"
@@ -51,6 +52,11 @@ bool accepts(const ops::Conv2dParams& p, ElementType type, double value) {
   return value == p.input_zero_point;
 }
 
+/// A zero point known only at run time may differ from the constant.
+bool accepts(const ops::Conv2dAffineParams& p, ElementType /*type*/, double value) {
+  return value == p.form.input_zero_point;
+}
+
 /// Pads of hybrid convolutions are part of what is quantised, but zeros never change the largest magnitude.
 bool accepts(ops::Pool2dParams& p, ElementType type, double value) {
   const bool padded = (p.pad_top | p.pad_left | p.pad_bottom | p.pad_right) != 0;
@@ -82,6 +88,8 @@ Replacement fuse(Rewriter& rewriter, const Node& node) {
 Result<bool> fuse_pads(graph::Graph& graph) {
   return Rewriter(graph).sweep([](Rewriter& rewriter, const Node& node) -> Replacement {
     if (node.is(ops::kConv2d) || node.is(ops::kDepthwiseConv2d)) return fuse<ops::Conv2dParams>(rewriter, node);
+    if (node.is(ops::kConv2dAffine) && (node.inputs.size() < 5 || node.inputs[4] == graph::kNone))
+      return fuse<ops::Conv2dAffineParams>(rewriter, node);
     if (node.is(ops::kPool2d)) return fuse<ops::Pool2dParams>(rewriter, node);
     return std::nullopt;
   });

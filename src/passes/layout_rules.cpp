@@ -311,6 +311,7 @@ struct Rule {
 constexpr Rule kRules[] = {
     {"arg_reduce", arg_reduce_layout, edit_axis<ops::ArgReduceParams>},
     {"binary", same_layout, keep_params, kAllOperands},
+    {"binary_affine", same_layout, keep_params, kAllOperands},
     {"binary_q", same_layout, keep_params, kAllOperands},
     {"cast", same_layout, keep_params},
     {"concat", same_layout, edit_axis<ops::ConcatParams>, kAllOperands},

@@ -14,6 +14,8 @@ constexpr Pass kPasses[] = {
     {"merge-slices", "makes slices and concats of regular gathers and scatters, and merges them", merge_slices,
      merge_slices_at_any_size},
     {"recognize-functions", "finds activations and normalisations written out as arithmetic", recognize_functions},
+    {"integer-arithmetic", "computes in integers what lies between dequantisation and quantisation",
+     integer_arithmetic},
     {"channels-last", "computes in the layout that transposes the fewest bytes", channels_last},
     {"fuse-affine", "folds scales, biases and batch normalisation into weights", fuse_affine},
     {"fuse-pads", "moves padding into the convolution or pooling behind it", fuse_pads},

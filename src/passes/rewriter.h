@@ -54,6 +54,12 @@ class Rewriter {
 
   std::optional<graph::ValueId> reshape(graph::ValueId x, const TensorDesc& like);
   std::optional<graph::ValueId> transpose(graph::ValueId x, std::span<const int> perm);
+  /// A constant over bytes that something keeps alive already; `desc` is made dense.
+  graph::ValueId constant(const TensorDesc& desc, const graph::Constant& data) {
+    const graph::ValueId id = builder_.constant("", desc, data.bytes, data.owner);
+    uses_.resize(graph_.values.size(), 0);
+    return id;
+  }
   template <typename T>
   graph::ValueId constant(std::span<const std::int64_t> dims, std::span<const T> elements) {
     const graph::ValueId id = builder_.constant<T>("", dims, elements);

@@ -1,0 +1,376 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "graph/builder.h"
+#include "graph/testing/interpret.h"
+#include "graph/text.h"
+#include "ops/data/concat/concat.h"
+#include "ops/data/pad/pad.h"
+#include "ops/data/slice/slice.h"
+#include "ops/elementwise/binary/binary.h"
+#include "ops/elementwise/dequantize/dequantize.h"
+#include "ops/elementwise/quantize/quantize.h"
+#include "ops/elementwise/select/select.h"
+#include "ops/elementwise/unary/unary.h"
+#include "ops/nn/conv2d/conv2d.h"
+#include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
+#include "ops/nn/matmul/matmul.h"
+#include "ops/nn/pool2d/pool2d.h"
+#include "passes/list.h"
+#include "passes/passes.h"
+#include "passes/testing/text_to_text.h"
+
+namespace bantam::passes {
+namespace {
+
+using graph::Graph;
+using graph::ValueId;
+using graph::testing::HostTensor;
+using testing::after;
+using testing::normalised;
+
+TEST(IntegerArithmetic, MultipliesInIntegersAndTakesReluAsALimit) {
+  EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
+    %0 "x" = input : u8[1,2]
+    %1 = const : f32[] {0.5}
+    %2 = const : u8[] {128}
+    %3 = dequantize(%0, %1, %2)
+    %4 = const : i8[2,1] {3, -4}
+    %5 = const : f32[1] {0.25}
+    %6 = dequantize(%4, %5)
+    %7 = const : f32[1] {1}
+    %8 = matmul(%3, %6, %7)
+    %9 = unary(%8) {function="relu"}
+    %10 = const : f32[] {2}
+    %11 = const : i8[] {-10}
+    %12 "y" = quantize(%9, %10, %11) {to="i8"}
+    output "y" %12
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : u8[1,2]
+    %1 = const : i8[2,1] {3, -4}
+    %2 = const : i32[1] {8}
+    %3 = const : f32[1] {0.0625}
+    %4 "y" = matmul_affine(%0, %1, %2, %3) {to="i8", input_zero_point=128, output_zero_point=-10, minimum=-10}
+    output "y" %4
+  })"));
+}
+
+TEST(IntegerArithmetic, ConvolvesInIntegersWithAScalePerChannel) {
+  EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
+    %0 "x" = input : i8[1,3,3,1]
+    %1 = const : f32[] {0.5}
+    %2 = dequantize(%0, %1)
+    %3 = const : i8[2,1,1,1] {3, -4}
+    %4 = const : f32[2] {0.25, 0.5}
+    %5 = dequantize(%3, %4)
+    %6 = conv2d(%2, %5) {pad_top=1}
+    %7 = const : i8[] {7}
+    %8 "y" = quantize(%6, %1, %7) {to="i8"}
+    output "y" %8
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : i8[1,3,3,1]
+    %1 = const : i8[2,1,1,1] {3, -4}
+    %2 = const : f32[2] {0.25, 0.5}
+    %3 "y" = conv2d_affine(%0, %1, _, %2) {pad_top=1, output_zero_point=7}
+    output "y" %3
+  })"));
+}
+
+TEST(IntegerArithmetic, ResultsThatStayRealAreScaledSums) {
+  EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
+    %0 "x" = input : i8[1,2]
+    %1 = const : f32[] {0.5}
+    %2 = dequantize(%0, %1)
+    %3 = const : i8[2,1] {3, -4}
+    %4 = const : f32[1] {0.25}
+    %5 = dequantize(%3, %4)
+    %6 "y" = matmul(%2, %5)
+    output "y" %6
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : i8[1,2]
+    %1 = const : i8[2,1] {3, -4}
+    %2 = const : f32[1] {0.125}
+    %3 "y" = matmul_affine(%0, %1, _, %2) {to="f32"}
+    output "y" %3
+  })"));
+}
+
+TEST(IntegerArithmetic, MovesIntegersInsteadOfTheirNumbers) {
+  EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
+    %0 "x" = input : u8[1,2,2,1]
+    %1 = const : f32[] {0.5}
+    %2 = const : u8[] {100}
+    %3 = dequantize(%0, %1, %2)
+    %4 = pool2d(%3) {kernel_h=2}
+    %5 = pad(%4) {before=[0, 0, 1, 0], after=[0, 0, 0, 0]}
+    %6 = reshape(%5) {shape=[3]}
+    %7 "y" = quantize(%6, %1, %2) {to="u8"}
+    output "y" %7
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : u8[1,2,2,1]
+    %1 = pool2d(%0) {kernel_h=2, minimum=0, maximum=255}
+    %2 = const : u8[] {100}
+    %3 = pad(%1, %2) {before=[0, 0, 1, 0], after=[0, 0, 0, 0]}
+    %4 "y" = reshape(%3) {shape=[3]}
+    output "y" %4
+  })"));
+}
+
+TEST(IntegerArithmetic, FoldsTheScaleOfIntegerSums) {
+  EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
+    %0 "x" = input : u8[3,2]
+    %1 = const : i8[2,2] {3, -4, 5, 6}
+    %2 "z" = input : u8[]
+    %3 "s" = input : f32[2]
+    %4 = matmul_affine(%0, %1, _, _, %2) {to="i32"}
+    %5 = cast(%4) {to="f32"}
+    %6 "y" = binary(%5, %3) {function="mul"}
+    output "y" %6
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : u8[3,2]
+    %1 = const : i8[2,2] {3, -4, 5, 6}
+    %2 "z" = input : u8[]
+    %3 "s" = input : f32[2]
+    %4 "y" = matmul_affine(%0, %1, _, %3, %2) {to="f32"}
+    output "y" %4
+  })"));
+}
+
+TEST(IntegerArithmetic, LeavesFloatOperandsAndScalesOfRunTimeAlone) {
+  const char* text = R"(graph "g" {
+    %0 "x" = input : f32[1,2]
+    %1 "s" = input : f32[]
+    %2 = const : i8[2,1] {3, -4}
+    %3 = dequantize(%2, %1)
+    %4 = matmul(%0, %3)
+    %5 "y" = quantize(%4, %1) {to="i8"}
+    output "y" %5
+  })";
+  EXPECT_EQ(after(integer_arithmetic, text), normalised(text));
+}
+
+/// Random graphs of operators between dequantisation and quantisation.
+class RandomQuantizedGraph {
+ public:
+  explicit RandomQuantizedGraph(unsigned seed) : random_(seed), builder_(graph_) {}
+
+  Graph exact() {
+    begin();
+    for (int i = pick(1, 8); i > 0; --i) add_exact();
+    return finish();
+  }
+
+  /// One operator with sums between one quantisation and the next.
+  Graph with_sums() {
+    begin();
+    const ValueId x = values_[0];
+    const int channels = builder_.desc(x).dims[3];
+    const int outputs = pick(0, 1) == 0 ? pick(1, 20) : channels;
+    ValueId y = graph::kNone;
+    switch (pick(0, 2)) {
+      case 0:
+        y = emit(ops::kConv2d, ops::Conv2dParams{.pad_top = pick(0, 1), .pad_right = pick(0, 1)},
+                 {real(x), weights({outputs, 1, pick(1, 1), channels}, 0), bias(outputs)});
+        break;
+      case 1:
+        y = emit(ops::kDepthwiseConv2d, ops::Conv2dParams{.pad_left = pick(0, 1)},
+                 {real(x), weights({1, 1, channels}, 2), bias(channels)});
+        break;
+      default: y = emit(ops::kMatmul, ops::MatmulParams{}, {real(x), weights({channels, outputs}, 1), bias(outputs)});
+    }
+    if (pick(0, 1) == 0) y = emit(ops::kUnary, ops::UnaryParams{ops::UnaryFunction::kRelu, 0, 0}, {y});
+    values_.push_back(quantize(y));
+    return finish();
+  }
+
+ private:
+  int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
+  float number(float low, float high) { return std::uniform_real_distribution<float>(low, high)(random_); }
+
+  void begin() {
+    TensorDesc desc;
+    desc.type = type();
+    desc.rank = 4;
+    for (int d = 0; d < 4; ++d) desc.dims[d] = pick(1, 4);
+    values_.push_back(builder_.input("x0", desc));
+    desc.type = type();
+    values_.push_back(builder_.input("x1", desc));
+  }
+  Graph finish() {
+    builder_.output("last", values_.back());
+    builder_.output("real", emit(ops::kUnary, ops::UnaryParams{ops::UnaryFunction::kExp, 0, 0}, {real(value())}));
+    return std::move(graph_);
+  }
+  ElementType type() { return pick(0, 1) == 0 ? ElementType::kI8 : ElementType::kU8; }
+  ValueId value() { return values_[static_cast<std::size_t>(pick(0, static_cast<int>(values_.size()) - 1))]; }
+
+  template <typename P>
+  ValueId emit(const ops::OpDef& op, const P& params, const std::vector<ValueId>& inputs) {
+    auto result = builder_.emit1(op, graph::Params::of(params), inputs);
+    EXPECT_TRUE(result) << result.error().message;
+    return result ? *result : 0;
+  }
+  ValueId floats(const std::vector<std::int64_t>& dims, const std::vector<float>& values) {
+    return builder_.constant<float>("", dims, std::span<const float>(values));
+  }
+  ValueId zero_point(ElementType type) {
+    if (type == ElementType::kI8) {
+      const auto z = static_cast<std::int8_t>(pick(-128, 127));
+      return builder_.constant<std::int8_t>("", {}, std::span(&z, 1));
+    }
+    const auto z = static_cast<std::uint8_t>(pick(0, 255));
+    return builder_.constant<std::uint8_t>("", {}, std::span(&z, 1));
+  }
+  /// Few scales, so that equal grids happen.
+  ValueId scale() { return floats({}, {pick(0, 1) == 0 ? 0.05F : number(0.01F, 0.1F)}); }
+  ValueId real(ValueId q) {
+    const bool fresh = !grids_.contains(q);
+    if (fresh) grids_[q] = {scale(), zero_point(builder_.desc(q).type)};
+    return emit(ops::kDequantize, ops::DequantizeParams{}, {q, grids_[q].first, grids_[q].second});
+  }
+  ValueId quantize(ValueId x) {
+    const ElementType to = type();
+    const std::pair<ValueId, ValueId> grid{scale(), zero_point(to)};
+    const ValueId q = emit(ops::kQuantize, ops::QuantizeParams{to, 0, 0}, {x, grid.first, grid.second});
+    grids_[q] = grid;
+    return q;
+  }
+  ValueId weights(const std::vector<std::int64_t>& dims, int axis) {
+    std::int64_t n = 1;
+    for (const auto d : dims) n *= d;
+    std::vector<std::int8_t> elements(static_cast<std::size_t>(n));
+    for (auto& e : elements) e = static_cast<std::int8_t>(pick(-128, 127));
+    const auto scales = static_cast<std::size_t>(pick(0, 1) == 0 ? 1 : dims[static_cast<std::size_t>(axis)]);
+    std::vector<float> s(scales);
+    for (float& e : s) e = number(0.002F, 0.01F);
+    const ValueId q = builder_.constant<std::int8_t>("", dims, std::span<const std::int8_t>(elements));
+    return emit(ops::kDequantize, ops::DequantizeParams{axis}, {q, floats({static_cast<std::int64_t>(scales)}, s)});
+  }
+  ValueId bias(int n) {
+    std::vector<float> values(static_cast<std::size_t>(n));
+    for (float& v : values) v = number(-1.0F, 1.0F);
+    return floats({n}, values);
+  }
+
+  void add_exact() {
+    const ValueId q = value();
+    const ValueId x = real(q);
+    ValueId y = x;
+    switch (pick(0, 8)) {
+      case 0: {
+        using enum ops::UnaryFunction;
+        static constexpr ops::UnaryFunction kFunctions[] = {kRelu, kSigmoid, kTanh, kLeakyRelu, kClip, kHardSwish};
+        y = emit(ops::kUnary, ops::UnaryParams{kFunctions[pick(0, 5)], 0.1F, 2.0F}, {x});
+        break;
+      }
+      case 1:
+      case 2: {
+        using enum ops::BinaryFunction;
+        static constexpr ops::BinaryFunction kFunctions[] = {kAdd, kSub, kMul, kMin, kMax, kDiv};
+        ValueId other = x;
+        for (const ValueId candidate : values_)
+          if (same_shape(candidate, q) && pick(0, 1) == 0) other = real(candidate);
+        if (pick(0, 4) == 0) other = floats({}, {number(-2.0F, 2.0F)});
+        y = emit(ops::kBinary, ops::BinaryParams{kFunctions[pick(0, 5)], {}}, {x, other});
+        if (pick(0, 2) == 0) y = emit(ops::kUnary, ops::UnaryParams{ops::UnaryFunction::kRelu, 0, 0}, {y});
+        break;
+      }
+      case 3: y = *builder_.transpose(x, std::vector{0, 2, 3, 1}); break;
+      case 4: y = emit(ops::kPool2d, ops::Pool2dParams{.kernel_w = 2, .pad_left = 1}, {x}); break;
+      case 5: y = emit(ops::kConcat, ops::ConcatParams{pick(0, 3)}, {x, x}); break;
+      case 6: y = emit(ops::kPad, ops::PadParams{{}, {4, {0, 1, 0, 0}}, {4, {0, 0, pick(0, 1), 0}}}, {x}); break;
+      case 7: {
+        const ValueId both = emit(ops::kConcat, ops::ConcatParams{3}, {x, real(q)});
+        y = *builder_.reshape(both, std::vector<std::int64_t>{1, 1, 1, builder_.desc(both).elements()});
+        break;
+      }
+      default: break;  // another grid for the same numbers
+    }
+    if (builder_.desc(y).elements() > 4096) return;
+    values_.push_back(quantize(y));
+  }
+  bool same_shape(ValueId a, ValueId b) {
+    TensorDesc left = builder_.desc(a);
+    left.type = builder_.desc(b).type;
+    return same_shape_and_type(left, builder_.desc(b));
+  }
+
+  std::mt19937 random_;
+  Graph graph_;
+  graph::Builder builder_;
+  std::vector<ValueId> values_;                           ///< integers
+  std::map<ValueId, std::pair<ValueId, ValueId>> grids_;  ///< scale and zero point of each
+};
+
+std::map<std::string, HostTensor> random_inputs(const Graph& graph, unsigned seed) {
+  std::mt19937 random(seed);
+  std::map<std::string, HostTensor> inputs;
+  for (const graph::Port& port : graph.inputs) {
+    HostTensor tensor{graph.value(port.value).desc, {}};
+    tensor.bytes.resize(static_cast<std::size_t>(tensor.desc.bytes()));
+    for (auto& byte : tensor.bytes) byte = static_cast<std::byte>(random());
+    inputs[port.name] = std::move(tensor);
+  }
+  return inputs;
+}
+
+bool has_float_sums(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const graph::Node& node) {
+    return node.is(ops::kConv2d) || node.is(ops::kDepthwiseConv2d) || node.is(ops::kMatmul);
+  });
+}
+
+TEST(IntegerArithmetic, OperatorsWithoutSumsGiveTheSameBits) {
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    Graph graph = RandomQuantizedGraph(seed).exact();
+    const auto inputs = random_inputs(graph, seed);
+    const auto before = graph::testing::interpret(graph, inputs);
+    ASSERT_TRUE(before) << before.error().message;
+    const std::string text = graph::to_text(graph);
+    ASSERT_TRUE(integer_arithmetic(graph)) << "seed " << seed;
+    const auto sound = graph::verify(graph);
+    ASSERT_TRUE(sound) << sound.error().message << ", seed " << seed;
+    const auto now = graph::testing::interpret(graph, inputs);
+    ASSERT_TRUE(now) << now.error().message;
+    for (const auto& [name, tensor] : *before)
+      ASSERT_EQ(now->at(name).bytes, tensor.bytes) << name << ", seed " << seed << "\n"
+                                                   << text << "\n"
+                                                   << graph::to_text(graph);
+  }
+}
+
+TEST(IntegerArithmetic, SumsAreIntegersAndResultsWithinOneStep) {
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    Graph graph = RandomQuantizedGraph(seed).with_sums();
+    const auto inputs = random_inputs(graph, seed);
+    const auto before = graph::testing::interpret(graph, inputs);
+    ASSERT_TRUE(before) << before.error().message;
+    ASSERT_TRUE(integer_arithmetic(graph)) << "seed " << seed;
+    EXPECT_FALSE(has_float_sums(graph)) << "seed " << seed << "\n" << graph::to_text(graph);
+    const auto now = graph::testing::interpret(graph, inputs);
+    ASSERT_TRUE(now) << now.error().message;
+    const HostTensor& a = before->at("last");
+    const HostTensor& b = now->at("last");
+    ASSERT_EQ(a.desc.type, b.desc.type);
+    std::size_t different = 0;
+    for (std::size_t i = 0; i < a.bytes.size(); ++i) {
+      const bool is_signed = a.desc.type == ElementType::kI8;
+      const auto number = [&](std::byte x) { return is_signed ? static_cast<std::int8_t>(x) : static_cast<int>(x); };
+      const int step = std::abs(number(a.bytes[i]) - number(b.bytes[i]));
+      ASSERT_LE(step, 1) << "element " << i << ", seed " << seed << "\n" << graph::to_text(graph);
+      different += step != 0 ? 1 : 0;
+    }
+    EXPECT_LE(different, 1 + a.bytes.size() / 50) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace bantam::passes

@@ -1,0 +1,78 @@
+// What integer_arithmetic knows about quantised values: which float values are dequantised integers, which constants
+// were, and tables of functions of one 8-bit number.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "graph/quantized_source.h"
+#include "passes/rewriter.h"
+
+namespace bantam::passes {
+
+constexpr bool is_8_bit(ElementType type) { return type == ElementType::kI8 || type == ElementType::kU8; }
+constexpr bool is_16_bit(ElementType type) { return type == ElementType::kI16 || type == ElementType::kU16; }
+
+/// The numbers that integers of a tensor stand for: scale * (q - zero_point).
+struct Grid {
+  ElementType type = ElementType::kNone;
+  float scale = 1.0F;
+  std::int32_t zero_point = 0;
+
+  bool operator==(const Grid&) const = default;
+
+  std::int32_t lowest() const;
+  std::int32_t highest() const;
+  /// The integer that QuantizeLinear gives for a number that is not NaN.
+  std::int32_t quantize(float real) const;
+};
+
+/// Integers that stand for a float value.
+struct Quantized {
+  graph::ValueId q = graph::kNone;
+  Grid grid;
+};
+
+/// Results are limited to these integers: what is left of relu and clip in front of a quantisation.
+struct Limits {
+  std::int32_t low = 0;
+  std::int32_t high = 0;
+
+  static Limits of(const Grid& grid) { return {grid.lowest(), grid.highest()}; }
+  bool operator==(const Limits&) const = default;
+};
+
+/// The grid that constants `scale` and `zero_point` (may be kNone) describe, when there is one for the whole tensor, of
+/// 8 or 16 bits.
+std::optional<Grid> grid_of(const graph::Graph& graph, ElementType type, graph::ValueId scale,
+                            graph::ValueId zero_point);
+
+/// Scale and zero point of a grid as constants, operands 1 and 2 of quantize and dequantize.
+std::vector<graph::ValueId> grid_constants(Rewriter& rewriter, const Grid& grid);
+
+/// The integers behind `x`, when it is the result of a dequantize or a constant that once was one, with one grid.
+std::optional<Quantized> as_quantized(Rewriter& rewriter, graph::ValueId x);
+
+/// Constant 8-bit integers behind the float weights `w`, one grid per slice along `axis` or one for all.
+struct IntegerWeights {
+  graph::ValueId w = graph::kNone;
+  std::vector<float> scales;
+  std::vector<std::int32_t> zero_points;
+};
+std::optional<IntegerWeights> as_integer_weights(Rewriter& rewriter, graph::ValueId w, int axis);
+
+/// A one-element constant of an integer grid's type.
+graph::ValueId integer_constant(Rewriter& rewriter, ElementType type, std::int32_t value);
+
+/// The same as a list.
+graph::ValueId integer_list(Rewriter& rewriter, ElementType type, std::span<const std::int32_t> values);
+
+/// The 256 results of `function`, applied to the numbers of `from`, on the grid `to`: computed with the reference
+/// kernels of dequantize, the operators that `function` emits and quantize. Both grids have 8 bits.
+using RealFunction = std::function<std::optional<graph::ValueId>(Rewriter&, graph::ValueId)>;
+std::optional<graph::ValueId> lookup_table(Rewriter& rewriter, const Grid& from, const Grid& to, const Limits& limits,
+                                           const RealFunction& function);
+
+}  // namespace bantam::passes
