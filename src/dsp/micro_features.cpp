@@ -1,11 +1,12 @@
 #include "dsp/micro_features.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+
+#include "signal/fixed_point_levels.h"
 
 namespace bantam::dsp {
 namespace {
@@ -29,15 +30,9 @@ constexpr auto kMinSignalRemaining = static_cast<std::uint32_t>(0.05 * kNoiseOne
 constexpr float kGainStrength = 0.95F;
 constexpr float kGainOffset = 80.0F;
 constexpr int kGainBits = 21;
-constexpr int kSnrBits = 12;
-constexpr int kSnrOutputBits = 6;
-constexpr int kSnrShift = kGainBits - kCorrectionBits - kSnrBits;
+constexpr int kSnrShift = kGainBits - kCorrectionBits - signal::kRatioBits;
 constexpr int kGainSegments = 32;  ///< one per position of the argument's highest bit
-constexpr int kGainTable = 4 * kGainSegments - 3;
 
-constexpr int kLogSegmentBits = 7;
-constexpr int kLogBits = 16;
-constexpr std::uint32_t kLn2 = 45426;  ///< ln 2 in 16 bits
 constexpr std::uint32_t kLogOutputScale = 64;
 /// Features reach about 670, which divided by 25.6 gave the range 0..26 of the first models' training.
 constexpr std::int32_t kOutputDivisor = 666;
@@ -46,26 +41,6 @@ constexpr std::int32_t kOutputRange = 256;
 constexpr double kPi = 3.14159265358979323846;
 
 float mel(float hz) noexcept { return 1127.0F * std::log1p(hz / 700.0F); }
-
-/// Position of the highest bit set, counted from 1; 0 for 0.
-int highest_bit(std::uint64_t x) noexcept { return 64 - std::countl_zero(x); }
-
-/// Rounded to nearest. Arguments of up to 32 bits use a 16-bit root whose rounding saturates, as the original does.
-std::uint32_t square_root(std::uint64_t x) noexcept {
-  if (x == 0) return 0;
-  const std::uint64_t largest = (x >> 32) == 0 ? 0xFFFFU : 0xFFFFFFFFU;
-  std::uint64_t root = 0;
-  for (std::uint64_t bit = std::uint64_t{1} << ((highest_bit(x) - 1) & ~1); bit != 0; bit >>= 2) {
-    if (x >= root + bit) {
-      x -= root + bit;
-      root = (root >> 1) + bit;
-    } else {
-      root >>= 1;
-    }
-  }
-  if (x > root && root != largest) ++root;
-  return static_cast<std::uint32_t>(root);
-}
 
 std::int16_t gain_at(std::uint32_t x) noexcept {
   const float level = static_cast<float>(x) / static_cast<float>(1U << (kSmoothingBits - kCorrectionBits));
@@ -94,45 +69,11 @@ void fill_gain_table(std::int16_t* table) noexcept {
   }
 }
 
-std::uint32_t gain_of(std::uint32_t x, const std::int16_t* table) noexcept {
-  if (x <= 2) return static_cast<std::uint32_t>(table[x]);
-  const int position = highest_bit(x);
-  const std::int16_t* segment = table + 4 * position - 6;
-  const auto fraction =
-      static_cast<std::int32_t>((position < 11 ? x << (11 - position) : x >> (position - 11)) & 0x3FF);
-  std::int32_t result = (segment[2] * fraction) >> 5;
-  result += segment[1] * 32;
-  result = static_cast<std::int32_t>((std::int64_t{result} * fraction + (1 << 14)) >> 15);
-  return static_cast<std::uint32_t>(static_cast<std::int16_t>(result + segment[0]));
-}
-
-/// x^2/4 below 2, x - 1 above, so that small ratios are suppressed.
-std::uint32_t shrink(std::uint32_t x) noexcept {
-  if (x < (2U << kSnrBits)) return (x * x) >> (2 + 2 * kSnrBits - kSnrOutputBits);
-  return (x >> (kSnrBits - kSnrOutputBits)) - (1U << kSnrOutputBits);
-}
-
-/// kLogOutputScale times the natural logarithm.
-std::uint32_t scaled_log(std::uint32_t x, const std::int16_t* remainder) noexcept {
-  const int exponent = highest_bit(x) - 1;
-  const std::uint32_t above = x - (std::uint32_t{1} << exponent);
-  const std::uint32_t fraction = exponent < kLogBits ? above << (kLogBits - exponent) : above >> (exponent - kLogBits);
-  const std::uint32_t segment = fraction >> (kLogBits - kLogSegmentBits);
-  const std::int32_t low = remainder[segment];
-  const std::int32_t difference = remainder[segment + 1] - low;
-  const auto within = static_cast<std::int32_t>(fraction - (segment << (kLogBits - kLogSegmentBits)));
-  const std::int32_t interpolated = (difference * within) >> kLogBits;
-  const std::uint32_t log2 =
-      (static_cast<std::uint32_t>(exponent) << kLogBits) + fraction + static_cast<std::uint32_t>(low + interpolated);
-  constexpr std::uint32_t kHalf = 1U << (kLogBits - 1);
-  const auto natural = static_cast<std::uint32_t>((std::uint64_t{kLn2} * log2 + kHalf) >> kLogBits);
-  return (kLogOutputScale * natural + kHalf) >> kLogBits;
-}
-
-std::int8_t quantised(std::uint32_t band, const std::int16_t* remainder) noexcept {
+std::int8_t quantised(std::uint32_t band) noexcept {
   const std::uint32_t scaled = band << kCorrectionBits;
   constexpr std::uint32_t kLargest = std::numeric_limits<std::int16_t>::max();
-  const auto feature = static_cast<std::int32_t>(scaled > 1 ? std::min(scaled_log(scaled, remainder), kLargest) : 0);
+  const auto feature =
+      static_cast<std::int32_t>(scaled > 1 ? std::min(signal::scaled_log(scaled, kLogOutputScale), kLargest) : 0);
   const std::int32_t stored = (feature * kOutputRange + kOutputDivisor / 2) / kOutputDivisor - 128;
   return static_cast<std::int8_t>(std::min(stored, std::int32_t{127}));
 }
@@ -146,8 +87,7 @@ void MicroFeatures::lay_out(int step_ms, Block& block) noexcept {
   hann_ = block.take<std::int16_t>(kWindow);
   scaled_ = block.take<std::int16_t>(kTransform);
   spectrum_ = block.take<ComplexInt16>(kBins);
-  gain_ = block.take<std::int16_t>(kGainTable);
-  log_remainder_ = block.take<std::int16_t>((1 << kLogSegmentBits) + 1);
+  gain_ = block.take<std::int16_t>(signal::kGainEntries);
   bands_ = block.take<std::uint32_t>(kChannels);
   noise_ = block.take<std::uint32_t>(kChannels);
   row_ = block.take<std::int8_t>(kChannels);
@@ -158,10 +98,6 @@ void MicroFeatures::lay_out(int step_ms, Block& block) noexcept {
     hann_[i] = static_cast<std::int16_t>(
         std::lround((0.5 - 0.5 * std::cos(2 * kPi / kWindow * (i + 0.5))) * (1 << kWindowBits)));
   fill_gain_table(gain_);
-  for (int i = 0; i <= 1 << kLogSegmentBits; ++i) {
-    const double x = static_cast<double>(i) / (1 << kLogSegmentBits);
-    log_remainder_[i] = static_cast<std::int16_t>(std::lround((1 << kLogBits) * (std::log2(1 + x) - x)));
-  }
 }
 
 /// Slope c covers the bins between the centres c - 1 and c of 41 bands, the lowest of which counts for nothing. Single
@@ -214,7 +150,7 @@ int MicroFeatures::transform(const std::int16_t* window) noexcept {
     scaled_[i] = static_cast<std::int16_t>((window[i] * hann_[i]) >> kWindowBits);
     largest = std::max(largest, std::abs(std::int32_t{scaled_[i]}));
   }
-  const int scale_bits = largest == 0 ? 0 : std::max(0, 15 - highest_bit(static_cast<std::uint32_t>(largest)));
+  const int scale_bits = largest == 0 ? 0 : std::max(0, 15 - signal::highest_bit(static_cast<std::uint32_t>(largest)));
   for (int i = 0; i < kWindow; ++i) scaled_[i] = static_cast<std::int16_t>(scaled_[i] * (1 << scale_bits));
   std::fill(scaled_ + kWindow, scaled_ + kTransform, std::int16_t{0});
   fft_.forward(scaled_, spectrum_);
@@ -233,7 +169,7 @@ void MicroFeatures::energies_to_bands(int scale_bits) noexcept {
       sum += energy * static_cast<std::uint64_t>(falling_[bin]);
       from_slope_below += energy * static_cast<std::uint64_t>(rising_[bin]);
     }
-    if (c > 0) bands_[c - 1] = square_root(sum) >> scale_bits;
+    if (c > 0) bands_[c - 1] = signal::rounded_square_root(sum) >> scale_bits;
   }
 }
 
@@ -250,15 +186,17 @@ void MicroFeatures::reduce_noise() noexcept {
 }
 
 void MicroFeatures::normalise_gain() noexcept {
-  for (int c = 0; c < kChannels; ++c)
-    bands_[c] = shrink(static_cast<std::uint32_t>((std::uint64_t{bands_[c]} * gain_of(noise_[c], gain_)) >> kSnrShift));
+  for (int c = 0; c < kChannels; ++c) {
+    const auto gain = static_cast<std::uint32_t>(signal::gain_at_level(noise_[c], gain_));
+    bands_[c] = signal::shrink_ratio(static_cast<std::uint32_t>((std::uint64_t{bands_[c]} * gain) >> kSnrShift));
+  }
 }
 
 void MicroFeatures::compute(const std::int16_t* window, std::int8_t* row) noexcept {
   energies_to_bands(transform(window));
   reduce_noise();
   normalise_gain();
-  for (int c = 0; c < kChannels; ++c) row[c] = quantised(bands_[c], log_remainder_);
+  for (int c = 0; c < kChannels; ++c) row[c] = quantised(bands_[c]);
 }
 
 }  // namespace bantam::dsp

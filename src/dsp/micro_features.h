@@ -70,8 +70,7 @@ class MicroFeatures {
   Slope* slopes_ = nullptr;
   std::int16_t* rising_ = nullptr;  ///< by bin
   std::int16_t* falling_ = nullptr;
-  std::int16_t* gain_ = nullptr;           ///< quadratic segments of the gain curve
-  std::int16_t* log_remainder_ = nullptr;  ///< log2(1 + x) - x
+  std::int16_t* gain_ = nullptr;  ///< signal::kGainEntries of the gain curve
   std::uint32_t* bands_ = nullptr;
   std::uint32_t* noise_ = nullptr;
   std::int8_t* row_ = nullptr;

@@ -214,7 +214,7 @@ void Importer::lower(const schema::Operator& op, std::uint32_t index) {
     report(std::move(error));
     leave_placeholders(op);
   };
-  const OperatorRow* row = find_operator(builtin_operator(code));
+  const OperatorRow* row = find_operator(code);
   if (row == nullptr)
     return reject({StatusCode::kUnsupported, fmt::format("node {}: operator {} is not supported", name, kind), ""});
   const auto operands = static_cast<int>(count(op.inputs()));
@@ -334,6 +334,13 @@ Variable& Importer::variable_tensor(std::int32_t tensor, const TensorDesc& desc)
     auto bytes = std::make_shared<const std::vector<std::byte>>(static_cast<std::size_t>(desc.bytes()), zero);
     variable.initial = builder_.constant({}, desc, *bytes, bytes);
   }
+  return variable;
+}
+
+Variable& Importer::operator_variable(const std::string& name) {
+  // Not a key that a resource can have: those are texts of the file.
+  Variable& variable = variables_[std::string(1, '\0') + name];
+  variable.name = name;
   return variable;
 }
 

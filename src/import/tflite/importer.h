@@ -47,6 +47,8 @@ class Importer {
   Result<Variable*> resource(std::int32_t tensor);
   /// The variable tensor's variable.
   Variable& variable_tensor(std::int32_t tensor, const TensorDesc& desc);
+  /// What an operator keeps from invoke to invoke without saying so in the file; `name` is the operator's and a role.
+  Variable& operator_variable(const std::string& name);
   /// The value of a variable; `desc` is what it has if nobody initialised or wrote it.
   Result<graph::ValueId> read_variable(Variable& variable, const TensorDesc& desc);
   Result<void> write_variable(Variable& variable, graph::ValueId value);

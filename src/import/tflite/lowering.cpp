@@ -81,6 +81,34 @@ const schema::Tensor& Lowering::out_tensor(int i) const noexcept {
   return *importer_.subgraph().tensors()->Get(static_cast<std::uint32_t>(out_index(i)));
 }
 
+CustomOptions Lowering::custom_options(std::initializer_list<std::string_view> known) {
+  const auto* bytes = op_.custom_options();
+  auto options = CustomOptions::parse(bytes == nullptr ? std::span<const std::uint8_t>{}
+                                                       : std::span(bytes->data(), bytes->size()));
+  if (!options) {
+    fail_with(std::move(options.error()).in(prefix()));
+    return {};
+  }
+  for (const std::string& name : options->names())
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      unsupported("option " + shown_name(name), fmt::format("{}", fmt::join(known, ", ")));
+  return *std::move(options);
+}
+
+std::int32_t Lowering::integer_option(const CustomOptions& options, std::string_view name, std::int32_t lowest,
+                                      std::int32_t highest) {
+  const auto value = options.number(name);
+  if (value && *value >= lowest && *value <= highest && *value == std::floor(*value))
+    return static_cast<std::int32_t>(*value);
+  invalid(value ? fmt::format("option {} is {}", name, *value) : fmt::format("option {} is no number", name),
+          fmt::format("{} to {}", lowest, highest));
+  return lowest;
+}
+
+bool Lowering::flag_option(const CustomOptions& options, std::string_view name) {
+  return options.has(name) && integer_option(options, name, 0, 1) != 0;
+}
+
 Dims Lowering::constant_operand(int i, std::string_view role) {
   if (failed()) return {};
   auto elements = graph::constant_integers(graph(), in(i));
@@ -229,6 +257,27 @@ void Lowering::result(int i, ValueId value) {
   if (v.name.empty()) v.name = text(tensor.name());
   if (!v.quantization) v.quantization = port_quantization(tensor);
   importer_.write(out_index(i), value);
+}
+
+ValueId Lowering::read_state(std::string_view role, ElementType type, const Dims& dims, ValueId initial) {
+  if (failed()) return kNoValue;
+  TensorDesc desc;
+  if (const Status status = make_desc(type, dims.data(), static_cast<int>(dims.size()), &desc); !status.ok()) {
+    invalid(fmt::format("a state of {} dimensions: {}", dims.size(), status.message), "a valid shape");
+    return kNoValue;
+  }
+  Variable& variable = importer_.operator_variable(fmt::format("{}/{}", name_, role));
+  variable.initial = initial;
+  auto value = importer_.read_variable(variable, desc);
+  if (value) return *value;
+  fail_with(std::move(value.error()));
+  return kNoValue;
+}
+
+void Lowering::write_state(std::string_view role, ValueId value) {
+  if (failed()) return;
+  Variable& variable = importer_.operator_variable(fmt::format("{}/{}", name_, role));
+  if (auto written = importer_.write_variable(variable, value); !written) fail_with(std::move(written.error()));
 }
 
 std::vector<ValueId> Lowering::emit_all(const ops::OpDef& op, graph::Params params, std::vector<ValueId> inputs) {

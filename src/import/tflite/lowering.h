@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "import/tflite/custom_options.h"
 #include "import/tflite/model_file.h"
 #include "import/tflite/quantization.h"
 #include "ops/elementwise/unary/function.h"
@@ -58,6 +60,14 @@ class Lowering {
     return o != nullptr ? *o : *reinterpret_cast<const Options*>(empty_table());
   }
 
+  /// The options of a custom operator. A finding when they are damaged or one is not in `known`.
+  CustomOptions custom_options(std::initializer_list<std::string_view> known);
+  /// Option `name`, an integer within [lowest, highest]; a finding and `lowest` when it is absent or anything else.
+  std::int32_t integer_option(const CustomOptions& options, std::string_view name, std::int32_t lowest,
+                              std::int32_t highest = std::numeric_limits<std::int32_t>::max());
+  /// Option `name`, zero or one; absent: zero.
+  bool flag_option(const CustomOptions& options, std::string_view name);
+
   /// Elements of a constant integer operand; a finding and nothing when it is not constant.
   Dims constant_operand(int i, std::string_view role);
   /// The same, of exactly `n` elements.
@@ -81,6 +91,10 @@ class Lowering {
 
   // Results.
   void result(int i, ValueId value);
+
+  // What the operator keeps from invoke to invoke: at first zeros, or the constant `initial`.
+  ValueId read_state(std::string_view role, ElementType type, const Dims& dims, ValueId initial = kNoValue);
+  void write_state(std::string_view role, ValueId value);
 
   // Emission.
   ValueId emit(const ops::OpDef& op, graph::Params params, std::vector<ValueId> inputs);

@@ -17,4 +17,15 @@ const OperatorRow* find_operator(schema::BuiltinOperator code) noexcept {
   return nullptr;
 }
 
+const OperatorRow* find_operator(const schema::OperatorCode& code) noexcept {
+  const schema::BuiltinOperator builtin = builtin_operator(code);
+  if (builtin != schema::BuiltinOperator::CUSTOM) return find_operator(builtin);
+  if (code.custom_code() == nullptr) return nullptr;
+  const std::string_view name(code.custom_code()->c_str(), code.custom_code()->size());
+  for (const auto family : {signal_operators})
+    for (const CustomOperatorRow& custom : family())
+      if (custom.name == name) return &custom.row;
+  return nullptr;
+}
+
 }  // namespace bantam::import::tflite

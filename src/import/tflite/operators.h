@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "import/tflite/lowering.h"
 
@@ -23,6 +24,12 @@ struct OperatorRow {
   Handler lower;
 };
 
+/// An operator that files name instead of numbering; `row.code` is CUSTOM.
+struct CustomOperatorRow {
+  std::string_view name;
+  OperatorRow row;
+};
+
 std::span<const OperatorRow> convolution_operators() noexcept;
 std::span<const OperatorRow> matrix_operators() noexcept;
 std::span<const OperatorRow> unary_operators() noexcept;
@@ -33,7 +40,10 @@ std::span<const OperatorRow> reduce_operators() noexcept;
 std::span<const OperatorRow> state_operators() noexcept;
 std::span<const OperatorRow> recurrent_operators() noexcept;
 
+std::span<const CustomOperatorRow> signal_operators() noexcept;
+
 /// The row of an operator, or null.
 const OperatorRow* find_operator(schema::BuiltinOperator code) noexcept;
+const OperatorRow* find_operator(const schema::OperatorCode& code) noexcept;
 
 }  // namespace bantam::import::tflite

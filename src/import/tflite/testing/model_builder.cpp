@@ -29,20 +29,21 @@ void ModelBuilder::op(BuiltinOperator code, const std::vector<std::int32_t>& inp
 }
 
 void ModelBuilder::custom(const std::string& name, const std::vector<std::int32_t>& inputs,
-                          const std::vector<std::int32_t>& outputs) {
+                          const std::vector<std::int32_t>& outputs, const std::vector<std::uint8_t>& options) {
   const auto text = fbb_.CreateString(name);
   add_op(schema::CreateOperatorCode(fbb_, 32, text, 1, BuiltinOperator::CUSTOM), inputs, outputs, BuiltinOptions::NONE,
-         0);
+         0, options);
 }
 
 void ModelBuilder::add_op(flatbuffers::Offset<schema::OperatorCode> code, const std::vector<std::int32_t>& inputs,
                           const std::vector<std::int32_t>& outputs, BuiltinOptions type,
-                          flatbuffers::Offset<void> options) {
+                          flatbuffers::Offset<void> options, const std::vector<std::uint8_t>& custom_options) {
   codes_.push_back(code);
   const auto in = fbb_.CreateVector(inputs);
   const auto out = fbb_.CreateVector(outputs);
+  const auto custom = custom_options.empty() ? 0 : fbb_.CreateVector(custom_options);
   operators_.push_back(
-      schema::CreateOperator(fbb_, static_cast<std::uint32_t>(codes_.size()) - 1, in, out, type, options));
+      schema::CreateOperator(fbb_, static_cast<std::uint32_t>(codes_.size()) - 1, in, out, type, options, custom));
 }
 
 void ModelBuilder::end_subgraph(const std::vector<std::int32_t>& inputs, const std::vector<std::int32_t>& outputs) {

@@ -52,6 +52,8 @@ constexpr TensorType type_of() {
   if constexpr (std::is_same_v<T, std::int16_t>) return TensorType::INT16;
   if constexpr (std::is_same_v<T, std::int32_t>) return TensorType::INT32;
   if constexpr (std::is_same_v<T, std::int64_t>) return TensorType::INT64;
+  if constexpr (std::is_same_v<T, std::uint32_t>) return TensorType::UINT32;
+  if constexpr (std::is_same_v<T, std::uint64_t>) return TensorType::UINT64;
   if constexpr (std::is_same_v<T, bool>) return TensorType::BOOL;
 }
 
@@ -73,8 +75,9 @@ class ModelBuilder {
   /// An operator of the current subgraph.
   void op(BuiltinOperator code, const std::vector<std::int32_t>& inputs, const std::vector<std::int32_t>& outputs,
           BuiltinOptions type = BuiltinOptions::NONE, flatbuffers::Offset<void> options = 0);
+  /// `options`: FlexBuffers bytes.
   void custom(const std::string& name, const std::vector<std::int32_t>& inputs,
-              const std::vector<std::int32_t>& outputs);
+              const std::vector<std::int32_t>& outputs, const std::vector<std::uint8_t>& options = {});
 
   /// Ends the current subgraph and starts the next.
   void end_subgraph(const std::vector<std::int32_t>& inputs, const std::vector<std::int32_t>& outputs);
@@ -87,7 +90,8 @@ class ModelBuilder {
 
  private:
   void add_op(flatbuffers::Offset<schema::OperatorCode> code, const std::vector<std::int32_t>& inputs,
-              const std::vector<std::int32_t>& outputs, BuiltinOptions type, flatbuffers::Offset<void> options);
+              const std::vector<std::int32_t>& outputs, BuiltinOptions type, flatbuffers::Offset<void> options,
+              const std::vector<std::uint8_t>& custom_options = {});
 
   flatbuffers::FlatBufferBuilder fbb_;
   std::vector<flatbuffers::Offset<schema::Buffer>> buffers_;
