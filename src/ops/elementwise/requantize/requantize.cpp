@@ -1,5 +1,7 @@
 #include "ops/elementwise/requantize/requantize.h"
 
+#include <limits>
+
 #include "ops/built.h"
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
@@ -15,6 +17,9 @@ constexpr ParamField kFields[] = {
     i32_field("output_zero_point", offsetof(RequantizeParams, output_zero_point)),
     i32_field("multiplier", offsetof(RequantizeParams, multiplier)),
     i32_field("shift", offsetof(RequantizeParams, shift)),
+    bool_field("leaky", offsetof(RequantizeParams, leaky)),
+    i32_field("negative_multiplier", offsetof(RequantizeParams, negative_multiplier)),
+    i32_field("negative_shift", offsetof(RequantizeParams, negative_shift)),
 };
 
 constexpr RequantizeParams kDefaults{};
@@ -36,6 +41,12 @@ Status infer_requantize(const void* params, std::span<const Tensor> inputs, std:
     return failure(StatusCode::kInvalidModel, "requantize: the multiplier is negative", p.multiplier, 0);
   if (p.shift < -31 || p.shift > 30)
     return failure(StatusCode::kInvalidModel, "requantize: the shift is out of range", p.shift, 0);
+  if (!is_flag(p.leaky)) return failure(StatusCode::kInvalidModel, "requantize: leaky is neither 0 nor 1", p.leaky, 1);
+  if (p.negative_multiplier == std::numeric_limits<std::int32_t>::min())
+    return failure(StatusCode::kInvalidModel, "requantize: the multiplier of negative numbers has no magnitude");
+  if (p.negative_shift < -31 || p.negative_shift > 30)
+    return failure(StatusCode::kInvalidModel, "requantize: the shift of negative numbers is out of range",
+                   p.negative_shift, 0);
   outputs[0] = x;
   outputs[0].type = to;
   outputs[0].set_dense_strides();

@@ -8,13 +8,22 @@
 namespace bantam::ops {
 namespace {
 
+std::int64_t scale_negative(std::int32_t centred, const RequantizeParams& p) {
+  const bool negative = p.negative_multiplier < 0;
+  const std::int64_t scaled = multiply_by_quantized_multiplier(
+      centred, negative ? -p.negative_multiplier : p.negative_multiplier, p.negative_shift);
+  return negative ? -scaled : scaled;
+}
+
 template <typename TX, typename TY>
 void requantize(const Invocation& invocation, const RequantizeParams& p) {
   map_elements<TY, TX>(invocation, [&p](TX x) {
     // The difference wraps for i32 operands, as in the formats' kernels.
     const auto centred =
         static_cast<std::int32_t>(static_cast<std::uint32_t>(x) - static_cast<std::uint32_t>(p.input_zero_point));
-    const std::int64_t scaled = multiply_by_quantized_multiplier(centred, p.multiplier, p.shift);
+    const std::int64_t scaled = p.leaky != 0 && centred < 0
+                                    ? scale_negative(centred, p)
+                                    : multiply_by_quantized_multiplier(centred, p.multiplier, p.shift);
     return saturate_integer<TY>(scaled + p.output_zero_point);
   });
 }

@@ -57,6 +57,7 @@ bool supports_requantize_i8_simd(const OpCall& call) {
   if (!is_one_of<std::int8_t, std::uint8_t>(call.in(0).type)) return false;
   if (!is_one_of<std::int8_t, std::uint8_t>(call.out().type)) return false;
   const std::int32_t zero_point = call.as<RequantizeParams>().output_zero_point;
+  if (call.as<RequantizeParams>().leaky != 0) return false;
   if (zero_point < -65536 || zero_point > 65536) return false;
   return make_rows<2>(call.out(), {&call.out(), &call.in(0)}).all_contiguous();
 }

@@ -28,8 +28,23 @@ TEST(Requantize, RefusesShiftsAndTypesOutsideItsContract) {
   EXPECT_EQ(code({ElementType::kI8, 0, 0, 1, 31}), StatusCode::kInvalidModel);
   EXPECT_EQ(code({ElementType::kI8, 0, 0, 1, -32}), StatusCode::kInvalidModel);
   EXPECT_EQ(code({ElementType::kI8, 0, 0, -1, 0}), StatusCode::kInvalidModel);
+  EXPECT_EQ(code({ElementType::kI8, 0, 0, 1, 0, 2}), StatusCode::kInvalidModel);
+  EXPECT_EQ(code({ElementType::kI8, 0, 0, 1, 0, 1, 1, 31}), StatusCode::kInvalidModel);
+  EXPECT_EQ(code({ElementType::kI8, 0, 0, 1, 0, 1, std::numeric_limits<std::int32_t>::min()}),
+            StatusCode::kInvalidModel);
   EXPECT_EQ(code({ElementType::kF32, 0, 0, 1, 0}), StatusCode::kUnsupported);
   EXPECT_EQ(code({}), StatusCode::kUnsupported);
+}
+
+TEST(Requantize, LeakyNumbersBelowZeroHaveTheirOwnScale) {
+  // Halves above the zero point; quarters below, in the second case with the other sign.
+  RequantizeParams params{ElementType::kI16, 0, 1, 1 << 30, 0, 1, 1 << 30, -1};
+  const TestTensor x = tensor_of<std::int16_t>({4}, {-20000, -4, 0, 7});
+  EXPECT_EQ(run_reference(make_case(kRequantize, params, {x})).outputs[0].values<std::int16_t>(),
+            (std::vector<std::int16_t>{-4999, 0, 1, 5}));
+  params.negative_multiplier = -params.negative_multiplier;
+  EXPECT_EQ(run_reference(make_case(kRequantize, params, {x})).outputs[0].values<std::int16_t>(),
+            (std::vector<std::int16_t>{5001, 2, 1, 5}));
 }
 
 TEST(Requantize, VariantsMatchReferenceToTheBit) {
@@ -37,12 +52,15 @@ TEST(Requantize, VariantsMatchReferenceToTheBit) {
       [](Random& random) {
         constexpr ElementType kTypes[] = {ElementType::kI8, ElementType::kU8, ElementType::kI8, ElementType::kI16,
                                           ElementType::kI32};
-        const RequantizeParams params{
+        RequantizeParams params{
             kTypes[random() % 5], static_cast<std::int32_t>(random_int(random, -128, 255)),
             static_cast<std::int32_t>(random_int(random, -300, 300)),
             static_cast<std::int32_t>(random_int(random, 0, std::numeric_limits<std::int32_t>::max())),
             static_cast<std::int32_t>(random_int(random, 0, 1) == 0 ? random_int(random, -31, 30)
                                                                     : random_int(random, -3, 2))};
+        params.leaky = static_cast<std::int32_t>(random_int(random, 0, 3) / 3);
+        params.negative_multiplier = static_cast<std::int32_t>(random_int(random, -2147483647, 2147483647));
+        params.negative_shift = static_cast<std::int32_t>(random_int(random, -5, 2));
         const auto dims = random_dims(random, static_cast<int>(random_int(random, 0, 3)), 0, 19);
         return make_case(kRequantize, params, {random_tensor(kTypes[random() % 5], dims, random, -40000, 40000)});
       },

@@ -35,8 +35,9 @@ constexpr Pool2dParams kDefaults{};
 
 Status check_result_range(const Pool2dParams& p, ElementType type) {
   if (type == ElementType::kF32) return check_activation(p.activation);
-  const std::int32_t lowest = type == ElementType::kI8 ? -128 : 0;
-  if (p.minimum < lowest || p.maximum > lowest + 255 || p.minimum > p.maximum)
+  const std::int32_t lowest = type == ElementType::kI16 ? -32768 : type == ElementType::kI8 ? -128 : 0;
+  const std::int32_t extent = type == ElementType::kI16 ? 65535 : 255;
+  if (p.minimum < lowest || p.maximum > lowest + extent || p.minimum > p.maximum)
     return failure(StatusCode::kInvalidModel, "minimum and maximum are no range of the element type", p.minimum,
                    p.maximum);
   return ok_status();
@@ -45,8 +46,8 @@ Status check_result_range(const Pool2dParams& p, ElementType type) {
 Status infer_pool2d(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
   const auto& p = *static_cast<const Pool2dParams*>(params);
   const TensorDesc& x = *inputs[0].desc;
-  if (!is_one_of<float, std::int8_t, std::uint8_t>(x.type))
-    return failure(StatusCode::kUnsupported, "pooling takes f32, i8 or u8", static_cast<std::int64_t>(x.type),
+  if (!is_one_of<float, std::int8_t, std::uint8_t, std::int16_t>(x.type))
+    return failure(StatusCode::kUnsupported, "pooling takes f32, i8, u8 or i16", static_cast<std::int64_t>(x.type),
                    static_cast<std::int64_t>(ElementType::kF32))
         .at(0);
   if (x.rank != 4) return failure(StatusCode::kInvalidModel, "operand must be [N,H,W,C]", x.rank, 4).at(0);

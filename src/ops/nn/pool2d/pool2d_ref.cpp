@@ -34,7 +34,7 @@ float average(const PoolGeometry& g, const float* image, const PoolTaps& rows, c
   return count > 0 ? sum / static_cast<float>(count) : 0.0F;
 }
 
-/// The average of 8-bit integers, rounded half away from zero. At most 2^31 elements: the sum fits.
+/// The average of integers, rounded half away from zero. At most 2^31 elements: the sum fits.
 template <typename T>
 std::int64_t average(const PoolGeometry& g, const T* image, const PoolTaps& rows, const PoolTaps& columns,
                      std::int32_t c) {
@@ -77,6 +77,7 @@ Status run_reference(const Invocation& call) {
   switch (call.in(0).type) {
     case ElementType::kF32: run<float>(call, [&](float value) { return apply_activation(value, p.activation); }); break;
     case ElementType::kI8: run_integer<std::int8_t>(call); break;
+    case ElementType::kI16: run_integer<std::int16_t>(call); break;
     default: run_integer<std::uint8_t>(call); break;
   }
   return ok_status();

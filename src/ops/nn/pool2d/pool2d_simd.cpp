@@ -179,7 +179,8 @@ HWY_EXPORT(pool_row_u8);
 bool channels_supports(const OpCall& call) {
   const auto& p = call.as<Pool2dParams>();
   // See `average` for integers.
-  return call.out().elements() > 0 && static_cast<std::int64_t>(p.kernel_h) * p.kernel_w <= 32768;
+  return call.in(0).type != ElementType::kI16 && call.out().elements() > 0 &&
+         static_cast<std::int64_t>(p.kernel_h) * p.kernel_w <= 32768;
 }
 
 Status run_channels(const Invocation& call) {

@@ -77,6 +77,14 @@ TEST(Pool2d, IntegerAverageRoundsHalfAwayFromZero) {
                   .outputs[0]
                   .values<std::uint8_t>(),
               ElementsAre(200, 4));
+  Pool2dParams w = p;
+  w.minimum = -32768;
+  w.maximum = 32767;
+  EXPECT_THAT(
+      run_reference(make_case(kPool2d, w, {tensor_of<std::int16_t>({1, 1, 4, 1}, {32767, 32766, -32768, -32767})}))
+          .outputs[0]
+          .values<std::int16_t>(),
+      ElementsAre(32767, -32768));
 }
 
 TEST(Pool2d, WindowInsidePaddingIsLowestOrZero) {

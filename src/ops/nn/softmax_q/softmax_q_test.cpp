@@ -41,6 +41,68 @@ TEST(SoftmaxQ, EqualsTheFormatsReferenceToTheBit) {
   EXPECT_EQ(softmax<std::int16_t>(params_of(0.1, ElementType::kI16), {2, 8}, x), words);
 }
 
+/// The tables of exp over [-10, 0] and of 1 / (1 + t) over [0, 1] without the correction that importers make.
+std::vector<Operand> tables() {
+  std::vector<std::int16_t> exponentials;
+  std::vector<std::int16_t> reciprocals;
+  for (int i = 0; i <= 512; ++i) {
+    exponentials.push_back(static_cast<std::int16_t>(std::lround(32767 * std::exp(10.0 * (i / 512.0 - 1)))));
+    reciprocals.push_back(static_cast<std::int16_t>(std::lround(32767 / (1 + i / 512.0))));
+  }
+  return {constant(tensor_of<std::int16_t>({513}, exponentials)),
+          constant(tensor_of<std::int16_t>({513}, reciprocals))};
+}
+
+OpCase case16(const SoftmaxQParams& params, TestTensor x) {
+  std::vector<Operand> operands{std::move(x)};
+  for (Operand& table : tables()) operands.push_back(std::move(table));
+  return make_case(kSoftmaxQ, params, std::move(operands));
+}
+
+SoftmaxQParams params16(double scale) {
+  int shift = 0;
+  const double mantissa = std::frexp(scale * 6553.5, &shift);
+  return {.to = ElementType::kI16,
+          .input_multiplier = static_cast<std::int32_t>(std::lround(mantissa * 2147483648.0)),
+          .input_left_shift = shift};
+}
+
+TEST(SoftmaxQ, Int16ApproximatesTheRealFunction) {
+  Random random(7);
+  for (int round = 0; round < 50; ++round) {
+    const TestTensor x = random_tensor(ElementType::kI16, {20}, random, -32768, 32767);
+    const double scale = 0.00001 * static_cast<double>(random_int(random, 1, 100));
+    const Outcome y = run_reference(case16(params16(scale), x));
+    ASSERT_TRUE(y.status.ok()) << y.status.message;
+    double sum = 0;
+    for (const std::int16_t v : x.values<std::int16_t>()) sum += std::exp(scale * (v - 32768));
+    for (std::size_t i = 0; i < 20; ++i)
+      EXPECT_NEAR(y.outputs[0].values<std::int16_t>()[i] / 32768.0,
+                  std::exp(scale * (x.values<std::int16_t>()[i] - 32768)) / sum, 1e-3);
+  }
+}
+
+TEST(SoftmaxQ, TablesOfAnythingAreSafe) {
+  Random random(8);
+  expect_variants_match_reference([](Random& r) {
+    SoftmaxQParams p = params16(0.0001);
+    p.input_left_shift = static_cast<std::int32_t>(random_int(r, -31, 30));
+    const auto table = [&] { return constant(random_tensor(ElementType::kI16, {513}, r, -32768, 32767)); };
+    return make_case(kSoftmaxQ, p,
+                     {random_tensor(ElementType::kI16, random_dims(r, 2, 0, 9), r, -32768, 32767), table(), table()});
+  });
+}
+
+TEST(SoftmaxQ, TablesBelongToInt16) {
+  std::vector<TensorDesc> outputs;
+  const TestTensor wide = tensor_of<std::int16_t>({2}, {0, 1});
+  const TestTensor narrow = tensor_of<std::int8_t>({2}, {0, 1});
+  EXPECT_TRUE(infer_case(case16(params16(0.001), wide), &outputs).ok());
+  EXPECT_FALSE(infer_case(make_case(kSoftmaxQ, params16(0.001), {wide}), &outputs).ok());
+  EXPECT_FALSE(infer_case(case16(params_of(0.1, ElementType::kI8), narrow), &outputs).ok());
+  EXPECT_FALSE(infer_case(make_case(kSoftmaxQ, params16(0.001), {wide, wide, wide}), &outputs).ok());
+}
+
 TEST(SoftmaxQ, LargeTensorsUseTheSameArithmetic) {
   Random random(4);
   const TestTensor x = random_tensor(ElementType::kU8, {40, 12}, random, 0, 255);
