@@ -126,11 +126,23 @@ void set_transposed_axis(Lowering& op, bool same, std::int32_t in, std::int32_t 
   *extra = static_cast<std::int32_t>(std::max<std::int64_t>(out - full, 0));
 }
 
+/// The size of a transposed convolution's result: operand 0, or where that is no constant the size that the file gives
+/// the result, to which TensorFlow Lite Micro keeps.
+Dims output_shape(Lowering& op) {
+  if (op.graph().is_constant(op.in(0))) return op.constant_operand(0, "output_shape", 4);
+  Dims shape = integers(op.out_tensor().shape());
+  if (shape.size() != 4 || std::any_of(shape.begin(), shape.end(), [](std::int64_t d) { return d < 0; }))
+    op.unsupported("an output_shape (operand 0) that is computed at run time, for a result of open size",
+                   "constant integers");
+  shape.resize(4);
+  return shape;
+}
+
 void lower_transpose_conv(Lowering& op) {
   if (!op.require_rank(1, 4, 4) || !op.require_rank(2, 4, 4)) return;
   if (op.in_type(2) == kF32 && !op.require_type(1, {kF32})) return;
   const auto& o = op.options<schema::TransposeConvOptions>();
-  const Dims shape = op.constant_operand(0, "output_shape", 4);
+  const Dims shape = output_shape(op);
   if (op.failed()) return;
   const TensorDesc filters = op.in_desc(1);
   const TensorDesc x = op.in_desc(2);
@@ -152,7 +164,7 @@ void lower_transpose_conv(Lowering& op) {
 }
 
 void lower_pool(Lowering& op, ops::PoolKind kind) {
-  if (!op.require_rank(0, 4, 4) || !op.require_type(0, {kF32, kI8, kU8})) return;
+  if (!op.require_rank(0, 4, 4) || !op.require_type(0, {kF32, kI8, kU8, kI16})) return;
   const auto& o = op.options<schema::Pool2DOptions>();
   const Window window{o.padding(), o.filter_height(), o.filter_width(), o.stride_h(), o.stride_w()};
   ops::Pool2dParams params;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "import/tflite/operators.h"
 #include "import/tflite/weighted.h"
@@ -60,6 +61,33 @@ void lower_batch_matmul(Lowering& op) {
   op.result(0, op.emit(ops::kMatmul, params, {op.in(0), op.in(1)}));
 }
 
+/// The int16 kernel knows results in Q15 only; scales within a thousandth count as that.
+void lower_softmax16(Lowering& op, float beta) {
+  constexpr float kQ15 = 1.0F / 32768;
+  constexpr float kTolerance = 0.001F * kQ15;
+  const Affine input = op.in_affine(0);
+  const Affine output = op.out_affine();
+  if (op.failed()) return;
+  if (op.out_type() != kI16 || input.zero_point != 0 || output.zero_point != 0 ||
+      std::abs(output.scale - kQ15) > kTolerance)
+    return op.unsupported(fmt::format("a result quantised by ({}, {}) of an operand with zero point {}", output.scale,
+                                      output.zero_point, input.zero_point),
+                          "i16 (1/32768, 0) and zero point 0");
+  const auto scaling = softmax_scaling16(beta, input.scale);
+  if (!scaling)
+    return op.unsupported(fmt::format("beta {} with input scale {}", beta, input.scale), "a positive product");
+  constexpr float kRange = 65535;
+  const Table16 exponentials =
+      float_table16({10.0F / kRange, 32767}, 2.0F / kRange, [](float x) { return std::exp(x); });
+  const Table16 reciprocals =
+      float_table16({1.0F / kRange, -32768}, 2.0F / kRange, [](float x) { return 1.0F / (1.0F + x); });
+  const Dims size{static_cast<std::int64_t>(exponentials.size())};
+  const ops::SoftmaxQParams params{kI16, scaling->input.multiplier, scaling->input.shift};
+  op.result(0, op.emit(ops::kSoftmaxQ, params,
+                       {op.in(0), op.constant<std::int16_t>(size, exponentials),
+                        op.constant<std::int16_t>(size, reciprocals)}));
+}
+
 void lower_quantized_softmax(Lowering& op, float beta) {
   const Affine input = op.in_affine(0);
   const Affine output = op.out_affine();
@@ -82,7 +110,8 @@ void lower_quantized_softmax(Lowering& op, float beta) {
 
 void lower_softmax(Lowering& op) {
   const float beta = op.options<schema::SoftmaxOptions>().beta();
-  if (!op.require_rank(0, 1, kMaxRank) || !op.require_type(0, {kF32, kI8, kU8})) return;
+  if (!op.require_rank(0, 1, kMaxRank) || !op.require_type(0, {kF32, kI8, kU8, kI16})) return;
+  if (op.in_type(0) == kI16) return lower_softmax16(op, beta);
   if (op.in_type(0) != kF32) return lower_quantized_softmax(op, beta);
   ValueId x = op.in(0);
   if (beta != 1.0F) x = op.emit(ops::kBinary, ops::BinaryParams{ops::BinaryFunction::kMul}, {x, op.scalar(kF32, beta)});

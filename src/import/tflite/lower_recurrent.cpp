@@ -134,7 +134,7 @@ FixedMultiplier gate_multiplier(Lowering& op, const Affine& input, int weights) 
 
 /// How a cell state of that scale reaches the argument of tanh, which takes powers of two.
 void set_tanh_input(ops::LstmQParams& params, float cell_scale) {
-  const int power = static_cast<int>(std::lround(std::log2(cell_scale))) + 12;
+  const int power = binary_logarithm(cell_scale).rounded + 12;
   params.tanh_multiplier = power > 0 ? 3 << std::min(power, 28) : 3;
   params.tanh_right_shift = power < 0 ? std::min(-power, 31) : 0;
 }

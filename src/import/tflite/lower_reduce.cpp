@@ -29,7 +29,7 @@ bool is_quantized(const Lowering& op) { return type_range(op.in_type(0)).has_val
 /// TFLite's integer mean and sum: the int32 sum less count zero points, rescaled once. A mean carries 1/count in the
 /// multiplier.
 void lower_quantized_sum(Lowering& op, ReduceFunction function) {
-  if (!op.require_type(0, {kI8, kU8})) return;
+  if (!op.require_type(0, {kI8, kU8, kI16})) return;
   const Affine input = op.in_affine(0);
   const Affine output = op.out_affine();
   ops::ReduceParams params = reduce_params(op, ReduceFunction::kSum);
@@ -37,9 +37,10 @@ void lower_quantized_sum(Lowering& op, ReduceFunction function) {
   if (op.failed()) return;
   std::int64_t n = 1;
   for (int i = 0; i < params.axes.size; ++i) n *= op.in_desc(0).dims[params.axes.v[i]];
-  // 255 * n bounds the sum of stored values and the zero points together.
-  if (n <= 0 || n > std::numeric_limits<std::int32_t>::max() / 256)
-    return op.unsupported(fmt::format("a sum of {} quantised elements", n), "1 to 2^23 elements");
+  // 2^8 n, or 2^16 n, bounds the sum of stored values and the zero points together.
+  const std::int64_t most = std::numeric_limits<std::int32_t>::max() / (op.in_type(0) == kI16 ? 65536 : 256);
+  if (n <= 0 || n > most)
+    return op.unsupported(fmt::format("a sum of {} quantised elements", n), fmt::format("1 to {} elements", most));
   if (function == ReduceFunction::kMean) m = divide_multiplier(m, n);
   const ValueId sum = op.emit(ops::kReduce, params, {op.cast(op.in(0), kI32)});
   const ops::RequantizeParams rescale{op.out_type(), static_cast<std::int32_t>(input.zero_point * n), output.zero_point,

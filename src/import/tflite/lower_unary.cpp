@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "import/tflite/operators.h"
+#include "ops/elementwise/activation_i16/activation_i16.h"
+#include "ops/elementwise/binary/binary.h"
 #include "ops/elementwise/dequantize/dequantize.h"
 #include "ops/elementwise/quantize/quantize.h"
 #include "ops/elementwise/requantize/requantize.h"
@@ -14,6 +16,15 @@ namespace {
 
 using enum ElementType;
 using ops::UnaryFunction;
+
+ops::RequantizeParams requantize_params(ElementType to, Affine input, Affine output, FixedMultiplier m) {
+  ops::RequantizeParams params{to};
+  params.input_zero_point = input.zero_point;
+  params.output_zero_point = output.zero_point;
+  params.multiplier = m.multiplier;
+  params.shift = m.shift;
+  return params;
+}
 
 /// The function in single precision, for 8-bit tables.
 float evaluate(UnaryFunction function, float x) {
@@ -73,9 +84,25 @@ void lower_abs(Lowering& op) {
   lower_by_table(op, abs_table(input, output));
 }
 
+/// clamp(requantised x, low, high) of int16: bounds beyond the type are the type's.
+void lower_clamp16(Lowering& op, float low, std::optional<float> high) {
+  const Affine input = op.in_affine(0);
+  const Affine output = op.out_affine();
+  const FixedMultiplier m = op.multiplier(static_cast<double>(input.scale / output.scale));
+  if (op.failed()) return;
+  const IntegerRange range = clamp_range(*type_range(kI16), output, low, high);
+  const ValueId y = op.emit(ops::kRequantize, requantize_params(kI16, input, output, m), {op.in(0)});
+  const auto bounded = [&](ops::BinaryFunction function, ValueId x, std::int32_t bound) {
+    return op.emit(ops::kBinary, ops::BinaryParams{function}, {x, op.scalar(kI16, bound)});
+  };
+  const ValueId above = bounded(ops::BinaryFunction::kMax, y, range.minimum);
+  op.result(0, high ? bounded(ops::BinaryFunction::kMin, above, range.maximum) : above);
+}
+
 /// clamp(x, low, high); without `high`, relu.
 void lower_clamp(Lowering& op, float low, std::optional<float> high) {
-  if (!op.require_type(0, {kF32, kI8, kU8})) return;
+  if (!op.require_type(0, {kF32, kI8, kU8, kI16})) return;
+  if (op.in_type(0) == kI16) return lower_clamp16(op, low, high);
   if (op.in_type(0) == kF32)
     return op.result(
         0, high ? op.unary(UnaryFunction::kClip, op.in(0), low, *high) : op.unary(UnaryFunction::kRelu, op.in(0)));
@@ -84,12 +111,23 @@ void lower_clamp(Lowering& op, float low, std::optional<float> high) {
   lower_by_table(op, relu_table(op.in_type(0), input, output, low, high));
 }
 
+void lower_leaky_relu16(Lowering& op, Affine input, Affine output, float alpha) {
+  const FixedMultiplier identity = op.multiplier(static_cast<double>(input.scale / output.scale));
+  const FixedMultiplier slope = op.multiplier(static_cast<double>(input.scale * alpha / output.scale));
+  ops::RequantizeParams params = requantize_params(kI16, input, output, identity);
+  params.leaky = 1;
+  params.negative_multiplier = slope.multiplier;
+  params.negative_shift = slope.shift;
+  op.result(0, op.emit(ops::kRequantize, params, {op.in(0)}));
+}
+
 void lower_leaky_relu(Lowering& op) {
   const float alpha = op.options<schema::LeakyReluOptions>().alpha();
-  if (!op.require_type(0, {kF32, kI8, kU8})) return;
+  if (!op.require_type(0, {kF32, kI8, kU8, kI16})) return;
   if (op.in_type(0) == kF32) return op.result(0, op.unary(UnaryFunction::kLeakyRelu, op.in(0), alpha));
   const Affine input = op.in_affine(0);
   const Affine output = op.out_affine();
+  if (op.in_type(0) == kI16) return lower_leaky_relu16(op, input, output, alpha);
   lower_by_table(op, leaky_relu_table(op.in_type(0), input, output, alpha));
 }
 
@@ -106,10 +144,28 @@ void lower_hard_swish(Lowering& op) {
   lower_by_table(op, hard_swish_table(input, output));
 }
 
+/// The int16 kernels of logistic and tanh produce Q15 only. They differ in the scales that they take as powers of two.
+void lower_activation16(Lowering& op, UnaryFunction function) {
+  const bool is_tanh = function == UnaryFunction::kTanh;
+  const Affine input = op.in_affine(0);
+  const Affine output = op.out_affine();
+  if (op.failed()) return;
+  if (input.zero_point != 0 || output.zero_point != 0 || binary_logarithm(output.scale).rounded != -15)
+    return op.unsupported(fmt::format("a result quantised by ({}, {}) of an operand with zero point {}", output.scale,
+                                      output.zero_point, input.zero_point),
+                          "(1/32768, 0) and zero point 0");
+  const auto scaling = activation_scaling(input.scale, is_tanh ? 1 : 0);
+  if (!scaling) return op.unsupported(fmt::format("an operand of scale {}", input.scale), "scales below 2^17");
+  const auto kind = is_tanh ? ops::ActivationI16Function::kTanh : ops::ActivationI16Function::kLogistic;
+  op.result(0, op.emit(ops::kActivationI16, ops::ActivationI16Params{kind, scaling->multiplier, scaling->right_shift},
+                       {op.in(0)}));
+}
+
 /// The fixed-point kernels of logistic and tanh produce one scale and zero point only.
 void lower_fixed_point(Lowering& op, UnaryFunction function, Affine natural, Table8 (*table)(Affine)) {
-  if (!op.require_type(0, {kF32, kI8})) return;
+  if (!op.require_type(0, {kF32, kI8, kI16})) return;
   if (op.in_type(0) == kF32) return op.result(0, op.unary(function, op.in(0)));
+  if (op.in_type(0) == kI16) return lower_activation16(op, function);
   const Affine input = op.in_affine(0);
   const Affine output = op.out_affine();
   if (op.failed()) return;
@@ -147,8 +203,7 @@ void lower_quantize(Lowering& op) {
   if (!op.require_type(0, {kF32, kI8, kU8, kI16, kI32})) return;
   const Affine input = op.in_affine(0);
   const FixedMultiplier m = op.multiplier(static_cast<double>(input.scale) / static_cast<double>(output.scale));
-  const ops::RequantizeParams params{to, input.zero_point, output.zero_point, m.multiplier, m.shift};
-  op.result(0, op.emit(ops::kRequantize, params, {op.in(0)}));
+  op.result(0, op.emit(ops::kRequantize, requantize_params(to, input, output, m), {op.in(0)}));
 }
 
 /// Constant weights may be quantised along a dimension.

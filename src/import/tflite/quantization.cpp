@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "ops/fixed_point_math.h"
 
@@ -104,6 +105,33 @@ std::optional<SoftmaxScaling> softmax_scaling(float beta, float input_scale) noe
   return result;
 }
 
+std::optional<SoftmaxScaling> softmax_scaling16(float beta, float input_scale) noexcept {
+  constexpr double kTableStep = 10.0 / 65535.0;
+  SoftmaxScaling result;
+  result.input = quantize_multiplier(static_cast<double>(input_scale) * static_cast<double>(beta) / kTableStep);
+  if (!result.input.is_applicable() || result.input.multiplier <= 0) return std::nullopt;
+  return result;
+}
+
+BinaryLogarithm binary_logarithm(float x) noexcept {
+  const float logarithm = std::log(x) * (1.0F / std::log(2.0F));
+  const float rounded = std::round(logarithm);
+  return {static_cast<int>(rounded), std::abs(logarithm - rounded) < 1e-3F};
+}
+
+std::optional<ActivationScaling> activation_scaling(float input_scale, int highest_power) noexcept {
+  constexpr double kLargest = 32767.0;
+  const BinaryLogarithm log = binary_logarithm(input_scale);
+  const int power = log.rounded + 12;
+  if (log.is_close && power >= 0 && power <= highest_power) return ActivationScaling{3 << power, 0};
+  double multiplier = static_cast<double>(input_scale) * 4096.0 * 3.0;
+  if (multiplier > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+  ActivationScaling result;
+  for (; multiplier <= kLargest / 2 && result.right_shift <= 30; ++result.right_shift) multiplier *= 2;
+  result.multiplier = static_cast<std::int32_t>(multiplier);
+  return result;
+}
+
 FixedMultiplier divide_multiplier(FixedMultiplier sum, std::int64_t count) noexcept {
   int shift = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count))) - 1;
   shift = std::min({shift, 32, 31 + sum.shift});
@@ -144,6 +172,30 @@ Table8 float_table(ElementType type, Affine input, Affine output, const std::fun
     const float real = input.scale * static_cast<float>(x - input.zero_point);
     return round_to_integer(function(real) * inverse_scale) + output.zero_point;
   });
+}
+
+Table16 float_table16(Affine input, float output_scale, const std::function<float(float)>& function) {
+  constexpr int kSteps = static_cast<int>(std::tuple_size_v<Table16>) - 1;
+  constexpr float kLowest = -32768;
+  constexpr float kHighest = 32767;
+  const auto real = [](float scale, std::int32_t stored) { return scale * static_cast<float>(stored); };
+  const float low = real(input.scale, -32768 - input.zero_point);
+  const float high = real(input.scale, 32767 - input.zero_point);
+  const float step = (high - low) / kSteps;
+  const float half_step = step / 2;
+  const float inverse_scale = 65536.0F / (real(output_scale, 32767) - real(output_scale, -32768));
+  Table16 table{};
+  for (int i = 0; i < kSteps; ++i) {
+    const float at = low + static_cast<float>(i) * step;
+    const float sample = std::round(function(at) * inverse_scale);
+    const float next = function(low + static_cast<float>(i + 1) * step) * inverse_scale;
+    const float on_the_line = std::round((next + sample) / 2);
+    const float in_the_middle = std::round(function(at + half_step) * inverse_scale);
+    const float correction = std::round((on_the_line - in_the_middle) / 2);
+    table[static_cast<std::size_t>(i)] = static_cast<std::int16_t>(std::clamp(sample - correction, kLowest, kHighest));
+  }
+  table.back() = static_cast<std::int16_t>(std::clamp(std::round(function(high) * inverse_scale), kLowest, kHighest));
+  return table;
 }
 
 Table8 logistic_table(Affine input) {

@@ -61,6 +61,8 @@ struct SoftmaxScaling {
   std::int32_t diff_min = 0;
 };
 std::optional<SoftmaxScaling> softmax_scaling(float beta, float input_scale) noexcept;
+/// The same for int16; diff_min is unused. Nothing when the factor is out of a multiplier's range.
+std::optional<SoftmaxScaling> softmax_scaling16(float beta, float input_scale) noexcept;
 
 /// Sums that become means: the multiplier divided by `count` > 0 as TFLite's integer mean does it.
 FixedMultiplier divide_multiplier(FixedMultiplier sum, std::int64_t count) noexcept;
@@ -90,6 +92,28 @@ using Table8 = std::array<std::uint8_t, 256>;
 
 /// y = round(f(scale (x - zero_point)) / scale') + zero_point' in single precision, saturated.
 Table8 float_table(ElementType type, Affine input, Affine output, const std::function<float(float)>& function);
+
+/// A function of one int16 value as ops::lookup_i16 interpolates it.
+using Table16 = std::array<std::int16_t, 513>;
+
+/// y = f(scale (x - zero_point)) / scale' at every 128th x, in single precision; entries lie off the function by half
+/// of what the straight line to the next one misses in its middle.
+Table16 float_table16(Affine input, float output_scale, const std::function<float(float)>& function);
+
+/// Parameters of ops::ActivationI16Params. Nothing for scales beyond 2^19.
+struct ActivationScaling {
+  std::int32_t multiplier = 3;
+  std::int32_t right_shift = 0;
+};
+/// `highest_power`: input scales 2^-12 to 2^(highest_power - 12) are taken as the powers of two that they nearly are.
+std::optional<ActivationScaling> activation_scaling(float input_scale, int highest_power) noexcept;
+
+/// The exponent of the power of two nearest to a positive number, and whether the number is close to it.
+struct BinaryLogarithm {
+  int rounded = 0;
+  bool is_close = false;
+};
+BinaryLogarithm binary_logarithm(float x) noexcept;
 
 // i8 tables with fixed-point definitions of their own.
 Table8 logistic_table(Affine input);  ///< result scale 1/256, zero point -128

@@ -196,6 +196,38 @@ TEST(AbsTable, MirrorsAtTheZeroPoint) {
   EXPECT_EQ(at(*table, -6), -118);
 }
 
+TEST(FloatTable16, IsThatOfTheFormatsInt16Softmax) {
+  // Polynomial hashes of the tables that TensorFlow Lite's softmax computes for itself.
+  const auto hash = [](const Table16& table) {
+    std::uint32_t sum = 0;
+    for (const std::int16_t entry : table) sum = sum * 31 + static_cast<std::uint32_t>(entry + 40000);
+    return sum;
+  };
+  EXPECT_EQ(hash(float_table16({10.0F / 65535, 32767}, 2.0F / 65535, [](float x) { return std::exp(x); })),
+            3628268190U);
+  EXPECT_EQ(hash(float_table16({1.0F / 65535, -32768}, 2.0F / 65535, [](float x) { return 1.0F / (1.0F + x); })),
+            573828299U);
+}
+
+TEST(ActivationScaling, TakesPowersOfTwoWithoutRounding) {
+  const auto exact = activation_scaling(1.0F / 4096, 0);
+  ASSERT_TRUE(exact);
+  EXPECT_EQ(exact->multiplier, 3);
+  EXPECT_EQ(exact->right_shift, 0);
+  const auto twice = activation_scaling(1.0F / 2048, 1);
+  ASSERT_TRUE(twice);
+  EXPECT_EQ(twice->multiplier, 6);
+  EXPECT_EQ(twice->right_shift, 0);
+  const auto other = activation_scaling(1.0F / 2048, 0);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->multiplier, 6 << 12);
+  EXPECT_EQ(other->right_shift, 12);
+  EXPECT_FALSE(activation_scaling(1e9F, 1));
+  const auto tiny = activation_scaling(1e-30F, 1);
+  ASSERT_TRUE(tiny);
+  EXPECT_EQ(tiny->right_shift, 31);
+}
+
 TEST(ConcatenationTable, RescalesInFloat) {
   const Table8 table = concatenation_table({0.5F, 128}, {0.25F, 100});
   EXPECT_EQ(table[128], 100);
