@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/common/interpolate.h"
+
 namespace bantam::ops::resize {
 namespace {
 
@@ -45,10 +47,8 @@ float nearest_coordinate(ResizeNearest mode, float x) {
 
 /// Four neighbours weighted by the cubic convolution kernel with coefficient a.
 void set_cubic(const ResizeParams& p, std::int32_t in, std::int32_t floor, float s, Taps* taps) {
-  const float a = p.cubic_coefficient;
-  const auto near = [a](float t) { return ((a + 2.0F) * t - (a + 3.0F)) * t * t + 1.0F; };
-  const auto far = [a](float t) { return ((a * t - 5.0F * a) * t + 8.0F * a) * t - 4.0F * a; };
-  const float weights[] = {far(s + 1.0F), near(s), near(1.0F - s), far(2.0F - s)};
+  float weights[4];
+  cubic_weights(s, p.cubic_coefficient, weights);
   taps->count = 4;
   float sum = 0;
   for (int i = 0; i < 4; ++i) {
@@ -94,20 +94,19 @@ Taps taps_at(const ResizeParams& p, const TensorDesc& x, int axis, std::int32_t 
   const auto size = static_cast<float>(in);
   taps.outside =
       p.coordinates == ResizeCoordinates::kCropAndResize && !(coordinate >= 0.0F && coordinate <= size - 1.0F);
-  // A few elements beyond either end all taps are the same; what is not a number counts as the beginning.
-  const float bounded = coordinate >= -4.0F ? std::min(coordinate, size + 4.0F) : -4.0F;
+  // A few elements beyond either end all taps are the same.
+  const float bounded = bounded_coordinate(coordinate, in);
   if (p.mode == ResizeMode::kNearest) {
     taps.index[0] = static_cast<std::int32_t>(std::clamp(nearest_coordinate(p.nearest, bounded), 0.0F, size - 1.0F));
     taps.index[0] = std::min(taps.index[0], in - 1);  // float cannot hold every size
     return taps;
   }
-  const float floor = std::floor(bounded);
-  // Sizes up to 2^31 + 4 leave int32 by a little; no tensor of more than one tap per element is as large.
-  const auto floor_index = static_cast<std::int32_t>(std::min(floor, 2147483000.0F));
+  const std::int32_t floor = floor_index(bounded);
+  const float s = bounded - std::floor(bounded);
   if (p.mode == ResizeMode::kCubic) {
-    set_cubic(p, in, floor_index, bounded - floor, &taps);
+    set_cubic(p, in, floor, s, &taps);
   } else {
-    set_linear(in, floor_index, bounded - floor, &taps);
+    set_linear(in, floor, s, &taps);
   }
   return taps;
 }
