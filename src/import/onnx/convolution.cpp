@@ -1,11 +1,13 @@
-// ONNX convolutions: Conv, ConvTranspose and the fused form of com.microsoft.
+// ONNX convolutions: Conv, ConvTranspose, Col2Im and the fused form of com.microsoft.
 #include "import/onnx/convolution.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "base/shape.h"
 #include "import/onnx/spatial.h"
+#include "ops/nn/col2im/col2im.h"
 #include "ops/nn/conv2d/conv2d.h"
 #include "ops/nn/conv_transpose2d/conv_transpose2d.h"
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
@@ -13,16 +15,19 @@
 namespace bantam::import::onnx {
 namespace {
 
-/// Kernel size as {height, width} from the shape of the weights, checked against kernel_shape.
-std::array<std::int32_t, 2> kernel_size(NodeLowering& n, ValueId weights, int rank) {
+/// Windows longer than this are not taken apart tap by tap.
+constexpr std::int32_t kMaxTaps = 1024;
+
+/// Kernel size per spatial axis from the shape of the weights, checked against kernel_shape.
+std::vector<std::int32_t> kernel_size(NodeLowering& n, ValueId weights, int rank) {
   const TensorDesc& w = n.desc(weights);
-  if (n.failed()) return {1, 1};
+  std::vector<std::int32_t> size(static_cast<std::size_t>(std::max(rank - 2, 0)), 1);
+  if (n.failed()) return size;
   if (w.rank != rank) {
     n.fail(fmt::format("the weights have rank {}, the image has rank {}", w.rank, rank), StatusCode::kInvalidModel);
-    return {1, 1};
+    return size;
   }
-  if (rank < 3 || rank > 4) return {1, 1};  // to_channels_last reports it
-  const std::array<std::int32_t, 2> size{rank == 4 ? w.dims[2] : 1, w.last(0)};
+  for (std::size_t i = 0; i < size.size(); ++i) size[i] = w.dims[i + 2];
   if (n.has_attr("kernel_shape") && read_spatial(n, "kernel_shape", rank, 1) != size)
     n.fail(fmt::format("attribute 'kernel_shape' does not agree with the weights, {}", format_desc(w)),
            StatusCode::kInvalidModel);
@@ -37,58 +42,177 @@ std::int32_t group_count(NodeLowering& n, std::int32_t channels) {
   return 1;
 }
 
+/// Tap `k` of the first spatial axis of weights [OC,K,...,C/g] as weights [OC,...,C/g].
+ValueId tap_weights(NodeLowering& n, ValueId weights, std::int32_t k) {
+  auto dims = n.dims(weights);
+  if (n.failed()) return kNone;
+  dims.erase(dims.begin() + 1);
+  return n.reshape(n.slice(weights, 1, k, 1), dims);
+}
+
+bool too_many_taps(NodeLowering& n, const WindowAxis& axis) {
+  if (axis.kernel <= kMaxTaps) return false;
+  n.fail(fmt::format("a window of {} elements along the third axis from the end is not supported, at most {}",
+                     axis.kernel, kMaxTaps));
+  return true;
+}
+
+/// A convolution of x [N,...,C] with weights [OC,...,C/g].
+struct Convolution {
+  ValueId weights = kNone;
+  ValueId bias = kNone;
+  std::int32_t groups = 1;
+  bool depthwise = false;
+};
+
+ValueId convolve_planes(NodeLowering& n, ValueId x, const Convolution& c, std::span<const WindowAxis> window) {
+  ops::Conv2dParams params;
+  set_window(params, window[0], window[1]);
+  if (!c.depthwise) {
+    params.groups = c.groups;
+    return n.emit(ops::kConv2d, params, {x, c.weights, c.bias});
+  }
+  if (n.failed()) return kNone;
+  const TensorDesc w = n.desc(c.weights);
+  const ValueId flat = n.reshape(c.weights, {w.dims[0], w.dims[1], w.dims[2]});
+  return n.emit(ops::kDepthwiseConv2d, params, {x, n.transpose(flat, {1, 2, 0}), c.bias});
+}
+
+/// More than two axes: the sum over the taps of the first axis of convolutions along the others, in which the positions
+/// along the first axis join the batch.
+ValueId convolve(NodeLowering& n, ValueId x, const Convolution& c, std::span<const WindowAxis> window) {
+  if (n.failed() || window.size() == 2) return n.failed() ? kNone : convolve_planes(n, x, c, window);
+  const WindowAxis& axis = window.front();
+  const std::int64_t batch = n.desc(x).dims[0];
+  const std::int64_t count = positions(n, axis, n.desc(x).dims[1], false);
+  if (n.failed() || too_many_taps(n, axis)) return kNone;
+  const ValueId padded = n.pad(x, 1, axis.pad_before, axis.pad_after);
+  ValueId sum = kNone;
+  for (std::int32_t k = 0; k < axis.kernel && !n.failed(); ++k) {
+    const ValueId under_tap = n.slice(padded, 1, std::int64_t{k} * axis.dilation, count, axis.stride);
+    const Convolution rest{tap_weights(n, c.weights, k), k == 0 ? c.bias : kNone, c.groups, c.depthwise};
+    const ValueId part = convolve(n, merge_first_axes(n, under_tap), rest, window.subspan(1));
+    sum = k == 0 ? part : n.binary(ops::BinaryFunction::kAdd, sum, part);
+  }
+  return split_first_axis(n, sum, batch, count);
+}
+
+/// Moves axis 1 of weights [OC,C/g,...] to the end; one-dimensional weights get a first axis of size 1.
+ValueId weights_channels_last(NodeLowering& n, ValueId weights) {
+  if (n.failed()) return kNone;
+  const TensorDesc w = n.desc(weights);
+  if (w.rank == 3) return weights_channels_last(n, n.reshape(weights, {w.dims[0], w.dims[1], 1, w.dims[2]}));
+  std::vector<int> perm{0};
+  for (int i = 2; i < w.rank; ++i) perm.push_back(i);
+  perm.push_back(1);
+  return n.transpose(weights, perm);
+}
+
 }  // namespace
 
 ValueId lower_convolution(NodeLowering& n, ValueId x, ValueId weights, ValueId bias, ops::Activation activation) {
   const TensorDesc image = n.desc(x);
   const TensorDesc w = n.desc(weights);
   const auto kernel = kernel_size(n, weights, image.rank);
-  const Window window = read_window(n, x, kernel);
+  const auto window = read_window(n, x, kernel);
   const ValueId input = to_channels_last(n, x);
   if (n.failed()) return kNone;
-
-  ops::Conv2dParams params;
-  set_window(params, window);
-  params.activation = activation;
   const std::int32_t channels = image.dims[1];
-  params.groups = group_count(n, channels);
+  Convolution convolution;
+  convolution.groups = group_count(n, channels);
   if (n.failed()) return kNone;
-  const std::int32_t out = w.dims[0];
-  if (params.groups == channels && channels > 1 && w.dims[1] == 1 && out % channels == 0) {
-    params.groups = 1;
-    const ValueId flat = n.reshape(weights, {out, kernel[0], kernel[1]});
-    const ValueId y = n.emit(ops::kDepthwiseConv2d, params, {input, n.transpose(flat, {1, 2, 0}), bias});
-    return from_channels_last(n, y, image.rank);
-  }
-  const ValueId square = n.reshape(weights, {out, w.dims[1], kernel[0], kernel[1]});
-  const ValueId y = n.emit(ops::kConv2d, params, {input, n.transpose(square, {0, 2, 3, 1}), bias});
-  return from_channels_last(n, y, image.rank);
+  convolution.depthwise = convolution.groups == channels && channels > 1 && w.dims[1] == 1 && w.dims[0] % channels == 0;
+  convolution.weights = weights_channels_last(n, weights);
+  convolution.bias = bias;
+  const ValueId y = from_channels_last(n, convolve(n, input, convolution, window), image.rank);
+  return activation.function == ops::UnaryFunction::kIdentity
+             ? y
+             : n.unary(activation.function, y, activation.a, activation.b);
 }
 
 namespace {
 
 void lower_conv(NodeLowering& n) { n.set_output(0, lower_convolution(n, n.input(0), n.input(1), n.optional(2), {})); }
 
+/// One axis of a transposed convolution. Padding crops the result; `extra` is added at its end.
+struct TransposedAxis {
+  WindowAxis window;
+  std::int32_t extra = 0;
+
+  /// The size of the result for an operand of `in` elements, before padding crops it.
+  std::int64_t full(std::int64_t in) const {
+    return std::int64_t{window.stride} * (in - 1) + std::int64_t{window.dilation} * (window.kernel - 1) + 1 + extra;
+  }
+};
+
 /// Chooses padding so that the result has the size that output_shape or auto_pad asks for.
-void set_output_size(ops::ConvTranspose2dParams& params, int axis, std::int64_t full, std::int64_t wanted, bool upper) {
+void set_output_size(TransposedAxis& axis, std::int64_t full, std::int64_t wanted, bool upper) {
   // Larger than everything the input reaches: the rest is added at the end and holds the bias only.
   const std::int64_t total = std::clamp<std::int64_t>(full - wanted, -(1 << 30), 1 << 30);
   const auto crop = static_cast<std::int32_t>(std::max<std::int64_t>(total, 0));
   const auto extra = static_cast<std::int32_t>(std::max<std::int64_t>(-total, 0));
-  const std::int32_t begin = upper ? crop / 2 : crop - crop / 2;
-  (axis == 0 ? params.pad_top : params.pad_left) = begin;
-  (axis == 0 ? params.pad_bottom : params.pad_right) = crop - begin;
-  (axis == 0 ? params.output_pad_h : params.output_pad_w) += extra;
+  axis.window.pad_before = upper ? crop / 2 : crop - crop / 2;
+  axis.window.pad_after = crop - axis.window.pad_before;
+  axis.extra += extra;
 }
 
-/// [C, OC/g, KH, KW] as [OC, KH, KW, C/g].
-ValueId transposed_weights(NodeLowering& n, ValueId weights, std::int32_t groups, std::array<std::int32_t, 2> kernel) {
+/// [C, OC/g, ...] as [OC, ..., C/g].
+ValueId transposed_weights(NodeLowering& n, ValueId weights, std::int32_t groups) {
+  auto dims = n.dims(weights);
   if (n.failed()) return kNone;
-  const TensorDesc w = n.desc(weights);
-  const std::int64_t in = w.dims[0] / groups;
-  const ValueId grouped = n.reshape(weights, {groups, in, w.dims[1], kernel[0], kernel[1]});
-  const ValueId turned = n.transpose(grouped, {0, 2, 3, 4, 1});
-  return n.reshape(turned, {std::int64_t{groups} * w.dims[1], kernel[0], kernel[1], in});
+  if (dims.size() == 3) dims.insert(dims.begin() + 2, 1);
+  const std::int64_t in = dims[0] / groups;
+  std::int64_t taps = 1;
+  for (std::size_t i = 2; i < dims.size(); ++i) taps *= dims[i];
+  const ValueId turned = n.transpose(n.reshape(weights, {groups, in, dims[1], taps}), {0, 2, 3, 1});
+  dims[0] = groups * dims[1];
+  dims.erase(dims.begin() + 1);
+  dims.push_back(in);
+  return n.reshape(turned, dims);
+}
+
+ValueId transpose_planes(NodeLowering& n, ValueId x, ValueId weights, ValueId bias, std::int32_t groups,
+                         std::span<const TransposedAxis> axes) {
+  ops::ConvTranspose2dParams params;
+  set_window(params, axes[0].window, axes[1].window);
+  params.output_pad_h = axes[0].extra;
+  params.output_pad_w = axes[1].extra;
+  params.groups = groups;
+  return n.emit(ops::kConvTranspose2d, params, {x, weights, bias});
+}
+
+/// More than two axes: the sum over the taps of the first axis of transposed convolutions along the others, each spread
+/// along the first axis by the stride and moved by its tap.
+ValueId convolve_transposed(NodeLowering& n, ValueId x, ValueId weights, ValueId bias, std::int32_t groups,
+                            std::span<const TransposedAxis> axes) {
+  if (n.failed() || axes.size() == 2) return n.failed() ? kNone : transpose_planes(n, x, weights, bias, groups, axes);
+  const auto& [axis, extra] = axes.front();
+  const std::int64_t batch = n.desc(x).dims[0];
+  const std::int64_t in = n.desc(x).dims[1];
+  const std::int64_t out = axes.front().full(in) - axis.pad_before - axis.pad_after;
+  if (axis.stride < 1 || axis.dilation < 1 || out < 0 || in == 0)
+    n.fail(fmt::format("stride {}, dilation {} and padding of {} and {} leave nothing of {} elements", axis.stride,
+                       axis.dilation, axis.pad_before, axis.pad_after, in),
+           StatusCode::kInvalidModel);
+  if (n.failed() || too_many_taps(n, axis)) return kNone;
+  const ValueId merged = merge_first_axes(n, x);
+  ValueId sum = kNone;
+  for (std::int32_t k = 0; k < axis.kernel && !n.failed(); ++k) {
+    const ValueId part = convolve_transposed(n, merged, tap_weights(n, weights, k), kNone, groups, axes.subspan(1));
+    auto dims = n.dims(part);
+    if (n.failed()) return kNone;
+    // [N*D, ...] as [N, D, 1, ...], zeros behind every element, then [N, D*stride, ...] moved to its place.
+    dims[0] = in;
+    dims.insert(dims.begin(), batch);
+    auto spread = dims;
+    spread.insert(spread.begin() + 2, 1);
+    dims[1] *= axis.stride;
+    const ValueId stretched = n.reshape(n.pad(n.reshape(part, spread), 2, 0, axis.stride - 1), dims);
+    const std::int64_t before = std::int64_t{k} * axis.dilation - axis.pad_before;
+    const ValueId placed = n.pad(stretched, 1, before, out - before - dims[1]);
+    sum = k == 0 ? placed : n.binary(ops::BinaryFunction::kAdd, sum, placed);
+  }
+  return bias == kNone ? sum : n.binary(ops::BinaryFunction::kAdd, sum, bias);
 }
 
 void lower_conv_transpose(NodeLowering& n) {
@@ -96,39 +220,66 @@ void lower_conv_transpose(NodeLowering& n) {
   const ValueId weights = n.input(1);
   const TensorDesc image = n.desc(x);
   const auto kernel = kernel_size(n, weights, image.rank);
-  const Window window = read_window(n, x, kernel);
+  const auto window = read_window(n, x, kernel);
   const auto output_padding = read_spatial(n, "output_padding", image.rank, 0);
   const auto output_shape = n.attr_ints("output_shape");
   const AutoPad auto_pad = read_auto_pad(n);
   const ValueId input = to_channels_last(n, x);
   if (n.failed()) return;
 
-  ops::ConvTranspose2dParams params;
-  set_window(params, window);
-  params.output_pad_h = output_padding[0];
-  params.output_pad_w = output_padding[1];
-  params.groups = group_count(n, n.desc(weights).dims[0]);
-  const int spatial = image.rank - 2;
+  const std::int32_t groups = group_count(n, n.desc(weights).dims[0]);
+  const std::size_t spatial = kernel.size();
   const bool same = auto_pad == AutoPad::kSameUpper || auto_pad == AutoPad::kSameLower;
   // output_shape lists the spatial axes; some files list all of them.
-  if (!output_shape.empty() && output_shape.size() != static_cast<std::size_t>(spatial) &&
-      output_shape.size() != static_cast<std::size_t>(image.rank))
+  if (!output_shape.empty() && output_shape.size() != spatial && output_shape.size() != spatial + 2)
     return n.fail(fmt::format("attribute 'output_shape' has {} entries, expected {}", output_shape.size(), spatial),
                   StatusCode::kInvalidModel);
-  for (int i = 0; i < spatial && (same || !output_shape.empty()); ++i) {
-    const int axis = 2 - spatial + i;
-    const auto a = static_cast<std::size_t>(axis);
+  std::vector<TransposedAxis> axes;
+  for (const WindowAxis& axis : window) axes.push_back({axis, 0});
+  for (std::size_t i = 0; i < spatial; ++i) {
+    TransposedAxis& axis = axes[axes.size() - spatial + i];
+    axis.extra = output_padding[i];
+    if (!same && output_shape.empty()) continue;
     const std::int64_t size = image.dims[2 + i];
-    const std::int64_t full = std::int64_t{window.stride[a]} * (size - 1) + output_padding[a] +
-                              std::int64_t{window.dilation[a]} * (kernel[a] - 1) + 1;
-    const std::int64_t wanted = output_shape.empty()
-                                    ? size * window.stride[a]
-                                    : output_shape[output_shape.size() - static_cast<std::size_t>(spatial - i)];
-    set_output_size(params, axis, full, wanted, auto_pad == AutoPad::kSameUpper);
+    const std::int64_t wanted =
+        output_shape.empty() ? size * axis.window.stride : output_shape[output_shape.size() - spatial + i];
+    set_output_size(axis, axis.full(size), wanted, auto_pad == AutoPad::kSameUpper);
   }
-  const ValueId w = transposed_weights(n, weights, params.groups, kernel);
-  const ValueId y = n.emit(ops::kConvTranspose2d, params, {input, w, n.optional(2)});
+  const ValueId w = transposed_weights(n, weights, groups);
+  const ValueId y = convolve_transposed(n, input, w, n.optional(2), groups, axes);
   n.set_output(0, from_channels_last(n, y, image.rank));
+}
+
+/// Lists of one entry per image axis, `otherwise` when absent.
+void read_list(NodeLowering& n, std::string_view name, std::size_t axes, std::int64_t otherwise,
+               std::span<const std::int64_t> given, ops::IntList& list) {
+  if (n.failed()) return;
+  if (!given.empty() && given.size() != axes)
+    return n.fail(fmt::format("'{}' has {} entries, expected {}", name, given.size(), axes), StatusCode::kInvalidModel);
+  for (std::size_t i = 0; i < axes; ++i) {
+    const std::int64_t value = given.empty() ? otherwise : given[i];
+    if (value < 0 || value > kMaxElements)
+      return n.fail(fmt::format("'{}' is out of range: {}", name, value), StatusCode::kInvalidModel);
+    list.v[list.size++] = static_cast<std::int32_t>(value);
+  }
+}
+
+void lower_col2im(NodeLowering& n) {
+  const auto image = n.integers(1, "image_shape");
+  const auto block = n.integers(2, "block_shape");
+  const auto pads = n.attr_ints("pads");
+  const std::size_t axes = image.size();
+  if (!n.failed() && (axes < 1 || axes > kMaxRank - 2 || (!pads.empty() && pads.size() != 2 * axes)))
+    n.fail(fmt::format("an image of {} axes with {} pads is not valid", axes, pads.size()), StatusCode::kInvalidModel);
+  if (n.failed()) return;
+  ops::Col2ImParams params;
+  read_list(n, "image_shape", axes, 0, image, params.image);
+  read_list(n, "block_shape", axes, 0, block, params.block);
+  read_list(n, "strides", axes, 1, n.attr_ints("strides"), params.strides);
+  read_list(n, "dilations", axes, 1, n.attr_ints("dilations"), params.dilations);
+  read_list(n, "pads", axes, 0, std::span(pads).first(pads.size() / 2), params.before);
+  read_list(n, "pads", axes, 0, std::span(pads).last(pads.size() / 2), params.after);
+  n.set_output(0, n.emit(ops::kCol2Im, params, {n.input(0)}));
 }
 
 /// com.microsoft FusedConv: convolution, then an optional sum, then an activation.
@@ -143,6 +294,7 @@ void lower_fused_conv(NodeLowering& n) {
 
 constexpr std::int64_t kNewest = OperatorRow::kNewest;
 constexpr OperatorRow kRows[] = {
+    {"", "Col2Im", 18, kNewest, lower_col2im},
     {"", "Conv", 1, kNewest, lower_conv},
     {"", "ConvTranspose", 1, kNewest, lower_conv_transpose},
     {"com.microsoft", "FusedConv", 1, kNewest, lower_fused_conv},

@@ -11,6 +11,7 @@
 #include "import/onnx/importer.h"
 #include "ops/data/concat/concat.h"
 #include "ops/data/expand/expand.h"
+#include "ops/data/pad/pad.h"
 #include "ops/data/slice/slice.h"
 #include "ops/elementwise/unary/unary.h"
 
@@ -310,10 +311,10 @@ ValueId NodeLowering::reduce(ops::ReduceFunction function, ValueId x, std::span<
   return emit(ops::kReduce, params, {x});
 }
 
-ValueId NodeLowering::slice(ValueId x, int axis, std::int64_t start, std::int64_t size) {
+ValueId NodeLowering::slice(ValueId x, int axis, std::int64_t start, std::int64_t size, std::int32_t step) {
   if (failed_) return kNone;
   const TensorDesc& d = desc(x);
-  if (start == 0 && size == d.dims[axis]) return x;
+  if (start == 0 && size == d.dims[axis] && (step == 1 || size <= 1)) return x;
   ops::SliceParams params;
   params.starts.size = params.steps.size = params.sizes.size = d.rank;
   for (int i = 0; i < d.rank; ++i) {
@@ -321,8 +322,23 @@ ValueId NodeLowering::slice(ValueId x, int axis, std::int64_t start, std::int64_
     params.sizes.v[i] = d.dims[i];
   }
   params.starts.v[axis] = size > 0 ? static_cast<std::int32_t>(start) : 0;
+  params.steps.v[axis] = step;
   params.sizes.v[axis] = static_cast<std::int32_t>(size);
   return emit(ops::kSlice, params, {x});
+}
+
+ValueId NodeLowering::pad(ValueId x, int axis, std::int64_t before, std::int64_t after) {
+  if (failed_ || (before == 0 && after == 0)) return failed_ ? kNone : x;
+  constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max();
+  if (std::max(std::abs(before), std::abs(after)) > kLimit) {
+    fail(fmt::format("pads of {} and {} are out of range", before, after), StatusCode::kInvalidModel);
+    return kNone;
+  }
+  ops::PadParams params;
+  params.before.size = params.after.size = rank(x);
+  params.before.v[axis] = static_cast<std::int32_t>(before);
+  params.after.v[axis] = static_cast<std::int32_t>(after);
+  return emit(ops::kPad, params, {x, kNone});
 }
 
 ValueId NodeLowering::expand(ValueId x, std::span<const std::int64_t> dims) {

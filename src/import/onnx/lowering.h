@@ -141,7 +141,10 @@ class NodeLowering {
   ValueId unary(ops::UnaryFunction function, ValueId x, float a = 0.0F, float b = 0.0F);
   ValueId binary(ops::BinaryFunction function, ValueId a, ValueId b);
   ValueId reduce(ops::ReduceFunction function, ValueId x, std::span<const int> axes, bool keep_dims);
-  ValueId slice(ValueId x, int axis, std::int64_t start, std::int64_t size);
+  /// `size` elements along the axis, `step` >= 1 apart; the range lies within the operand.
+  ValueId slice(ValueId x, int axis, std::int64_t start, std::int64_t size, std::int32_t step = 1);
+  /// Zeros before and after along the axis; negative counts remove elements.
+  ValueId pad(ValueId x, int axis, std::int64_t before, std::int64_t after);
   ValueId expand(ValueId x, std::span<const std::int64_t> dims);
   ValueId concat(std::vector<ValueId> parts, int axis);
   /// A rank-0 constant of a numeric type of at least 8 bits.
@@ -204,6 +207,7 @@ std::span<const OperatorRow> quantized_operators();
 std::span<const OperatorRow> recurrent_operators();
 std::span<const OperatorRow> reduction_operators();
 std::span<const OperatorRow> resize_operators();
+std::span<const OperatorRow> sampling_operators();
 std::span<const OperatorRow> shape_operators();
 std::span<const OperatorRow> slicing_operators();
 

@@ -1,9 +1,10 @@
-// ONNX reductions.
+// ONNX reductions, and the determinant.
 #include <fmt/format.h>
 
 #include <numeric>
 
 #include "import/onnx/lowering.h"
+#include "ops/nn/det/det.h"
 
 namespace bantam::import::onnx {
 namespace {
@@ -20,9 +21,9 @@ void lower_reduce(NodeLowering& n) {
                       : n.has(1)         ? n.integers(1, "axes")
                                          : std::vector<std::int64_t>();
   if (n.failed()) return;
-  if (values.empty() && noop) return n.set_output(0, x);
   std::vector<int> axes = n.axes(values, n.rank(x));
-  if (values.empty()) {
+  // Without an axis "noop" still computes, each element being a group of its own: magnitudes, squares, logarithms.
+  if (values.empty() && !noop) {
     axes.resize(static_cast<std::size_t>(n.rank(x)));
     std::iota(axes.begin(), axes.end(), 0);
   }
@@ -36,8 +37,11 @@ void lower_extremum(NodeLowering& n) {
   lower_reduce<function>(n);
 }
 
+void lower_det(NodeLowering& n) { n.set_output(0, n.emit(ops::kDet, {n.input(0)})); }
+
 constexpr std::int64_t kNewest = OperatorRow::kNewest;
 constexpr OperatorRow kRows[] = {
+    {"", "Det", 11, kNewest, lower_det},
     {"", "ReduceL1", 1, kNewest, lower_reduce<ReduceFunction::kL1>},
     {"", "ReduceL2", 1, kNewest, lower_reduce<ReduceFunction::kL2>},
     {"", "ReduceLogSum", 1, kNewest, lower_reduce<ReduceFunction::kLogSum>},

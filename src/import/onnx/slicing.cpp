@@ -1,4 +1,4 @@
-// ONNX operators that take parts of tensors or join them: Slice, Split, Concat, Pad, Tile.
+// ONNX operators that take parts of tensors or join them: Slice, Split, Concat, Pad, Tile ...
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +10,7 @@
 #include "ops/data/gather/gather.h"
 #include "ops/data/pad/pad.h"
 #include "ops/data/reshape/reshape.h"
+#include "ops/data/reverse_sequence/reverse_sequence.h"
 #include "ops/data/slice/slice.h"
 #include "ops/data/tile/tile.h"
 #include "ops/elementwise/cast/cast.h"
@@ -261,6 +262,34 @@ void lower_pad(NodeLowering& n) {
   emit_pad(n, x, n.integers(1, "pads"), n.has(3) ? n.integers(3, "axes") : all_axes(n, x), value);
 }
 
+/// Crops and pads around the centre; the odd element is removed and added at the end.
+void lower_center_crop_pad(NodeLowering& n) {
+  ValueId y = n.input(0);
+  const auto shape = n.integers(1, "shape");
+  const auto axes = n.has_attr("axes") ? n.attr_ints("axes") : all_axes(n, y);
+  n.axes(axes, n.rank(y));  // refuses repeated and wrong axes
+  if (n.failed()) return;
+  if (shape.size() != axes.size())
+    return n.fail(fmt::format("shape has {} entries for {} axes", shape.size(), axes.size()),
+                  StatusCode::kInvalidModel);
+  for (std::size_t i = 0; i < axes.size() && !n.failed(); ++i) {
+    const int axis = n.axis(axes[i], n.rank(y));
+    const std::int64_t dim = n.desc(y).dims[axis];
+    if (shape[i] < 0) return n.fail(fmt::format("size {} is negative", shape[i]), StatusCode::kInvalidModel);
+    y = shape[i] < dim ? n.slice(y, axis, (dim - shape[i]) / 2, shape[i])
+                       : n.pad(y, axis, (shape[i] - dim) / 2, shape[i] - dim - (shape[i] - dim) / 2);
+  }
+  n.set_output(0, y);
+}
+
+void lower_reverse_sequence(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  ops::ReverseSequenceParams params;
+  params.batch_axis = n.axis(n.attr_int("batch_axis", 1), n.rank(x));
+  params.time_axis = n.axis(n.attr_int("time_axis", 0), n.rank(x));
+  n.set_output(0, n.emit(ops::kReverseSequence, params, {x, n.input(1)}));
+}
+
 void lower_tile(NodeLowering& n) {
   const ValueId x = n.input(0);
   const auto repeats = n.integers(1, "repeats");
@@ -282,9 +311,14 @@ void lower_tile(NodeLowering& n) {
 
 constexpr std::int64_t kNewest = OperatorRow::kNewest;
 constexpr OperatorRow kRows[] = {
-    {"", "Concat", 4, kNewest, lower_concat}, {"", "Pad", 2, 10, lower_pad_attributes},
-    {"", "Pad", 11, kNewest, lower_pad},      {"", "Slice", 1, 9, lower_slice_attributes},
-    {"", "Slice", 10, kNewest, lower_slice},  {"", "Split", 2, kNewest, lower_split},
+    {"", "CenterCropPad", 18, kNewest, lower_center_crop_pad},
+    {"", "Concat", 4, kNewest, lower_concat},
+    {"", "Pad", 2, 10, lower_pad_attributes},
+    {"", "Pad", 11, kNewest, lower_pad},
+    {"", "ReverseSequence", 10, kNewest, lower_reverse_sequence},
+    {"", "Slice", 1, 9, lower_slice_attributes},
+    {"", "Slice", 10, kNewest, lower_slice},
+    {"", "Split", 2, kNewest, lower_split},
     {"", "Tile", 6, kNewest, lower_tile},
 };
 

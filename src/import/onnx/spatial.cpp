@@ -17,17 +17,16 @@ std::int32_t checked32(NodeLowering& n, std::string_view name, std::int64_t valu
 }
 
 /// The padding that makes the output as large as the input divided by the stride, rounded up.
-void set_same_padding(Window& w, int i, std::int64_t size, bool upper) {
-  const auto s = static_cast<std::size_t>(i);
-  const std::int64_t stride = std::max(w.stride[s], 1);
+void set_same_padding(WindowAxis& axis, std::int64_t size, bool upper) {
+  const std::int64_t stride = std::max(axis.stride, 1);
   const std::int64_t out = (size + stride - 1) / stride;
-  const std::int64_t reach = static_cast<std::int64_t>(w.dilation[s]) * (w.kernel[s] - std::int64_t{1}) + 1;
+  const std::int64_t reach = static_cast<std::int64_t>(axis.dilation) * (axis.kernel - std::int64_t{1}) + 1;
   // A total beyond int32 needs a kernel beyond every tensor; the operator refuses it with the clamped value as well.
   const std::int64_t total = std::clamp<std::int64_t>((out - 1) * stride + reach - size, 0, 1 << 30);
   const auto small = static_cast<std::int32_t>(total / 2);
   const auto large = static_cast<std::int32_t>(total - total / 2);
-  w.pad_begin[s] = upper ? small : large;
-  w.pad_end[s] = upper ? large : small;
+  axis.pad_before = upper ? small : large;
+  axis.pad_after = upper ? large : small;
 }
 
 }  // namespace
@@ -35,20 +34,28 @@ void set_same_padding(Window& w, int i, std::int64_t size, bool upper) {
 ValueId to_channels_last(NodeLowering& n, ValueId x) {
   const int rank = n.rank(x);
   if (n.failed()) return kNone;
-  if (rank == 4) return n.transpose(x, {0, 2, 3, 1});
-  if (rank != 3) {
-    n.fail(fmt::format("an operand of rank {} is not supported, only 3 (one spatial axis) and 4 (two)", rank));
+  if (rank < 3) {
+    n.fail(fmt::format("an operand of rank {} has no spatial axes, expected [N, C, ...]", rank),
+           StatusCode::kInvalidModel);
     return kNone;
   }
+  std::vector<int> perm{0};
+  for (int i = 2; i < rank; ++i) perm.push_back(i);
+  perm.push_back(1);
+  const ValueId y = n.transpose(x, perm);
   const TensorDesc d = n.desc(x);
-  return n.reshape(n.transpose(x, {0, 2, 1}), {d.dims[0], 1, d.dims[2], d.dims[1]});
+  return rank == 3 ? n.reshape(y, {d.dims[0], 1, d.dims[2], d.dims[1]}) : y;
 }
 
 ValueId from_channels_last(NodeLowering& n, ValueId y, int rank) {
   if (n.failed()) return kNone;
-  if (rank == 4) return n.transpose(y, {0, 3, 1, 2});
-  const TensorDesc d = n.desc(y);
-  return n.transpose(n.reshape(y, {d.dims[0], d.dims[2], d.dims[3]}), {0, 2, 1});
+  if (rank == 3) {
+    const TensorDesc d = n.desc(y);
+    y = n.reshape(y, {d.dims[0], d.dims[2], d.dims[3]});
+  }
+  std::vector<int> perm{0, rank - 1};
+  for (int i = 1; i < rank - 1; ++i) perm.push_back(i);
+  return n.transpose(y, perm);
 }
 
 AutoPad read_auto_pad(NodeLowering& n) {
@@ -62,48 +69,69 @@ AutoPad read_auto_pad(NodeLowering& n) {
   return AutoPad::kNotSet;
 }
 
-std::array<std::int32_t, 2> read_spatial(NodeLowering& n, std::string_view name, int rank, std::int32_t otherwise) {
-  std::array<std::int32_t, 2> result{otherwise, otherwise};
-  const auto values = n.attr_ints(name);
-  if (rank == 3) result[0] = name == "output_padding" ? 0 : 1;
-  if (n.failed() || values.empty()) return result;
+std::vector<std::int32_t> read_spatial(NodeLowering& n, std::string_view name, int rank, std::int32_t otherwise) {
   const auto spatial = static_cast<std::size_t>(std::max(rank - 2, 0));
+  std::vector<std::int32_t> result(spatial, otherwise);
+  const auto values = n.attr_ints(name);
+  if (n.failed() || values.empty()) return result;
   if (values.size() != spatial) {
     n.fail(fmt::format("attribute '{}' has {} entries, expected {}", name, values.size(), spatial),
            StatusCode::kInvalidModel);
     return result;
   }
-  for (std::size_t i = 0; i < spatial && i < 2; ++i)
-    result[i + 2 - std::min<std::size_t>(spatial, 2)] = checked32(n, name, values[i]);
+  for (std::size_t i = 0; i < spatial; ++i) result[i] = checked32(n, name, values[i]);
   return result;
 }
 
-Window read_window(NodeLowering& n, ValueId x, std::array<std::int32_t, 2> kernel) {
-  Window w;
+std::vector<WindowAxis> read_window(NodeLowering& n, ValueId x, std::span<const std::int32_t> kernel) {
   const int rank = n.rank(x);
-  w.kernel = kernel;
-  w.stride = read_spatial(n, "strides", rank, 1);
-  w.dilation = read_spatial(n, "dilations", rank, 1);
+  const auto strides = read_spatial(n, "strides", rank, 1);
+  const auto dilations = read_spatial(n, "dilations", rank, 1);
   const AutoPad auto_pad = read_auto_pad(n);
   const auto pads = n.attr_ints("pads");
-  if (n.failed() || rank < 3 || rank > 4) return w;  // the caller reports the rank
-  const int spatial = rank - 2;
-  for (int i = 0; i < spatial; ++i) {
-    const int axis = 2 - spatial + i;  // within {height, width}
-    if (auto_pad == AutoPad::kSameUpper || auto_pad == AutoPad::kSameLower) {
-      set_same_padding(w, axis, n.desc(x).dims[2 + i], auto_pad == AutoPad::kSameUpper);
-    } else if (auto_pad == AutoPad::kNotSet && !pads.empty()) {
-      if (pads.size() != 2 * static_cast<std::size_t>(spatial)) {
-        n.fail(fmt::format("attribute 'pads' has {} entries, expected {}", pads.size(), 2 * spatial),
-               StatusCode::kInvalidModel);
-        return w;
-      }
-      w.pad_begin[static_cast<std::size_t>(axis)] = checked32(n, "pads", pads[static_cast<std::size_t>(i)]);
-      w.pad_end[static_cast<std::size_t>(axis)] =
-          checked32(n, "pads", pads[static_cast<std::size_t>(i) + static_cast<std::size_t>(spatial)]);
+  const std::size_t spatial = strides.size();
+  const bool explicit_pads = auto_pad == AutoPad::kNotSet && !pads.empty();
+  if (explicit_pads && pads.size() != 2 * spatial)
+    n.fail(fmt::format("attribute 'pads' has {} entries, expected {}", pads.size(), 2 * spatial),
+           StatusCode::kInvalidModel);
+  std::vector<WindowAxis> window;
+  if (n.failed()) return window;
+  if (spatial == 1) window.emplace_back();
+  for (std::size_t i = 0; i < spatial; ++i) {
+    WindowAxis axis{kernel[i], strides[i], dilations[i], 0, 0};
+    if (auto_pad == AutoPad::kSameUpper || auto_pad == AutoPad::kSameLower)
+      set_same_padding(axis, n.desc(x).dims[2 + i], auto_pad == AutoPad::kSameUpper);
+    if (explicit_pads) {
+      axis.pad_before = checked32(n, "pads", pads[i]);
+      axis.pad_after = checked32(n, "pads", pads[i + spatial]);
     }
+    window.push_back(axis);
   }
-  return w;
+  return window;
+}
+
+std::int64_t positions(NodeLowering& n, const WindowAxis& axis, std::int64_t extent, bool ceil_mode) {
+  std::int64_t count = 0;
+  if (n.failed()) return count;
+  if (const Status status = ops::window_positions(axis, extent, ceil_mode, &count); !status.ok())
+    n.fail(error_from(status).message, status.code);
+  return count;
+}
+
+ValueId merge_first_axes(NodeLowering& n, ValueId x) {
+  auto dims = n.dims(x);
+  if (n.failed()) return kNone;
+  dims[1] *= dims[0];
+  dims.erase(dims.begin());
+  return n.reshape(x, dims);
+}
+
+ValueId split_first_axis(NodeLowering& n, ValueId x, std::int64_t first, std::int64_t second) {
+  auto dims = n.dims(x);
+  if (n.failed()) return kNone;
+  dims[0] = second;
+  dims.insert(dims.begin(), first);
+  return n.reshape(x, dims);
 }
 
 }  // namespace bantam::import::onnx
