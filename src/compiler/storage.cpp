@@ -178,10 +178,19 @@ class StorageMapper {
     return span(earlier).last == span(later).def && overwrite.input == earlier && overwrite.output == later;
   }
 
+  /// Does a kernel that runs read `operand` and write `result`? Parts of one value may interleave in memory, as the
+  /// channels of a concat do, but not the operand and the result of one kernel.
+  bool computed_from(ValueId result, ValueId operand) const {
+    const NodeId n = graph_.value(result).producer;
+    if (n == kNone || map_.elided[static_cast<std::size_t>(n)]) return false;
+    return std::ranges::count(node(n).inputs, operand) > 0;
+  }
+
   /// May a and b, at these byte ranges of one storage, live together?
   bool compatible(ValueId a, const ByteRange& at_a, ValueId b, const ByteRange& at_b,
                   const Overwrite& overwrite) const {
-    if (!at_a.overlaps(at_b) || contents(a) == contents(b)) return true;
+    if (!at_a.overlaps(at_b)) return true;
+    if (contents(a) == contents(b)) return !computed_from(a, b) && !computed_from(b, a);
     return dies_before(a, b, overwrite) || dies_before(b, a, overwrite);
   }
 
@@ -379,10 +388,9 @@ class StorageMapper {
     same_contents(output, input);
     const std::vector<TensorDesc> dense = descs(output);
     set_descs(output, views->descs);
-    if (merge_values(output, input, views->offsets, {})) {
-      map_.elided[static_cast<std::size_t>(n)] = true;
-      return;
-    }
+    map_.elided[static_cast<std::size_t>(n)] = true;
+    if (merge_values(output, input, views->offsets, {})) return;
+    map_.elided[static_cast<std::size_t>(n)] = false;
     set_descs(output, dense);
     contents_[static_cast<std::size_t>(before)] = before;
   }
@@ -440,6 +448,7 @@ class StorageMapper {
     const StorageMap before = map_;
     const auto last_reads_before = last_reads_;
     const std::vector<ValueId> contents_before = contents_;
+    map_.elided[static_cast<std::size_t>(n)] = true;
     for (std::size_t i = 0; i < x.inputs.size(); ++i) {
       const ValueId input = x.inputs[i];
       same_contents(input, output);
@@ -451,7 +460,6 @@ class StorageMapper {
         return;
       }
     }
-    map_.elided[static_cast<std::size_t>(n)] = true;
   }
 
   void write_in_place(NodeId n) {

@@ -133,6 +133,34 @@ TEST(Storage, InPlaceCanBeSwitchedOff) {
   EXPECT_FALSE(m.share("a", "b"));
 }
 
+TEST(Storage, PartsOfAConcatInterleaveUnlessOneIsComputedFromTheOther) {
+  const auto text = [](const char* operand) {
+    return std::string(R"(graph "g" {
+      %0 "x" = input : f32[1,4,4,2]
+      %1 "a" = pool2d(%0)
+      %2 "b" = pool2d()") +
+           operand + R"() {kernel_h=3, kernel_w=3, pad_top=1, pad_left=1, pad_bottom=1, pad_right=1}
+      %3 "c" = concat(%1, %2) {axis=3}
+      %4 "y" = pool2d(%3)
+      output "y" %4
+    })";
+  };
+  const Mapped apart(text("%0"));
+  EXPECT_TRUE(apart.share("a", "c") && apart.share("b", "c"));
+  const Mapped chained(text("%1"));
+  EXPECT_FALSE(chained.share("a", "b"));
+  // The same parts behind one another do not overlap.
+  const Mapped rows(R"(graph "g" {
+    %0 "x" = input : f32[4,8]
+    %1 "a" = softmax(%0)
+    %2 "b" = reduce(%1) {axes=[0]}
+    %3 "c" = concat(%1, %2)
+    %4 "y" = softmax(%3)
+    output "y" %4
+  })");
+  EXPECT_TRUE(rows.share("a", "b"));
+}
+
 TEST(Storage, InputAndOutputNeverShare) {
   const Mapped m(R"(graph "g" {
     %0 "x" = input : f32[8]
