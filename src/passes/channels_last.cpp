@@ -403,7 +403,8 @@ class Relayout {
     const std::size_t nodes = graph_.nodes.size();
     auto value = read(id, Permutation::identity(graph_.value(id).desc.rank));
     if (!value) return fail(std::move(value.error()));
-    if (graph_.nodes.size() != nodes) {
+    // A value that the model does not name is known by what it turned out to be.
+    if (graph_.nodes.size() != nodes || graph_.value(*value).name.empty()) {
       graph_.value(*value).name = graph_.value(id).name;
       graph_.value(*value).layout = graph_.value(id).layout;
     }
