@@ -90,13 +90,29 @@ void apply_sizes(NodeLowering& n, ops::ResizeParams& params, const TensorDesc& d
   }
 }
 
+/// Antialiasing takes one axis at a time, the last one first.
+ValueId resample(NodeLowering& n, ValueId x, const ops::ResizeParams& params) {
+  if (params.antialias == 0) return n.emit(ops::kResize, params, {x});
+  for (int axis = params.sizes.size - 1; axis >= 0 && !n.failed(); --axis) {
+    ops::ResizeParams single = params;
+    for (int i = 0; i < params.sizes.size; ++i) {
+      if (i == axis) continue;
+      single.sizes.v[i] = n.desc(x).dims[i];
+      single.scales[i] = 1.0F;
+    }
+    if (params.sizes.v[axis] != n.desc(x).dims[axis] || params.scales[axis] != 1.0F)
+      x = n.emit(ops::kResize, single, {x});
+  }
+  return x;
+}
+
 /// Emits the resampling; images of which only height and width change go through channels-last.
 void emit_resize(NodeLowering& n, ValueId x, const ops::ResizeParams& params) {
   if (n.failed()) return;
   const TensorDesc d = n.desc(x);
   const bool image = d.rank == 4 && params.sizes.v[0] == d.dims[0] && params.sizes.v[1] == d.dims[1] &&
                      params.scales[0] == 1.0F && params.scales[1] == 1.0F;
-  if (!image) return n.set_output(0, n.emit(ops::kResize, params, {x}));
+  if (!image) return n.set_output(0, resample(n, x, params));
   constexpr int kToLast[] = {0, 2, 3, 1};
   ops::ResizeParams turned = params;
   for (int i = 0; i < 4; ++i) {
@@ -105,7 +121,7 @@ void emit_resize(NodeLowering& n, ValueId x, const ops::ResizeParams& params) {
     turned.roi_start[i] = params.roi_start[kToLast[i]];
     turned.roi_end[i] = params.roi_end[kToLast[i]];
   }
-  const ValueId y = n.emit(ops::kResize, turned, {n.transpose(x, kToLast)});
+  const ValueId y = resample(n, n.transpose(x, kToLast), turned);
   n.set_output(0, n.transpose(y, {0, 3, 1, 2}));
 }
 
@@ -171,7 +187,8 @@ void lower_resize(NodeLowering& n) {
   params.cubic_coefficient = n.attr_float("cubic_coeff_a", -0.75F);
   params.exclude_outside = n.attr_int("exclude_outside", 0) != 0 ? 1 : 0;
   params.extrapolation = n.attr_float("extrapolation_value", 0.0F);
-  n.require("antialias", 0);
+  // Elements are moved, not mixed: there is nothing to smooth.
+  params.antialias = n.attr_int("antialias", 0) != 0 && params.mode != ops::ResizeMode::kNearest ? 1 : 0;
   const auto axes = listed_axes(n, d.rank);
   if (n.failed()) return;
   if (params.coordinates == ops::ResizeCoordinates::kCropAndResize) read_roi(n, params, axes);

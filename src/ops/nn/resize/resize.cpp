@@ -4,6 +4,7 @@
 
 #include "ops/common/operands.h"
 #include "ops/common/params.h"
+#include "ops/nn/resize/antialias.h"
 #include "ops/nn/resize/kernels.h"
 #include "ops/nn/resize/sampling.h"
 
@@ -21,8 +22,8 @@ static_assert(std::size(kNearestNames) == static_cast<std::size_t>(ResizeNearest
 Status check_params(const ResizeParams& p, int rank) {
   if (!is_enumerator(p.mode) || !is_enumerator(p.coordinates) || !is_enumerator(p.nearest))
     return failure(StatusCode::kInvalidModel, "unknown resize mode");
-  if (!is_flag(p.exclude_outside))
-    return failure(StatusCode::kInvalidModel, "exclude_outside is neither 0 nor 1", p.exclude_outside, 1);
+  if (!is_flag(p.exclude_outside) || !is_flag(p.antialias))
+    return failure(StatusCode::kInvalidModel, "exclude_outside and antialias must be 0 or 1");
   BANTAM_RETURN_IF_ERROR(check_list(p.sizes, rank, "sizes do not have the operand's rank"));
   for (int i = 0; i < rank; ++i) {
     if (!(p.scales[i] > 0) || !std::isfinite(p.scales[i]))
@@ -45,12 +46,20 @@ Status infer_resize(const void* params, std::span<const Tensor> inputs, std::spa
   for (int i = 0; i < x.rank; ++i)
     if (x.dims[i] == 0 && p.sizes[i] > 0)
       return failure(StatusCode::kInvalidModel, "an empty axis has nothing to sample", p.sizes[i], 0).at(i);
+  if (p.antialias != 0) BANTAM_RETURN_IF_ERROR(resize::check_antialias(p, x));
   return desc_from_list(x.type, p.sizes, &outputs[0]);
+}
+
+Footprint footprint_reference(const OpCall& call, int threads) {
+  const auto& p = call.as<ResizeParams>();
+  return {.scratch_bytes = p.antialias != 0 ? resize::filter_bytes(p, call.in(0)) * threads : 0};
 }
 
 std::int64_t work(const OpCall& call) {
   const auto& p = call.as<ResizeParams>();
   if (p.mode == ResizeMode::kNearest) return 0;
+  if (p.antialias != 0)
+    return call.out().elements() * (resize::filter_bytes(p, call.in(0)) / static_cast<std::int64_t>(sizeof(float)));
   std::int64_t taps = 1;
   for (int i = 0; i < call.in(0).rank; ++i)
     if (resize::is_resampled(p, call.in(0), i)) taps *= p.mode == ResizeMode::kCubic ? 4 : 2;
@@ -69,6 +78,7 @@ constexpr ParamField kFields[] = {
     f32_field("cubic_coefficient", offsetof(ResizeParams, cubic_coefficient)),
     bool_field("exclude_outside", offsetof(ResizeParams, exclude_outside)),
     f32_field("extrapolation", offsetof(ResizeParams, extrapolation)),
+    bool_field("antialias", offsetof(ResizeParams, antialias)),
 };
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
@@ -78,7 +88,7 @@ constexpr KernelVariant kVariants[] = {
      // The same products of at most 16 taps, fused.
      .accuracy = {Accuracy::Kind::kRelative, 4e-6F}},
 #endif
-    {.name = "any__ref", .supports = all_dense, .run = resize::run_reference},
+    {.name = "any__ref", .supports = all_dense, .footprint = footprint_reference, .run = resize::run_reference},
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Resampling of any axes of a tensor with ONNX Resize's definitions. Operand 0: x (f32; nearest also i8, u8 and any
 // type of 1, 2, 4 or 8 bytes); result: dims `sizes`. Axis i maps output coordinate to input coordinate by `coordinates`
 // with scale[i] = given scale (output/input when the source gave sizes). Axes with equal size and scale 1 are
-// untouched.
+// untouched. With `antialias` (f32, linear and cubic, one axis per operator) the filter is stretched by 1/scale where
+// that is more than one, so that every element counts; the scratch then holds one filter per thread.
 #pragma once
 
 #include "ops/op.h"
@@ -31,6 +32,7 @@ struct ResizeParams {
   float cubic_coefficient = -0.75F;
   std::int32_t exclude_outside = 0;
   float extrapolation = 0.0F;
+  std::int32_t antialias = 0;
 };
 
 extern const OpDef kResize;  // "resize"

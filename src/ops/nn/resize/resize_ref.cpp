@@ -3,6 +3,7 @@
 
 #include "ops/common/operands.h"
 #include "ops/common/parallel.h"
+#include "ops/nn/resize/antialias.h"
 #include "ops/nn/resize/kernels.h"
 #include "ops/nn/resize/sampling.h"
 
@@ -59,6 +60,7 @@ void sample_run(const Invocation& call, const Cursor& cursor, const Runs& runs, 
 
 Status run_reference(const Invocation& call) {
   const auto& p = call.as<ResizeParams>();
+  if (p.antialias != 0) return run_antialias(call);
   const Runs runs = runs_of(p, call.in(0), call.out());
   if (call.out().elements() == 0) return ok_status();
   const std::int64_t grain = std::max<std::int64_t>(4096 / runs.length, 1);

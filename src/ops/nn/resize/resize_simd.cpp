@@ -92,7 +92,7 @@ HWY_EXPORT(run_resize);
 bool supports_rows(const OpCall& call) {
   const auto& p = call.as<ResizeParams>();
   const TensorDesc& x = call.in(0);
-  if (p.mode == ResizeMode::kNearest || !all_dense(call)) return false;
+  if (p.mode == ResizeMode::kNearest || p.antialias != 0 || !all_dense(call)) return false;
   int resampled = 0;
   for (int i = 0; i < x.rank; ++i) resampled += is_resampled(p, x, i) ? 1 : 0;
   return resampled <= 2 && elements_between(x, last_resampled(p, x) + 1, x.rank) >= 4;

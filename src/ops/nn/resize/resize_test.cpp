@@ -86,6 +86,37 @@ TEST(Resize, NearestExamplesOfTheStandard) {
   EXPECT_EQ(row(ResizeCoordinates::kHalfPixel, ResizeNearest::kRoundPreferFloor), (V{1, 1, 2, 2, 3, 3, 4, 4}));
 }
 
+TEST(Resize, AntialiasingCountsEveryElement) {
+  // Halving with a triangle two elements wide on either side: weights 1, 3, 3, 1 in eighths; at the ends the part that
+  // lies outside falls on the last element.
+  const auto row = [](ResizeParams p) {
+    p.antialias = 1;
+    return resize(p, 1, 8, {1, 1}, {4, 0.5F});
+  };
+  expect_near(row({.mode = ResizeMode::kLinear}), {1.625F, 3.5F, 5.5F, 7.375F});
+  // Excluded, it falls on all elements inside: 3, 3, 1 in sevenths.
+  expect_near(row({.mode = ResizeMode::kLinear, .exclude_outside = 1}), {12.0F / 7, 3.5F, 5.5F, 9 - 12.0F / 7});
+  // Enlarging needs no wider filter.
+  ResizeParams up{.mode = ResizeMode::kCubic, .exclude_outside = 1};
+  const auto plain = resize(up, 1, 4, {1, 1}, {7, 1.75F});
+  up.antialias = 1;
+  expect_near(resize(up, 1, 4, {1, 1}, {7, 1.75F}), plain);
+}
+
+TEST(Resize, AntialiasingThreadsGiveTheSame) {
+  expect_variants_match_reference([](Random& random) {
+    ResizeParams p{.mode = random_int(random, 0, 1) == 0 ? ResizeMode::kLinear : ResizeMode::kCubic,
+                   .coordinates = static_cast<ResizeCoordinates>(random_int(random, 0, 4)),
+                   .exclude_outside = static_cast<std::int32_t>(random_int(random, 0, 1)),
+                   .antialias = 1};
+    const std::vector<std::int64_t> dims{2, random_int(random, 3, 12), 3};
+    const auto size = static_cast<std::int32_t>(random_int(random, 2, 14));
+    p.sizes = {3, {2, size, 3}};
+    p.scales[1] = static_cast<float>(size) / static_cast<float>(dims[1]);
+    return make_case(kResize, p, {random_tensor(ElementType::kF32, dims, random)});
+  });
+}
+
 TEST(Resize, NearestMovesElementsOfAnyType) {
   const TestTensor x = tensor_of<std::int8_t>({1, 2, 2}, {1, 2, 3, 4});
   const ResizeParams p = with_sizes({.coordinates = ResizeCoordinates::kAsymmetric, .nearest = ResizeNearest::kFloor},
@@ -151,6 +182,10 @@ TEST(Resize, RefusesHostileParameters) {
   EXPECT_TRUE(refused(with_sizes({.coordinates = static_cast<ResizeCoordinates>(-1)}, {{4, 2}}), x));
   EXPECT_TRUE(refused(with_sizes({.nearest = static_cast<ResizeNearest>(9)}, {{4, 2}}), x));
   EXPECT_TRUE(refused(with_sizes({.exclude_outside = 3}, {{4, 2}}), x));
+  EXPECT_TRUE(refused(with_sizes({.mode = ResizeMode::kLinear, .antialias = 2}, {{4, 2}}), x));
+  EXPECT_TRUE(refused(with_sizes({.antialias = 1}, {{4, 2}}), x));
+  EXPECT_TRUE(refused(with_sizes({.mode = ResizeMode::kLinear, .antialias = 1}, {{1, 1e-20F}}), x));
+  EXPECT_FALSE(refused(with_sizes({.mode = ResizeMode::kLinear, .antialias = 1}, {{1, 0.5F}}), x));
   EXPECT_TRUE(refused(with_sizes({}, {{4, 2}}), tensor_of<float>({0}, {})));
   EXPECT_TRUE(refused(with_sizes({.mode = ResizeMode::kLinear}, {{4, 2}}), tensor_of<std::int8_t>({2}, {1, 2})));
 }

@@ -8,34 +8,6 @@
 namespace bantam::ops::resize {
 namespace {
 
-/// The input coordinate of an output coordinate. In float, as the runtimes compute it whose results models are judged
-/// by: which neighbour is nearest can hang on the last bit.
-float source_coordinate(const ResizeParams& p, std::int32_t in, std::int32_t out, int axis, std::int32_t position) {
-  const float scale = p.scales[axis];
-  const auto x = static_cast<float>(position);
-  const auto size = static_cast<float>(in);
-  const float half_pixel = (x + 0.5F) / scale - 0.5F;
-  switch (p.coordinates) {
-    case ResizeCoordinates::kAsymmetric: return x / scale;
-    case ResizeCoordinates::kAlignCorners: {
-      const float last = scale * size - 1.0F;
-      return last > 0.0F ? x * (size - 1.0F) / last : 0.0F;
-    }
-    case ResizeCoordinates::kPytorchHalfPixel: return out > 1 ? half_pixel : 0.0F;
-    case ResizeCoordinates::kHalfPixelSymmetric: {
-      const float adjustment = static_cast<float>(out) / (scale * size);
-      return 0.5F * size * (1.0F - adjustment) + half_pixel;
-    }
-    case ResizeCoordinates::kCropAndResize: {
-      const float start = p.roi_start[axis];
-      const float end = p.roi_end[axis];
-      if (out <= 1) return 0.5F * (start + end) * (size - 1.0F);
-      return start * (size - 1.0F) + x * (end - start) * (size - 1.0F) / static_cast<float>(out - 1);
-    }
-    default: return half_pixel;
-  }
-}
-
 float nearest_coordinate(ResizeNearest mode, float x) {
   switch (mode) {
     case ResizeNearest::kRoundPreferCeil: return std::floor(x + 0.5F);
@@ -72,6 +44,33 @@ void set_linear(std::int32_t in, std::int32_t floor, float s, Taps* taps) {
 
 }  // namespace
 
+float source_coordinate(const ResizeParams& p, std::int32_t in, int axis, std::int32_t position) noexcept {
+  const std::int32_t out = p.sizes[axis];
+  const float scale = p.scales[axis];
+  const auto x = static_cast<float>(position);
+  const auto size = static_cast<float>(in);
+  const float half_pixel = (x + 0.5F) / scale - 0.5F;
+  switch (p.coordinates) {
+    case ResizeCoordinates::kAsymmetric: return x / scale;
+    case ResizeCoordinates::kAlignCorners: {
+      const float last = scale * size - 1.0F;
+      return last > 0.0F ? x * (size - 1.0F) / last : 0.0F;
+    }
+    case ResizeCoordinates::kPytorchHalfPixel: return out > 1 ? half_pixel : 0.0F;
+    case ResizeCoordinates::kHalfPixelSymmetric: {
+      const float adjustment = static_cast<float>(out) / (scale * size);
+      return 0.5F * size * (1.0F - adjustment) + half_pixel;
+    }
+    case ResizeCoordinates::kCropAndResize: {
+      const float start = p.roi_start[axis];
+      const float end = p.roi_end[axis];
+      if (out <= 1) return 0.5F * (start + end) * (size - 1.0F);
+      return start * (size - 1.0F) + x * (end - start) * (size - 1.0F) / static_cast<float>(out - 1);
+    }
+    default: return half_pixel;
+  }
+}
+
 bool is_resampled(const ResizeParams& p, const TensorDesc& x, int axis) noexcept {
   if (p.sizes[axis] != x.dims[axis] || p.scales[axis] != 1.0F) return true;
   return p.coordinates == ResizeCoordinates::kCropAndResize && (p.roi_start[axis] != 0.0F || p.roi_end[axis] != 1.0F);
@@ -90,7 +89,7 @@ Taps taps_at(const ResizeParams& p, const TensorDesc& x, int axis, std::int32_t 
     taps.index[0] = position;
     return taps;
   }
-  const float coordinate = source_coordinate(p, in, p.sizes[axis], axis, position);
+  const float coordinate = source_coordinate(p, in, axis, position);
   const auto size = static_cast<float>(in);
   taps.outside =
       p.coordinates == ResizeCoordinates::kCropAndResize && !(coordinate >= 0.0F && coordinate <= size - 1.0F);

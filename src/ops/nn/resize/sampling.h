@@ -15,6 +15,10 @@ struct Taps {
   float weight[4] = {1.0F, 0.0F, 0.0F, 0.0F};
 };
 
+/// The input coordinate, of an axis with `in` elements, for an output coordinate. In float, as the runtimes compute it
+/// whose results models are judged by: which neighbour is nearest can hang on the last bit.
+float source_coordinate(const ResizeParams& p, std::int32_t in, int axis, std::int32_t position) noexcept;
+
 /// The taps of output coordinate `position` along `axis`.
 Taps taps_at(const ResizeParams& p, const TensorDesc& x, int axis, std::int32_t position) noexcept;
 
