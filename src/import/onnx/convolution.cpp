@@ -279,7 +279,7 @@ void lower_col2im(NodeLowering& n) {
   read_list(n, "dilations", axes, 1, n.attr_ints("dilations"), params.dilations);
   read_list(n, "pads", axes, 0, std::span(pads).first(pads.size() / 2), params.before);
   read_list(n, "pads", axes, 0, std::span(pads).last(pads.size() / 2), params.after);
-  n.set_output(0, n.emit(ops::kCol2Im, params, {n.input(0)}));
+  n.set_output(0, n.emit(ops::kCol2im, params, {n.input(0)}));
 }
 
 /// com.microsoft FusedConv: convolution, then an optional sum, then an activation.

@@ -117,11 +117,6 @@ TEST(OnnxConv, SamePaddingGoesToTheSideThatIsAskedFor) {
   EXPECT_THAT(with("VALID"), ElementsAre(12, 23));
 }
 
-TEST(OnnxConv, ThreeSpatialAxesAreReported) {
-  EXPECT_THAT(run({"Conv", {1, 1, 2, 2, 2}, count(8), {tensor<float>("a", {1, 1, 1, 1, 1}, {1})}}).error,
-              HasSubstr("an operand of rank 5 is not supported"));
-}
-
 TEST(OnnxConv, WeightsMayBeComputedAtRunTime) {
   auto graph = import_model(source_of(GraphWriter()
                                           .input("x", {1, 1, 1, 3})

@@ -103,13 +103,23 @@ std::vector<std::int64_t> unpooled_shape(NodeLowering& n, ValueId x) {
   return dims;
 }
 
-/// Puts every element where its index says, zeros elsewhere. Indices count the elements of the shape that kernel,
-/// strides and pads imply; a larger output_shape adds zeros at the ends of the axes.
+/// The shape whose elements the indices count: that of MaxPool's operand where it can be seen, else what kernel,
+/// strides and pads imply, which may be smaller at the ends.
+std::vector<std::int64_t> indexed_shape(NodeLowering& n, ValueId x, ValueId indices) {
+  auto dims = unpooled_shape(n, x);
+  if (n.failed()) return dims;
+  const graph::Graph& graph = n.builder().graph();
+  const graph::NodeId producer = graph.value(indices).producer;
+  if (producer != kNone && graph.node(producer).is(ops::kMaxPoolIndices)) dims = n.dims(graph.node(producer).inputs[0]);
+  return dims;
+}
+
+/// Puts every element where its index says, zeros elsewhere. A larger output_shape adds zeros at the ends of the axes.
 void lower_max_unpool(NodeLowering& n) {
   const ValueId x = n.input(0);
   const ValueId indices = n.input(1);
-  const auto dims = unpooled_shape(n, x);
-  const auto wanted = n.has(2) ? n.integers(2, "output_shape") : dims;
+  const auto dims = indexed_shape(n, x, indices);
+  const auto wanted = n.has(2) ? n.integers(2, "output_shape") : unpooled_shape(n, x);
   if (n.failed()) return;
   if (wanted.size() != dims.size())
     return n.fail(fmt::format("output_shape has {} entries, expected {}", wanted.size(), dims.size()),

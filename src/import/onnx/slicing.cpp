@@ -238,9 +238,14 @@ void emit_pad(NodeLowering& n, ValueId x, const std::vector<std::int64_t>& pads,
     constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max();
     if (before < -kLimit || before > kLimit || after < -kLimit || after > kLimit)
       return n.fail(fmt::format("pads of {} and {} are out of range", before, after), StatusCode::kInvalidModel);
-    params.before.v[axis] = static_cast<std::int32_t>(before);
-    params.after.v[axis] = static_cast<std::int32_t>(after);
-    any = any || before != 0 || after != 0;
+    // What negative pads remove is gone before the rest is repeated.
+    const std::int64_t kept =
+        n.desc(x).dims[axis] + std::min<std::int64_t>(before, 0) + std::min<std::int64_t>(after, 0);
+    const bool crop = params.mode != ops::PadMode::kConstant && kept >= 0 && (before < 0 || after < 0);
+    if (crop) x = n.slice(x, axis, -std::min<std::int64_t>(before, 0), kept);
+    params.before.v[axis] = static_cast<std::int32_t>(crop ? std::max<std::int64_t>(before, 0) : before);
+    params.after.v[axis] = static_cast<std::int32_t>(crop ? std::max<std::int64_t>(after, 0) : after);
+    any = any || params.before.v[axis] != 0 || params.after.v[axis] != 0;
   }
   n.set_output(0, any ? n.emit(ops::kPad, params, {x, value}) : x);
 }

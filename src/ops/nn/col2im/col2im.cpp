@@ -115,7 +115,7 @@ constexpr KernelVariant kVariants[] = {{.name = "any__ref", .supports = all_dens
 
 }  // namespace
 
-constexpr OpDef kCol2Im{.name = "col2im",
+constexpr OpDef kCol2im{.name = "col2im",
                         .params_bytes = sizeof(Col2ImParams),
                         .default_params = &kDefaults,
                         .fields = kFields,

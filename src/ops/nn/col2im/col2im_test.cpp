@@ -39,18 +39,18 @@ TEST(Col2Im, RowsOfBlocksBecomeRowsOfTheImage) {
   std::vector<float> values(25);
   std::iota(values.begin(), values.end(), 1.0F);
   x.set_values(values);
-  const Outcome y = run_reference(make_case(kCol2Im, blocks({5, 5}, {1, 5}), {x}));
+  const Outcome y = run_reference(make_case(kCol2im, blocks({5, 5}, {1, 5}), {x}));
   const auto image = y.outputs[0].values<float>();
   for (std::size_t i = 0; i < 5; ++i)
     for (std::size_t j = 0; j < 5; ++j) EXPECT_EQ(image[i * 5 + j], values[j * 5 + i]);
 }
 
 TEST(Col2Im, OverlapsAddUpAndPaddingIsDropped) {
-  const Outcome overlap = run_reference(make_case(kCol2Im, blocks({4}, {2}), {ones({1, 2, 3})}));
+  const Outcome overlap = run_reference(make_case(kCol2im, blocks({4}, {2}), {ones({1, 2, 3})}));
   EXPECT_EQ(overlap.outputs[0].values<float>(), (std::vector<float>{1, 2, 2, 1}));
   Col2ImParams padded = blocks({3}, {2});
   padded.before = padded.after = list({1});
-  const Outcome y = run_reference(make_case(kCol2Im, padded, {ones({1, 2, 4})}));
+  const Outcome y = run_reference(make_case(kCol2im, padded, {ones({1, 2, 4})}));
   EXPECT_EQ(y.outputs[0].values<float>(), (std::vector<float>{2, 2, 2}));
 }
 
@@ -58,17 +58,17 @@ TEST(Col2Im, StridesAndDilationsPlaceElements) {
   Col2ImParams p = blocks({7}, {2});
   p.strides = list({2});
   p.dilations = list({3});
-  const Outcome y = run_reference(make_case(kCol2Im, p, {ones({1, 2, 2})}));
+  const Outcome y = run_reference(make_case(kCol2im, p, {ones({1, 2, 2})}));
   EXPECT_EQ(y.outputs[0].values<float>(), (std::vector<float>{1, 0, 1, 1, 0, 1, 0}));
 }
 
 TEST(Col2Im, ChannelsBatchesAndThreeAxes) {
-  const Outcome y = run_reference(make_case(kCol2Im, blocks({2, 2, 2}, {2, 2, 1}), {ones({2, 12, 2})}));
+  const Outcome y = run_reference(make_case(kCol2im, blocks({2, 2, 2}, {2, 2, 1}), {ones({2, 12, 2})}));
   ASSERT_TRUE(y.status.ok()) << y.status.message;
   EXPECT_EQ(y.outputs[0].values<float>(), std::vector<float>(48, 1.0F));
   expect_variants_match_reference(
       [](Random& random) {
-        return make_case(kCol2Im, blocks({5, 4}, {2, 3}), {random_tensor(ElementType::kF32, {2, 18, 8}, random)});
+        return make_case(kCol2im, blocks({5, 4}, {2, 3}), {random_tensor(ElementType::kF32, {2, 18, 8}, random)});
       },
       {.cases = 10});
 }
@@ -76,7 +76,7 @@ TEST(Col2Im, ChannelsBatchesAndThreeAxes) {
 TEST(Col2Im, RefusesColumnsThatDoNotFit) {
   std::vector<TensorDesc> outputs;
   const auto refused = [&](const Col2ImParams& p, const std::vector<std::int64_t>& dims) {
-    return !infer_case(make_case(kCol2Im, p, {TestTensor(dense_desc(ElementType::kF32, dims))}), &outputs).ok();
+    return !infer_case(make_case(kCol2im, p, {TestTensor(dense_desc(ElementType::kF32, dims))}), &outputs).ok();
   };
   EXPECT_FALSE(refused(blocks({4}, {2}), {1, 2, 3}));
   EXPECT_TRUE(refused(blocks({4}, {2}), {1, 3, 3}));

@@ -70,7 +70,10 @@ Taps taps_at(const GridSampleParams& p, const Axis& axis, float coordinate) noex
   Taps taps;
   float x = axis.denormalised(coordinate, p.align_corners != 0);
   if (p.mode == GridSampleMode::kNearest) x = std::nearbyint(x);
-  x = bounded_coordinate(axis.inside(x, p.padding), axis.size);
+  // Behind a border each cubic tap is clamped by itself: the nearest elements still mix.
+  const bool each_tap = p.mode == GridSampleMode::kCubic && p.padding == GridSamplePadding::kBorder;
+  if (!each_tap) x = axis.inside(x, p.padding);
+  x = bounded_coordinate(x, axis.size);
   const std::int32_t floor = floor_index(x);
   const float s = x - std::floor(x);
   if (p.mode == GridSampleMode::kNearest) {

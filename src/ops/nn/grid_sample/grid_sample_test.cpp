@@ -43,12 +43,12 @@ TEST(GridSample, AgreesWithPyTorchOnTwoAxes) {
   expect_near(at(Mode::kNearest, Padding::kZeros, 0), {1, 5, 0, 0, 0}, "nearest zeros");
   expect_near(at(Mode::kNearest, Padding::kBorder, 0), {1, 5, 3, 4, 5}, "nearest border");
   expect_near(at(Mode::kNearest, Padding::kReflection, 0), {1, 5, 3, 5, 5}, "nearest reflection");
-  const Floats cubic = at(Mode::kCubic, Padding::kZeros, 0);
-  EXPECT_NEAR(cubic[0], 0.7713F, 2e-5);
-  EXPECT_NEAR(cubic[1], 5.939F, 2e-5);
-  const Floats aligned = at(Mode::kCubic, Padding::kZeros, 1);
-  EXPECT_NEAR(aligned[0], 2.35313F, 2e-5);
-  EXPECT_NEAR(aligned[1], 5.24864F, 2e-5);
+  expect_near(at(Mode::kCubic, Padding::kZeros, 0), {0.7713F, 5.939F, -0.13268F, 0, 2.156F}, "cubic zeros");
+  expect_near(at(Mode::kCubic, Padding::kZeros, 1), {2.35313F, 5.24864F, 2.39066F, -0.27905F, 4.90497F},
+              "cubic zeros aligned");
+  expect_near(at(Mode::kCubic, Padding::kBorder, 0), {1.1351F, 4.70891F, 2.712F, 4, 5.216F}, "cubic border");
+  expect_near(at(Mode::kCubic, Padding::kReflection, 0), {1.07538F, 4.70891F, 2.56475F, 4.38191F, 5.54F},
+              "cubic reflection");
 }
 
 TEST(GridSample, AgreesWithPyTorchOnThreeAxes) {
