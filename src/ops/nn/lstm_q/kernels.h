@@ -76,7 +76,8 @@ inline void start_state(const Invocation& call, int input, int output, std::int6
   if (to != from && bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
-/// Runs the sequence. `compute_gates(x, h, gates)` writes the Q12 sums of one batch item.
+/// Runs the sequence. `compute_gates(x, h, gates)` writes the Q12 sums of one batch item. The gates come first in the
+/// scratch memory.
 template <typename T, typename ComputeGates>
 void run_sequence(const Invocation& call, ComputeGates compute_gates) {
   const Extents e = extents_of(call.in(kX), call.in(kR));
@@ -98,6 +99,13 @@ void run_sequence(const Invocation& call, ComputeGates compute_gates) {
 
 Footprint footprint(const OpCall& call, int threads);
 Status run_reference(const Invocation& call);
+
+/// int8 with constant w and r, which are packed in panels (nn/gemm/gemm_i8.h).
+bool packed_supports(const OpCall& call);
+Footprint packed_footprint(const OpCall& call, int threads);
+std::int64_t packed_bytes(const OpCall& call, int input);
+void pack(const OpCall& call, int input, std::byte* destination);
+Status run_packed(const Invocation& call);
 
 /// int8, for small cores: inner products by dot_i8.h.
 bool portable_supports(const OpCall& call);

@@ -96,6 +96,14 @@ constexpr ParamField kFields[] = {
     i32_field("cell_clip", offsetof(LstmQParams, cell_clip)),
 };
 constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "i8_packed__simd",
+     .supports = lstm_q::packed_supports,
+     .footprint = lstm_q::packed_footprint,
+     .packed_bytes = lstm_q::packed_bytes,
+     .pack = lstm_q::pack,
+     .run = lstm_q::run_packed},
+#endif
     {.name = "i8__portable",
      .supports = lstm_q::portable_supports,
      .footprint = lstm_q::footprint,
