@@ -25,8 +25,7 @@ ValueId fully_connected(Lowering& op, ValueId x, const schema::FullyConnectedOpt
     op.require_type(1, {kF32, kI8});
     params.activation = op.float_activation(o.activation());
     if (op.in_type(1) == kF32) return op.emit(ops::kMatmul, params, {x, op.in(1), op.in(2)});
-    if (o.asymmetric_quantize_inputs())
-      op.unsupported("asymmetric_quantize_inputs", "symmetric quantisation of the inputs at run time");
+    params.asymmetric = o.asymmetric_quantize_inputs() ? 1 : 0;
     return op.emit(ops::kMatmul, params, {x, op.in(1), op.in(2), weight_scale_operand(op, {})});
   }
   const IntegerForm form = integer_form(op, {}, o.activation(), o.quantized_bias_type(), ScaleRule::kFullyConnected);

@@ -220,8 +220,7 @@ ValueId float_features(Lowering& op, const schema::SVDFOptions& o) {
   params.transpose_b = 1;
   if (!op.require_type(kFeatureWeights, {kF32, kI8})) return kNoValue;
   if (op.in_type(kFeatureWeights) == kF32) return op.emit(ops::kMatmul, params, {op.in(0), op.in(kFeatureWeights)});
-  if (o.asymmetric_quantize_inputs())
-    op.unsupported("asymmetric_quantize_inputs", "symmetric quantisation of the inputs at run time");
+  params.asymmetric = o.asymmetric_quantize_inputs() ? 1 : 0;
   return op.emit(ops::kMatmul, params,
                  {op.in(0), op.in(kFeatureWeights), kNoValue, weight_scale_operand(op, {.weights = kFeatureWeights})});
 }

@@ -144,6 +144,42 @@ inline void quantize_symmetric(const float* x, std::int64_t n, float scale, std:
   }
 }
 
+/// A row quantised over its own range: x = scale * (q - zero_point).
+struct RowQuantization {
+  float scale = 1.0F;
+  std::int32_t zero_point = 0;
+};
+
+/// Quantises n floats so that their range and zero fill int8, as TensorFlow Lite does for inputs that it calls
+/// asymmetric. NaNs do not count and become 127.
+inline RowQuantization quantize_asymmetric(const float* x, std::int64_t n, std::int8_t* q) noexcept {
+  float low = 0.0F;
+  float high = 0.0F;
+  for (std::int64_t i = 0; i < n; ++i) {
+    low = x[i] < low ? x[i] : low;
+    high = x[i] > high ? x[i] : high;
+  }
+  if (low == high) {
+    std::fill_n(q, n, std::int8_t{0});
+    return {};
+  }
+  const double scale = (static_cast<double>(high) - static_cast<double>(low)) / 255.0;
+  // The end that is nearer to zero tells the zero point more exactly.
+  const double from_low = -128.0 - static_cast<double>(low) / scale;
+  const double from_high = 127.0 - static_cast<double>(high) / scale;
+  const bool low_is_nearer = 128.0 - static_cast<double>(low) / scale < 127.0 + static_cast<double>(high) / scale;
+  const double zero_point = std::round(low_is_nearer ? from_low : from_high);
+  RowQuantization result{static_cast<float>(scale), zero_point > -128.0 ? 127 : -128};
+  if (zero_point > -128.0 && zero_point < 127.0) result.zero_point = static_cast<std::int32_t>(zero_point);
+  const float inverse = 1.0F / result.scale;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float rounded = std::round(static_cast<float>(result.zero_point) + x[i] * inverse);
+    const float limited = rounded < 127.0F ? rounded : 127.0F;
+    q[i] = static_cast<std::int8_t>(limited > -128.0F ? limited : -128.0F);
+  }
+  return result;
+}
+
 /// How the hybrid form turns an accumulator into a result, but for the activation.
 struct HybridScaler {
   const float* bias = nullptr;  ///< may be null

@@ -20,6 +20,7 @@ constexpr ParamField kFields[] = {
     i32_field("output_zero_point", offsetof(MatmulParams, output_zero_point)),
     i32_field("minimum", offsetof(MatmulParams, minimum)),
     i32_field("maximum", offsetof(MatmulParams, maximum)),
+    bool_field("asymmetric", offsetof(MatmulParams, asymmetric)),
 };
 
 constexpr MatmulParams kDefaults{};
@@ -37,6 +38,8 @@ Status infer_matmul(const void* params, std::span<const Tensor> inputs, std::spa
   const TensorDesc& b = *inputs[1].desc;
   if (!is_flag(p.transpose_a) || !is_flag(p.transpose_b))
     return failure(StatusCode::kInvalidModel, "transpose flags must be 0 or 1");
+  if (!is_flag(p.asymmetric))
+    return failure(StatusCode::kInvalidModel, "asymmetric is neither 0 nor 1", p.asymmetric, 1);
   if (a.rank < 2) return failure(StatusCode::kInvalidModel, "operand must be a matrix", a.rank, 2).at(0);
   if (b.rank < 2) return failure(StatusCode::kInvalidModel, "operand must be a matrix", b.rank, 2).at(1);
   const MatrixShape left = matrix_shape(a, p.transpose_a != 0);

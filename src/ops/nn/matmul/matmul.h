@@ -14,7 +14,8 @@
 //           or, with a bias of i32, in 32 bits as in int8. TFLite's arithmetic for int16 activations, exact.
 //   hybrid: a, y, bias f32; b i8 [N,K] constant with transpose_b; 3 scale f32 [1] or [N]. Each row of a is quantised at
 //           run time, symmetric: s = max|row| / 127, q = round_half_away(x / s); y = activation(sum(q b) * s * scale +
-//           bias), TFLite's dynamic-range arithmetic.
+//           bias), TFLite's dynamic-range arithmetic. With `asymmetric`, q - zero_point stands for q, over the range of
+//           the row and zero (quantize_asymmetric in ops/common/linear_form.h).
 // The quantised forms do not transpose a. Accepts strided operands and results, except a strided constant b in SIMD.
 #pragma once
 
@@ -32,6 +33,7 @@ struct MatmulParams {
   std::int32_t output_zero_point = 0;
   std::int32_t minimum = -128;
   std::int32_t maximum = 127;
+  std::int32_t asymmetric = 0;  ///< hybrid form
 };
 
 extern const OpDef kMatmul;  // "matmul"

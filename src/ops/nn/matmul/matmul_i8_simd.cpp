@@ -79,12 +79,18 @@ void run_int8_form(const Invocation& call, const MatmulGeometry& g, std::int64_t
 
 void run_hybrid_form(const Invocation& call, const MatmulGeometry& g, std::int64_t y_offset, std::int64_t a_offset) {
   const HybridScaler scaler = make_hybrid_scaler(call);
+  const bool asymmetric = call.as<MatmulParams>().asymmetric != 0;
   const float* a = call.input<float>(0) + a_offset;
   float* y = call.output<float>() + y_offset;
   for_each_block(
       call, g,
       [&](std::int64_t m, std::int8_t* quantized, std::int16_t* to) {
         const float* row = a + m * g.a.row_stride;
+        if (asymmetric) {
+          const RowQuantization quantization = quantize_asymmetric(row, g.k, quantized);
+          gemm::widen(quantized, g.k, quantization.zero_point, to);
+          return quantization.scale;
+        }
         const float scale = symmetric_scale(gemm::largest_magnitude_simd(row, g.k, 0.0F));
         gemm::quantize_symmetric_simd(row, g.k, scale, quantized);
         gemm::widen(quantized, g.k, 0, to);

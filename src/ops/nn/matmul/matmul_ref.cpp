@@ -74,19 +74,25 @@ void run_int16(const Invocation& call, const MatmulGeometry& g) {
       });
 }
 
+RowQuantization quantize_row(const float* x, std::int64_t n, std::int8_t* q) {
+  const float scale = symmetric_scale(largest_magnitude(x, n, 0.0F));
+  quantize_symmetric(x, n, scale, q);
+  return {scale, 0};
+}
+
 void run_hybrid(const Invocation& call, const MatmulGeometry& g) {
   const HybridScaler scaler = make_hybrid_scaler(call);
   const Activation& activation = call.as<MatmulParams>().activation;
+  const bool asymmetric = call.as<MatmulParams>().asymmetric != 0;
   auto* q = reinterpret_cast<std::int8_t*>(call.scratch);
   for_each_matrix_row<float, std::int8_t, float>(call, g, [&](float* y, const float* a, const std::int8_t* b) {
-    const float scale = symmetric_scale(largest_magnitude(a, g.k, 0.0F));
-    quantize_symmetric(a, g.k, scale, q);
+    const RowQuantization row = asymmetric ? quantize_asymmetric(a, g.k, q) : quantize_row(a, g.k, q);
     multiply_row(
         g, q, b, y, std::uint32_t{0},
-        [](std::uint32_t sum, std::int8_t left, std::int8_t right) {
-          return sum + static_cast<std::uint32_t>(left * right);
+        [zero_point = row.zero_point](std::uint32_t sum, std::int8_t left, std::int8_t right) {
+          return sum + static_cast<std::uint32_t>((left - zero_point) * right);
         },
-        [&](std::uint32_t sum, std::int32_t n) { return apply_activation(scaler(sum, scale, n), activation); });
+        [&](std::uint32_t sum, std::int32_t n) { return apply_activation(scaler(sum, row.scale, n), activation); });
   });
 }
 

@@ -75,6 +75,29 @@ TEST(Matmul, HybridQuantisesEachRow) {
   EXPECT_THAT(y.outputs[0].values<float>(), Pointwise(FloatNear(1e-5F), {1.227F, 2 - 0.381F, 1.0F, 2.0F}));
 }
 
+TEST(Matmul, HybridMayQuantiseOverTheRangeOfTheRow) {
+  // Row 0: scale 2.55 / 255 = 0.01, zero point -28; rows of zeros and of positive numbers (zero point -128).
+  const Outcome y = run_reference(make_case(
+      kMatmul, MatmulParams{.transpose_b = 1, .asymmetric = 1},
+      {tensor_of<float>({3, 3}, {-1, 0.55F, 1.55F, 0, 0, 0, 2.55F, 0.5F, 0.004F}),
+       tensor_of<std::int8_t>({1, 3}, {1, 2, -3}), tensor_of<float>({1}, {1}), tensor_of<float>({1}, {0.1F})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<float>(), Pointwise(FloatNear(1e-5F), {1 - 0.455F, 1.0F, 1 + 0.355F}));
+}
+
+TEST(Matmul, QuantisingOverARangeIsDefinedForAllNumbers) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float huge = std::numeric_limits<float>::max();
+  const std::vector<std::vector<float>> rows = {{inf, -inf}, {nan, 1}, {nan, nan}, {huge, -huge}, {-1e-45F, 1e-45F}};
+  for (const std::vector<float>& row : rows) {
+    const Outcome y = run_reference(make_case(
+        kMatmul, MatmulParams{.transpose_b = 1, .asymmetric = 1},
+        {tensor_of<float>({1, 2}, row), tensor_of<std::int8_t>({1, 2}, {1, 1}), absent(), tensor_of<float>({1}, {1})}));
+    EXPECT_TRUE(y.status.ok()) << y.status.message;
+  }
+}
+
 TEST(Matmul, RefusesWhatDoesNotFit) {
   const auto ok = [](MatmulParams p, const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
                      ElementType type = ElementType::kF32) {
@@ -144,6 +167,7 @@ OpCase random_quantized_case(Random& random, ElementType type) {
   const bool has_bias = random_int(random, 0, 2) != 0;
   if (type == ElementType::kF32) {
     p.activation = {random_int(random, 0, 1) == 0 ? UnaryFunction::kIdentity : UnaryFunction::kRelu, 0, 0};
+    p.asymmetric = static_cast<std::int32_t>(random_int(random, 0, 1));
     inputs.push_back(has_bias ? constant(random_tensor(ElementType::kF32, {n}, random, -50, 50)) : absent());
     const std::int64_t scales = random_int(random, 0, 1) == 0 ? 1 : n;
     inputs.push_back(constant(random_tensor(ElementType::kF32, {scales}, random, 0.001, 0.1)));
