@@ -12,7 +12,6 @@
 #include "compiler/order.h"
 #include "package/format.h"
 #include "plan/problem.h"
-#include "plan/solve.h"
 
 namespace bantam::compiler {
 namespace {
@@ -257,17 +256,15 @@ class Attempt {
 
 namespace {
 
-/// What distinguishes one attempt from another.
-struct Choice {
-  bool by_memory = false;
-  bool concat_views = true;
+std::string describe(const PlanChoice& choice) {
+  return fmt::format(", {}{}{}", choice.by_memory ? "order by memory" : "model order",
+                     choice.concat_views ? "" : ", concat copies", choice.in_place ? "" : ", nothing in place");
+}
 
-  std::string describe() const {
-    return fmt::format(", {}{}", by_memory ? "order by memory" : "model order", concat_views ? "" : ", concat copies");
-  }
-};
+/// In_place costs nothing, so that only tests plan without it.
+constexpr PlanChoice kChoices[] = {{false, true}, {false, false}, {true, true}, {true, false}};
 
-Result<PlannedModel> attempt(const graph::Graph& graph, const PlanOptions& options, const Choice& choice,
+Result<PlannedModel> attempt(const graph::Graph& graph, const PlanOptions& options, const PlanChoice& choice,
                              std::int64_t search_steps) {
   graph::Graph ordered = graph;
   std::vector<SizedGraph> instances = options.instances;
@@ -278,6 +275,7 @@ Result<PlannedModel> attempt(const graph::Graph& graph, const PlanOptions& optio
   }
   StorageOptions storage;
   storage.concat_views = choice.concat_views;
+  storage.in_place = choice.in_place;
   storage.preserved_inputs = options.external_inputs;
   storage.threads = options.threads;
   return Attempt(std::move(ordered), std::move(instances), options, std::move(storage)).run(search_steps);
@@ -331,8 +329,10 @@ Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& given) {
   if (auto settled = settle_empty_sizes(options); !settled) return fail(std::move(settled.error()));
   // Greedy placement is enough to tell the attempts apart; the search then works on the best one.
   std::optional<PlannedModel> best;
-  Choice best_choice;
-  for (const Choice choice : {Choice{false, true}, Choice{false, false}, Choice{true, true}, Choice{true, false}}) {
+  PlanChoice best_choice;
+  std::span<const PlanChoice> choices = kChoices;
+  if (options.choice) choices = {&*options.choice, 1};
+  for (const PlanChoice& choice : choices) {
     auto planned = attempt(graph, options, choice, 0);
     if (!planned) return planned;
     if (best && planned->activation_bytes >= best->activation_bytes) continue;
@@ -340,11 +340,11 @@ Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& given) {
     best_choice = choice;
   }
   if (best->activation_bytes > best->lower_bound_bytes) {
-    auto searched = attempt(graph, options, best_choice, plan::kDefaultSearchSteps);
+    auto searched = attempt(graph, options, best_choice, options.search_steps);
     if (!searched) return searched;
     best = std::move(*searched);
   }
-  best->method += best_choice.describe();
+  best->method += describe(best_choice);
   return std::move(*best);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,16 @@
 #include "compiler/select.h"
 #include "compiler/storage.h"
 #include "graph/graph.h"
+#include "plan/solve.h"
 
 namespace bantam::compiler {
+
+/// How one plan of a graph differs from another.
+struct PlanChoice {
+  bool by_memory = false;  ///< nodes in an order that needs little memory, not in the model's
+  bool concat_views = true;
+  bool in_place = true;
+};
 
 struct PlanOptions {
   Backend backend = Backend::kFast;
@@ -24,6 +33,8 @@ struct PlanOptions {
   /// The graph at all sizes at which the plan must hold, the graph itself first; empty: it has one size.
   std::vector<SizedGraph> instances{};
   std::vector<Dimension> dimensions{};
+  std::optional<PlanChoice> choice{};  ///< absent: several are tried, the smallest plan counts
+  std::int64_t search_steps = plan::kDefaultSearchSteps;  ///< for a placement that meets the lower bound
 };
 
 /// Where a value lies: a slot of the package format and an offset within it. Constants are placed by the writer.

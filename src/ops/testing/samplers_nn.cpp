@@ -1,0 +1,216 @@
+// How the operators of neural networks are drawn.
+#include "ops/nn/conv2d/conv2d.h"
+#include "ops/nn/conv_transpose2d/conv_transpose2d.h"
+#include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
+#include "ops/nn/gru/gru.h"
+#include "ops/nn/lstm/lstm.h"
+#include "ops/nn/matmul/matmul.h"
+#include "ops/nn/norm/norm.h"
+#include "ops/nn/pool2d/pool2d.h"
+#include "ops/nn/resize/resize.h"
+#include "ops/nn/softmax/softmax.h"
+#include "ops/nn/softmax_q/softmax_q.h"
+#include "ops/testing/samplers.h"
+
+namespace bantam::ops::testing {
+namespace {
+
+constexpr ElementType kF32 = ElementType::kF32;
+constexpr ElementType kI8 = ElementType::kI8;
+constexpr ElementType kI32 = ElementType::kI32;
+
+/// Weights, then bias, multiplier or scale, and shift, as the three forms of linear operators want them.
+template <typename P>
+void linear_operands(Sampling& s, P& p, ElementType x, const std::vector<std::int64_t>& weights,
+                     std::int64_t channels) {
+  const bool hybrid = x == kF32 && s.one_in(4);
+  const TensorDesc w = dense_desc(hybrid ? kI8 : x, weights);
+  if (hybrid || x == kI8) {
+    s.constant(w, {-127.0, 127.0});
+  } else {
+    s.like(w, {-1.0, 1.0});
+  }
+  if (x == kI8) {
+    s.constant(dense_desc(kI32, {channels}), {-1000.0, 1000.0});
+    s.constant(dense_desc(kI32, {channels}), {1.1e9, 2.1e9});
+    s.constant(dense_desc(kI32, {channels}), {-12.0, -5.0});
+    p.input_zero_point = s.pick(-128, 127);
+    p.output_zero_point = s.pick(-128, 127);
+    return;
+  }
+  p.activation = s.activation();
+  if (s.one_in(3)) {
+    s.absent();
+  } else {
+    s.like(dense_desc(kF32, {channels}));
+  }
+  if (hybrid) s.constant(dense_desc(kF32, {s.one_in(2) ? 1 : channels}), {0.001, 0.02});
+}
+
+/// x of an operator on channels-last images.
+TensorDesc image(Sampling& s) { return s.any(s.one_in(3) ? kI8 : kF32, 4, 4); }
+
+template <typename P>
+void window(Sampling& s, P& p) {
+  p.stride_h = s.pick(1, s.one_in(3) ? 3 : 1);
+  p.stride_w = s.pick(1, s.one_in(3) ? 3 : 1);
+  p.dilation_h = s.pick(1, s.one_in(4) ? 2 : 1);
+  p.dilation_w = s.pick(1, s.one_in(4) ? 2 : 1);
+  p.pad_top = s.pick(0, 2);
+  p.pad_left = s.pick(0, 2);
+  p.pad_bottom = s.pick(0, 2);
+  p.pad_right = s.pick(0, 2);
+}
+
+void conv2d(Sampling& s) {
+  const TensorDesc x = image(s);
+  const std::int64_t channels = x.dims[3];
+  Conv2dParams p;
+  window(s, p);
+  if (s.one_in(3)) p.groups = s.one_of({2, 3, static_cast<std::int32_t>(std::max<std::int64_t>(channels, 1))});
+  if (channels % p.groups != 0) p.groups = 1;
+  const std::int64_t out = p.groups * s.pick(1, s.one_in(3) ? 17 : 5);
+  linear_operands(s, p, x.type, {out, s.pick(1, 3), s.pick(1, 3), channels / p.groups}, out);
+  s.set_params(p);
+}
+
+void conv_transpose2d(Sampling& s) {
+  const TensorDesc x = s.any(kF32, 4, 4);
+  ConvTranspose2dParams p;
+  window(s, p);
+  p.groups = x.dims[3] % 2 == 0 && s.one_in(3) ? 2 : 1;
+  p.output_pad_h = s.pick(0, 1);
+  const std::int64_t out = p.groups * s.pick(1, 5);
+  s.like(dense_desc(kF32, {out, s.pick(1, 3), s.pick(1, 3), x.dims[3] / p.groups}), {-1.0, 1.0});
+  if (s.one_in(2)) s.like(dense_desc(kF32, {out}));
+  p.activation = s.activation();
+  s.set_params(p);
+}
+
+void depthwise_conv2d(Sampling& s) {
+  const TensorDesc x = image(s);
+  Conv2dParams p;
+  window(s, p);
+  const std::int64_t out = x.dims[3] * s.pick(1, s.one_in(3) ? 3 : 1);
+  linear_operands(s, p, x.type, {s.pick(1, 4), s.pick(1, 4), out}, out);
+  s.set_params(p);
+}
+
+void matmul(Sampling& s) {
+  const TensorDesc x = s.any(s.one_in(3) ? kI8 : kF32, 2, 4);
+  MatmulParams p;
+  p.transpose_a = x.type == kF32 ? s.pick(0, s.one_in(3) ? 1 : 0) : 0;
+  p.transpose_b = s.pick(0, 1);
+  const std::int64_t k = x.dims[x.rank - 1 - p.transpose_a];
+  const std::int64_t n = s.pick(1, s.one_in(3) ? 33 : 9);
+  std::vector<std::int64_t> dims =
+      p.transpose_b != 0 ? std::vector<std::int64_t>{n, k} : std::vector<std::int64_t>{k, n};
+  if (s.one_in(3) && x.type == kF32) dims.insert(dims.begin(), x.dims, x.dims + x.rank - 2);
+  linear_operands(s, p, x.type, dims, n);
+  s.set_params(p);
+}
+
+/// Operands of recurrent operators: x [T,B,I], weights of `gates` gates, and what is optional.
+template <typename P>
+void recurrent(Sampling& s, P& p, std::int64_t gates, std::int64_t bias_gates, bool cell) {
+  p.direction = s.enumerator<RnnDirection>();
+  p.clip = s.one_in(3) ? s.real(0.5, 2.0) : 0.0F;
+  const TensorDesc x = s.any(kF32, 3, 3);
+  const std::int64_t d = p.direction == RnnDirection::kBidirectional ? 2 : 1;
+  const std::int64_t h = s.pick(1, 9);
+  s.constant(dense_desc(kF32, {d, gates * h, x.dims[2]}), {-0.5, 0.5});
+  s.constant(dense_desc(kF32, {d, gates * h, h}), {-0.5, 0.5});
+  const auto optional = [&](const TensorDesc& desc) {
+    if (s.one_in(2)) {
+      s.absent();
+    } else {
+      s.like(desc);
+    }
+  };
+  optional(dense_desc(kF32, {d, bias_gates * h}));
+  if (s.one_in(2)) {
+    s.absent();
+  } else {
+    s.fresh(dense_desc(kI32, {x.dims[1]}), {0.0, static_cast<double>(x.dims[0])});
+  }
+  optional(dense_desc(kF32, {d, x.dims[1], h}));
+  if (cell) optional(dense_desc(kF32, {d, x.dims[1], h}));
+  if (cell) optional(dense_desc(kF32, {d, 3 * h}));
+}
+
+void gru(Sampling& s) {
+  GruParams p{.linear_before_reset = s.pick(0, 1)};
+  recurrent(s, p, 3, 6, false);
+  s.set_params(p);
+}
+
+void lstm(Sampling& s) {
+  LstmParams p{.input_forget = s.one_in(4) ? 1 : 0};
+  recurrent(s, p, 4, 8, true);
+  s.set_params(p);
+}
+
+void norm(Sampling& s) {
+  const TensorDesc x = s.any(kF32, 1, 4);
+  NormParams p{.axes = s.axes(x), .epsilon = 1e-3F, .rms = s.pick(0, 1)};
+  if (s.one_in(2)) s.like(broadcastable(x, s));
+  if (s.operands.size() == 2 && s.one_in(2)) s.like(broadcastable(x, s));
+  s.set_params(p);
+}
+
+void pool2d(Sampling& s) {
+  const TensorDesc x = s.any(s.one_in(3) ? s.one_of({kI8, ElementType::kU8}) : kF32, 4, 4);
+  Pool2dParams p{.kind = s.enumerator<PoolKind>()};
+  window(s, p);
+  p.kernel_h = s.pick(1, 4);
+  p.kernel_w = s.pick(1, 4);
+  p.ceil_mode = s.pick(0, 1);
+  p.count_include_pad = s.pick(0, 1);
+  if (x.type == kF32) p.activation = s.activation();
+  p.minimum = x.type == ElementType::kU8 ? 0 : -128;
+  p.maximum = x.type == ElementType::kU8 ? 255 : 127;
+  s.set_params(p);
+}
+
+void resize(Sampling& s) {
+  ResizeParams p{.mode = s.enumerator<ResizeMode>(),
+                 .coordinates = s.enumerator<ResizeCoordinates>(),
+                 .nearest = s.enumerator<ResizeNearest>()};
+  const TensorDesc x = p.mode == ResizeMode::kNearest ? s.any(1, 4) : s.any(kF32, 1, 4);
+  p.sizes.size = x.rank;
+  for (int i = 0; i < x.rank; ++i) {
+    p.sizes.v[i] = x.dims[i] == 0 || s.one_in(2) ? x.dims[i] : s.pick(1, 2 * x.dims[i]);
+    if (x.dims[i] != 0) p.scales[i] = static_cast<float>(p.sizes.v[i]) / static_cast<float>(x.dims[i]);
+  }
+  p.exclude_outside = p.mode == ResizeMode::kCubic ? s.pick(0, 1) : 0;
+  s.set_params(p);
+}
+
+void softmax(Sampling& s) {
+  const TensorDesc x = s.any(kF32, 1, 4);
+  s.set_params(SoftmaxParams{s.axis(x), s.pick(0, 1)});
+}
+
+void softmax_q(Sampling& s) {
+  const TensorDesc x = s.any(s.one_of({kI8, ElementType::kU8}), 1, 4);
+  s.set_params(SoftmaxQParams{s.one_in(3) ? ElementType::kI16 : x.type, s.pick(1 << 30, 0x7fffffff), s.pick(18, 24),
+                              s.pick(-200, -10)});
+}
+
+constexpr SamplerRow kRows[] = {{&kConv2d, conv2d},
+                                {&kConvTranspose2d, conv_transpose2d},
+                                {&kDepthwiseConv2d, depthwise_conv2d},
+                                {&kGru, gru},
+                                {&kLstm, lstm},
+                                {&kMatmul, matmul},
+                                {&kNorm, norm},
+                                {&kPool2d, pool2d},
+                                {&kResize, resize},
+                                {&kSoftmax, softmax},
+                                {&kSoftmaxQ, softmax_q}};
+
+}  // namespace
+
+std::span<const SamplerRow> nn_samplers() { return kRows; }
+
+}  // namespace bantam::ops::testing
