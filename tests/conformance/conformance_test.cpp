@@ -15,12 +15,10 @@
 #include <string_view>
 #include <vector>
 
-#include "conformance/conformance_case.h"
+#include "support/conformance_case.h"
 
 namespace bantam::testing {
 namespace {
-
-constexpr const char* kFolder = "/usr/share/libonnx-testdata/data";
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::size_t kEvery = 8;  // of the folders, where each takes many times as long
@@ -53,14 +51,14 @@ struct Counts {
 class Conformance : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::is_directory(kFolder))
-      GTEST_SKIP() << kFolder << " is absent; install libonnx-testdata to run ONNX's own tests";
+    if (!std::filesystem::is_directory(kConformanceData))
+      GTEST_SKIP() << kConformanceData << " is absent; install libonnx-testdata to run ONNX's own tests";
     if (const char* word = std::getenv("CONFORMANCE")) word_ = word;
   }
 
   void run_suite(const std::string& suite) {
     std::set<std::filesystem::path> folders;
-    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(kFolder) / suite))
+    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(kConformanceData) / suite))
       folders.insert(entry.path());
     Counts counts;
     std::size_t index = 0;

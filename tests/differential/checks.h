@@ -21,6 +21,9 @@ struct Check {
 
 std::span<const Check> all_checks();
 
+/// The graph with a dimension that may change, at sizes below its bound, is the graph made for that size (sizes.cpp).
+std::string smaller_sizes(const Sample& sample);
+
 /// Runs all checks: "name: what is wrong", or empty.
 std::string first_failure(const Sample& sample);
 

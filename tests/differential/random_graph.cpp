@@ -21,6 +21,7 @@ using ops::testing::Sampling;
 using ops::testing::TestTensor;
 
 constexpr std::size_t kRounds = 3;
+constexpr std::int64_t kFreeDim = 13;  // hardly met by chance, also as a factor
 constexpr double kLargestNumber = 1e5;
 constexpr std::int64_t kLargestValue = 1 << 14;  // bytes
 
@@ -43,6 +44,7 @@ class Generator {
   explicit Generator(std::uint64_t seed) : random_(seed), builder_(sample_.graph) {
     sample_.graph.name = "random";
     sample_.rounds.resize(kRounds);
+    if (random_int(0, 3) == 0) sample_.free_dim = kFreeDim;
   }
 
   Sample run() {
@@ -100,6 +102,7 @@ class Generator {
   void add_node() {
     const ops::OpDef& op = random_op();
     Sampling s(random_, descs_);
+    s.prefer_dim(sample_.free_dim);
     if (!sample(op, s)) return;
     // Nothing enters the graph before the node is known to be good.
     std::vector<HostTensor> operands;

@@ -22,6 +22,7 @@ using Tensors = std::map<std::string, graph::testing::HostTensor>;
 struct Sample {
   graph::Graph graph;
   std::vector<Tensors> rounds{};           ///< inputs of one invoke after another
+  std::int64_t free_dim = 0;               ///< dimensions of this size may be smaller ones too; 0: there are none
   std::map<std::string, int> operators{};  ///< what was drawn, folded nodes included
 };
 

@@ -211,6 +211,9 @@ std::span<const OperatorRow> sampling_operators();
 std::span<const OperatorRow> shape_operators();
 std::span<const OperatorRow> slicing_operators();
 
+/// Every row of every family, for documentation.
+std::vector<const OperatorRow*> all_operators();
+
 /// The row for an operator at an operator set version, or what to say when there is none.
 Result<const OperatorRow*> find_operator(std::string_view domain, std::string_view name, std::int64_t opset);
 

@@ -18,6 +18,13 @@ constexpr Family kFamilies[] = {
 
 }  // namespace
 
+std::vector<const OperatorRow*> all_operators() {
+  std::vector<const OperatorRow*> rows;
+  for (const Family family : kFamilies)
+    for (const OperatorRow& row : family()) rows.push_back(&row);
+  return rows;
+}
+
 Result<const OperatorRow*> find_operator(std::string_view domain, std::string_view name, std::int64_t opset) {
   const OperatorRow* other_version = nullptr;
   for (const Family family : kFamilies) {

@@ -13,11 +13,12 @@ struct SamplerRow {
   void (*draw)(Sampling& sampling) = nullptr;  ///< one attempt; infer may refuse it
 };
 
-/// By folder of src/ops.
+/// By folder of src/ops, and those with ONNX's quantised arithmetic.
 std::span<const SamplerRow> data_samplers();
 std::span<const SamplerRow> elementwise_samplers();
 std::span<const SamplerRow> nn_samplers();
 std::span<const SamplerRow> reduce_samplers();
+std::span<const SamplerRow> quantized_samplers();
 
 /// Null: the operator is drawn by its fields.
 const SamplerRow* find_sampler(const OpDef& op);

@@ -16,10 +16,10 @@ namespace {
 constexpr double kQ31 = 1U << 31;
 
 ElementType quantized_type(Sampling& s) {
-  return s.one_of({ElementType::kI8, ElementType::kU8, ElementType::kI16, ElementType::kI32});
+  return s.type({ElementType::kI8, ElementType::kU8, ElementType::kI16, ElementType::kI32});
 }
 
-ElementType integer8(Sampling& s) { return s.one_of({ElementType::kI8, ElementType::kI8, ElementType::kU8}); }
+ElementType integer8(Sampling& s) { return s.type({ElementType::kI8, ElementType::kU8}); }
 
 std::int32_t multiplier(Sampling& s) { return s.pick(static_cast<std::int64_t>(kQ31 / 2), 0x7fffffff); }
 
@@ -46,7 +46,7 @@ void binary(Sampling& s) {
 }
 
 void binary_q(Sampling& s) {
-  const ElementType type = s.one_of({ElementType::kI8, ElementType::kI8, ElementType::kU8, ElementType::kI16});
+  const ElementType type = s.type({ElementType::kI8, ElementType::kU8, ElementType::kI16});
   const TensorDesc x = s.any(type, 0, 4);
   s.like(broadcastable(x, s));
   BinaryQParams p{.function = s.enumerator<BinaryQFunction>()};
@@ -89,25 +89,25 @@ void dequantize(Sampling& s) {
 
 void quantize(Sampling& s) {
   const TensorDesc x = s.any(0, 4);
-  const ElementType to = s.one_in(3) ? quantized_type(s) : integer8(s);
+  const ElementType to = s.one_of({ElementType::kI8, ElementType::kI8, ElementType::kU8, ElementType::kI16});
   s.set_params(QuantizeParams{to, quantization_operands(s, x, to), s.pick(0, 1)});
 }
 
 void lookup8(Sampling& s) {
   s.any(integer8(s), 0, 4);
-  const ElementType to = integer8(s);
+  const ElementType to = s.one_of({ElementType::kI8, ElementType::kU8});
   s.constant(dense_desc(to, {256}), usual_range(to));
 }
 
 void requantize(Sampling& s) {
   const TensorDesc x = s.any(quantized_type(s), 0, 4);
-  const ElementType to = quantized_type(s);
+  const ElementType to = s.one_of({ElementType::kI8, ElementType::kU8, ElementType::kI16, ElementType::kI32});
   s.set_params(
       RequantizeParams{to, zero_point(x.type, s), zero_point(to, s), multiplier(s), s.pick(-8, x.type == to ? 1 : 0)});
 }
 
 void select(Sampling& s) {
-  s.any(ElementType::kBool, 0, 4);
+  s.any(s.type({ElementType::kBool}), 0, 4);
   const TensorDesc x = with_type(s.operands[0].desc, s.type());
   s.like(broadcastable(x, s));
   s.like(x);

@@ -4,12 +4,14 @@
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
 #include "ops/nn/gru/gru.h"
 #include "ops/nn/lstm/lstm.h"
+#include "ops/nn/lstm_q/lstm_q.h"
 #include "ops/nn/matmul/matmul.h"
 #include "ops/nn/norm/norm.h"
 #include "ops/nn/pool2d/pool2d.h"
 #include "ops/nn/resize/resize.h"
 #include "ops/nn/softmax/softmax.h"
 #include "ops/nn/softmax_q/softmax_q.h"
+#include "ops/nn/svdf/svdf.h"
 #include "ops/testing/samplers.h"
 
 namespace bantam::ops::testing {
@@ -17,25 +19,28 @@ namespace {
 
 constexpr ElementType kF32 = ElementType::kF32;
 constexpr ElementType kI8 = ElementType::kI8;
+constexpr ElementType kI16 = ElementType::kI16;
 constexpr ElementType kI32 = ElementType::kI32;
 
 /// Weights, then bias, multiplier or scale, and shift, as the three forms of linear operators want them.
 template <typename P>
 void linear_operands(Sampling& s, P& p, ElementType x, const std::vector<std::int64_t>& weights,
                      std::int64_t channels) {
+  const bool integer = !is_float(x);
   const bool hybrid = x == kF32 && s.one_in(4);
-  const TensorDesc w = dense_desc(hybrid ? kI8 : x, weights);
-  if (hybrid || x == kI8) {
+  const TensorDesc w = dense_desc(hybrid || integer ? kI8 : x, weights);
+  if (hybrid || integer) {
     s.constant(w, {-127.0, 127.0});
   } else {
     s.like(w, {-1.0, 1.0});
   }
-  if (x == kI8) {
-    s.constant(dense_desc(kI32, {channels}), {-1000.0, 1000.0});
+  if (integer) {
+    const bool wide = x == kI16;
+    s.constant(dense_desc(wide && s.one_in(2) ? ElementType::kI64 : kI32, {channels}), {-1000.0, 1000.0});
     s.constant(dense_desc(kI32, {channels}), {1.1e9, 2.1e9});
     s.constant(dense_desc(kI32, {channels}), {-12.0, -5.0});
-    p.input_zero_point = s.pick(-128, 127);
-    p.output_zero_point = s.pick(-128, 127);
+    p.input_zero_point = wide ? 0 : s.pick(-128, 127);
+    p.output_zero_point = wide ? 0 : s.pick(-128, 127);
     return;
   }
   p.activation = s.activation();
@@ -48,7 +53,7 @@ void linear_operands(Sampling& s, P& p, ElementType x, const std::vector<std::in
 }
 
 /// x of an operator on channels-last images.
-TensorDesc image(Sampling& s) { return s.any(s.one_in(3) ? kI8 : kF32, 4, 4); }
+TensorDesc image(Sampling& s) { return s.any(s.type({kF32, kI8, kI16}), 4, 4); }
 
 template <typename P>
 void window(Sampling& s, P& p) {
@@ -75,7 +80,7 @@ void conv2d(Sampling& s) {
 }
 
 void conv_transpose2d(Sampling& s) {
-  const TensorDesc x = s.any(kF32, 4, 4);
+  const TensorDesc x = s.any(s.type({kF32}), 4, 4);
   ConvTranspose2dParams p;
   window(s, p);
   p.groups = x.dims[3] % 2 == 0 && s.one_in(3) ? 2 : 1;
@@ -97,7 +102,7 @@ void depthwise_conv2d(Sampling& s) {
 }
 
 void matmul(Sampling& s) {
-  const TensorDesc x = s.any(s.one_in(3) ? kI8 : kF32, 2, 4);
+  const TensorDesc x = s.any(s.type({kF32, kI8, kI16}), 2, 4);
   MatmulParams p;
   p.transpose_a = x.type == kF32 ? s.pick(0, s.one_in(3) ? 1 : 0) : 0;
   p.transpose_b = s.pick(0, 1);
@@ -115,7 +120,7 @@ template <typename P>
 void recurrent(Sampling& s, P& p, std::int64_t gates, std::int64_t bias_gates, bool cell) {
   p.direction = s.enumerator<RnnDirection>();
   p.clip = s.one_in(3) ? s.real(0.5, 2.0) : 0.0F;
-  const TensorDesc x = s.any(kF32, 3, 3);
+  const TensorDesc x = s.any(s.type({kF32}), 3, 3);
   const std::int64_t d = p.direction == RnnDirection::kBidirectional ? 2 : 1;
   const std::int64_t h = s.pick(1, 9);
   s.constant(dense_desc(kF32, {d, gates * h, x.dims[2]}), {-0.5, 0.5});
@@ -151,7 +156,7 @@ void lstm(Sampling& s) {
 }
 
 void norm(Sampling& s) {
-  const TensorDesc x = s.any(kF32, 1, 4);
+  const TensorDesc x = s.any(s.type({kF32}), 1, 4);
   NormParams p{.axes = s.axes(x), .epsilon = 1e-3F, .rms = s.pick(0, 1)};
   if (s.one_in(2)) s.like(broadcastable(x, s));
   if (s.operands.size() == 2 && s.one_in(2)) s.like(broadcastable(x, s));
@@ -159,7 +164,7 @@ void norm(Sampling& s) {
 }
 
 void pool2d(Sampling& s) {
-  const TensorDesc x = s.any(s.one_in(3) ? s.one_of({kI8, ElementType::kU8}) : kF32, 4, 4);
+  const TensorDesc x = s.any(s.type({kF32, kI8, ElementType::kU8}), 4, 4);
   Pool2dParams p{.kind = s.enumerator<PoolKind>()};
   window(s, p);
   p.kernel_h = s.pick(1, 4);
@@ -176,7 +181,7 @@ void resize(Sampling& s) {
   ResizeParams p{.mode = s.enumerator<ResizeMode>(),
                  .coordinates = s.enumerator<ResizeCoordinates>(),
                  .nearest = s.enumerator<ResizeNearest>()};
-  const TensorDesc x = p.mode == ResizeMode::kNearest ? s.any(1, 4) : s.any(kF32, 1, 4);
+  const TensorDesc x = p.mode == ResizeMode::kNearest ? s.any(1, 4) : s.any(s.type({kF32}), 1, 4);
   p.sizes.size = x.rank;
   for (int i = 0; i < x.rank; ++i) {
     p.sizes.v[i] = x.dims[i] == 0 || s.one_in(2) ? x.dims[i] : s.pick(1, 2 * x.dims[i]);
@@ -187,14 +192,50 @@ void resize(Sampling& s) {
 }
 
 void softmax(Sampling& s) {
-  const TensorDesc x = s.any(kF32, 1, 4);
+  const TensorDesc x = s.any(s.type({kF32}), 1, 4);
   s.set_params(SoftmaxParams{s.axis(x), s.pick(0, 1)});
 }
 
 void softmax_q(Sampling& s) {
-  const TensorDesc x = s.any(s.one_of({kI8, ElementType::kU8}), 1, 4);
-  s.set_params(SoftmaxQParams{s.one_in(3) ? ElementType::kI16 : x.type, s.pick(1 << 30, 0x7fffffff), s.pick(18, 24),
-                              s.pick(-200, -10)});
+  const TensorDesc x = s.any(s.type({kI8, ElementType::kU8}), 1, 4);
+  s.set_params(
+      SoftmaxQParams{s.one_in(3) ? kI16 : x.type, s.pick(1 << 30, 0x7fffffff), s.pick(18, 24), s.pick(-200, -10)});
+}
+
+/// Quantised LSTM; a row of multipliers each, that keep sums within 16 bits.
+void lstm_q(Sampling& s) {
+  const TensorDesc x = s.any(s.type({kI8, kI16}), 3, 3);
+  const std::int64_t h = s.pick(1, 9);
+  s.constant(dense_desc(kI8, {4 * h, x.dims[2]}), {-127.0, 127.0});
+  s.constant(dense_desc(kI8, {4 * h, h}), {-127.0, 127.0});
+  s.constant(dense_desc(x.type == kI8 ? kI32 : ElementType::kI64, {4 * h}), {-1000.0, 1000.0});
+  s.like(dense_desc(x.type, {x.dims[1], h}));
+  s.like(dense_desc(kI16, {x.dims[1], h}));
+  LstmQParams p;
+  for (int gate = 0; gate < 4; ++gate) {
+    p.input_multiplier[gate] = p.recurrent_multiplier[gate] = s.pick(1 << 30, 0x7fffffff);
+    p.input_shift[gate] = p.recurrent_shift[gate] = s.pick(-6, -2);
+  }
+  p.forget_multiplier = p.cell_multiplier = p.hidden_multiplier = s.pick(1 << 30, 0x7fffffff);
+  p.forget_shift = p.cell_shift = -15;
+  p.hidden_shift = x.type == kI8 ? -22 : -15;
+  p.input_zero_point = x.type == kI8 ? s.pick(-128, 127) : 0;
+  p.hidden_zero_point = x.type == kI8 ? s.pick(-128, 127) : 0;
+  p.cell_clip = s.one_in(2) ? 0 : 20000;
+  s.set_params(p);
+}
+
+void svdf(Sampling& s) {
+  const TensorDesc x = s.any(s.type({kF32, kI8, kI16}), 2, 2);
+  SvdfParams p{.rank = x.dims[1] % 2 == 0 && s.one_in(2) ? 2 : 1};
+  const std::int64_t memory = s.pick(1, 5);
+  s.like(dense_desc(x.type, {x.dims[0], x.dims[1] * memory}));
+  s.like(dense_desc(x.type, {x.dims[1], memory}));
+  if (s.one_in(2)) s.like(dense_desc(x.type == kF32 ? kF32 : kI32, {x.dims[1] / p.rank}));
+  if (x.type == kF32) p.activation = s.activation();
+  p.multiplier = s.pick(1 << 30, 0x7fffffff);
+  p.shift = s.pick(-20, -5);
+  s.set_params(p);
 }
 
 constexpr SamplerRow kRows[] = {{&kConv2d, conv2d},
@@ -202,12 +243,14 @@ constexpr SamplerRow kRows[] = {{&kConv2d, conv2d},
                                 {&kDepthwiseConv2d, depthwise_conv2d},
                                 {&kGru, gru},
                                 {&kLstm, lstm},
+                                {&kLstmQ, lstm_q},
                                 {&kMatmul, matmul},
                                 {&kNorm, norm},
                                 {&kPool2d, pool2d},
                                 {&kResize, resize},
                                 {&kSoftmax, softmax},
-                                {&kSoftmaxQ, softmax_q}};
+                                {&kSoftmaxQ, softmax_q},
+                                {&kSvdf, svdf}};
 
 }  // namespace
 

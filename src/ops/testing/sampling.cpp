@@ -7,6 +7,15 @@
 namespace bantam::ops::testing {
 namespace {
 
+/// Integers that mean the same wherever a field has that name.
+std::int32_t draw_integer(std::string_view name, Sampling& s) {
+  if (name.ends_with("multiplier")) return s.pick(1 << 30, 0x7fffffff);
+  if (name.ends_with("right_shift")) return s.pick(0, 3);
+  if (name.ends_with("shift")) return s.pick(-9, 0);
+  if (name.ends_with("zero_point")) return s.one_in(2) ? 0 : s.pick(-128, 127);
+  return s.pick(0, s.one_in(4) ? 3 : 1);
+}
+
 /// Parameters of an operator that has no sampler of its own.
 void draw_field(const ParamField& field, Sampling& s, int rank) {
   const auto put = [&](std::size_t offset, const auto& value) {
@@ -15,7 +24,7 @@ void draw_field(const ParamField& field, Sampling& s, int rank) {
   for (std::uint32_t k = 0; k < field.count; ++k) {
     switch (field.kind) {
       case ParamField::Kind::kF32: put(field.offset + 4 * k, s.real(-1.0, 1.0)); break;
-      case ParamField::Kind::kI32: put(field.offset + 4 * k, s.pick(0, s.one_in(4) ? 3 : 1)); break;
+      case ParamField::Kind::kI32: put(field.offset + 4 * k, draw_integer(field.name, s)); break;
       case ParamField::Kind::kBool: put(field.offset + 4 * k, s.pick(0, 1)); break;
       case ParamField::Kind::kEnum:
         put(field.offset + 4 * k, s.pick(0, static_cast<std::int64_t>(field.enumerators.size()) - 1));
@@ -49,8 +58,11 @@ void sample_by_fields(const OpDef& op, Sampling& s) {
 }
 
 bool accepted(const OpDef& op, const Sampling& s) {
-  std::vector<TensorDesc> descs;
-  return s.params.size() == op.params_bytes && infer_case(to_case(op, s), &descs).ok() &&
+  if (s.params.size() != op.params_bytes) return false;
+  std::vector<Tensor> inputs;
+  for (const SampledOperand& operand : s.operands) inputs.push_back({operand.tensor.data(), &operand.desc});
+  std::vector<TensorDesc> descs(static_cast<std::size_t>(op.outputs));
+  return infer(op, s.params.data(), inputs, descs).ok() &&
          std::ranges::all_of(descs, [](const TensorDesc& d) { return d.bytes() < (1 << 16); });
 }
 
@@ -76,6 +88,11 @@ ElementType Sampling::type() {
   return static_cast<ElementType>(pick(1, static_cast<std::int64_t>(ElementType::kBool)));
 }
 
+ElementType Sampling::type(std::initializer_list<ElementType> choices) {
+  if (forced_type_ != ElementType::kNone) return forced_type_;
+  return one_in(2) ? *choices.begin() : one_of(choices);
+}
+
 Activation Sampling::activation() {
   if (one_in(2)) return {};
   return one_of<Activation>({{UnaryFunction::kRelu},
@@ -86,6 +103,7 @@ Activation Sampling::activation() {
 }
 
 std::int64_t Sampling::dim() {
+  if (preferred_dim_ != 0 && one_in(3)) return preferred_dim_;
   if (one_in(40)) return 0;
   return one_in(6) ? pick(9, 21) : pick(1, 7);
 }

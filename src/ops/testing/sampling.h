@@ -44,6 +44,8 @@ class Sampling {
 
   /// Makes `any` draw no type but this one; kNone: all.
   void force_type(ElementType type) { forced_type_ = type; }
+  /// Makes `dim` draw this one often; 0: none.
+  void prefer_dim(std::int64_t dim) { preferred_dim_ = dim; }
   void clear();
 
   // Drawing numbers.
@@ -65,6 +67,8 @@ class Sampling {
   }
   /// Floats often, the rest sometimes.
   ElementType type();
+  /// One of these, of which the first is the most frequent; the forced type where one is.
+  ElementType type(std::initializer_list<ElementType> choices);
   Activation activation();
   /// A dimension: mostly small, 1 and odd sizes often, 0 now and then.
   std::int64_t dim();
@@ -101,10 +105,11 @@ class Sampling {
   Random& random_;
   std::span<const TensorDesc> pool_;
   ElementType forced_type_ = ElementType::kNone;
+  std::int64_t preferred_dim_ = 0;
 };
 
 /// Draws an application that infer accepts; false when `attempts` of them were refused.
-bool sample(const OpDef& op, Sampling& sampling, int attempts = 60);
+bool sample(const OpDef& op, Sampling& sampling, int attempts = 300);
 
 /// The same as a case with data.
 OpCase to_case(const OpDef& op, const Sampling& sampling);

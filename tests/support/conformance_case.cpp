@@ -1,4 +1,4 @@
-#include "conformance/conformance_case.h"
+#include "support/conformance_case.h"
 
 #include <fmt/format.h>
 
@@ -107,6 +107,12 @@ class ConformanceCase {
     return outcome;
   }
 
+  Result<graph::Graph> import() {
+    if (auto problem = read(); !problem.empty()) return fail(StatusCode::kInvalidModel, problem);
+    if (auto problem = choose_fixed_inputs(); !problem.empty()) return fail(StatusCode::kUnsupported, problem);
+    return import_with(fixed_);
+  }
+
  private:
   std::filesystem::path model() const { return folder_ / "model.onnx"; }
 
@@ -124,14 +130,13 @@ class ConformanceCase {
     return sets_.empty() ? "the folder has no data sets" : "";
   }
 
-  /// Whether the importer takes the model with these inputs as constants; else its message.
-  std::string import_with(const std::set<std::string>& fixed) const {
+  /// The model with these inputs as constants.
+  Result<graph::Graph> import_with(const std::set<std::string>& fixed) const {
     const auto source = import::open_source(model());
-    if (!source) return source.error().message;
+    if (!source) return fail(source.error());
     const ModelSpec spec = model_spec(sets_.front(), fixed);
     const import::Options options{spec.dims, spec.shapes, spec.values, spec.counts, spec.states};
-    const auto graph = import::import_model(*source, options);
-    return graph ? "" : graph.error().message;
+    return import::import_model(*source, options);
   }
 
   /// As few inputs as possible become constants: none; else integers behind the first input; else all behind it; else
@@ -148,14 +153,14 @@ class ConformanceCase {
     }
     std::string first_problem;
     for (const std::set<std::string>& choice : choices) {
-      const std::string problem = import_with(choice);
-      if (first_problem.empty()) first_problem = problem;
-      if (!problem.empty()) continue;
+      const auto graph = import_with(choice);
+      if (first_problem.empty() && !graph) first_problem = graph.error().message;
+      if (!graph) continue;
       fixed_ = choice;
       for (const std::string& name : choice) {
         std::set<std::string> fewer = fixed_;
         fewer.erase(name);
-        if (import_with(fewer).empty()) fixed_ = fewer;
+        if (import_with(fewer)) fixed_ = fewer;
       }
       return {};
     }
@@ -211,5 +216,9 @@ class ConformanceCase {
 }  // namespace
 
 CaseOutcome run_conformance_case(const std::filesystem::path& folder) { return ConformanceCase(folder).run(); }
+
+Result<graph::Graph> import_conformance_case(const std::filesystem::path& folder) {
+  return ConformanceCase(folder).import();
+}
 
 }  // namespace bantam::testing

@@ -9,6 +9,9 @@
 #include <set>
 #include <string>
 
+#include "bantam/error.h"
+#include "graph/graph.h"
+
 namespace bantam::testing {
 
 struct CaseOutcome {
@@ -20,5 +23,11 @@ struct CaseOutcome {
 /// Runs every data set of the folder with the default kernels and with the plain ones. Packages that the runtime
 /// refuses to open or place are reported to GoogleTest.
 CaseOutcome run_conformance_case(const std::filesystem::path& folder);
+
+/// The folder's model as imported, before any pass, with the same inputs constant.
+Result<graph::Graph> import_conformance_case(const std::filesystem::path& folder);
+
+/// Where Debian's libonnx-testdata keeps the suites.
+inline constexpr const char* kConformanceData = "/usr/share/libonnx-testdata/data";
 
 }  // namespace bantam::testing

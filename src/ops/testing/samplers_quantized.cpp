@@ -1,0 +1,112 @@
+// How operators with ONNX's quantised arithmetic are drawn (ops/common/affine_form.h).
+#include "ops/elementwise/binary_affine/binary_affine.h"
+#include "ops/nn/conv2d_affine/conv2d_affine.h"
+#include "ops/nn/matmul_affine/matmul_affine.h"
+#include "ops/testing/samplers.h"
+
+namespace bantam::ops::testing {
+namespace {
+
+constexpr ElementType kI8 = ElementType::kI8;
+constexpr ElementType kU8 = ElementType::kU8;
+constexpr ElementType kF32 = ElementType::kF32;
+constexpr ElementType kI32 = ElementType::kI32;
+
+std::int32_t zero_point(ElementType type, Sampling& s) {
+  const Range range = usual_range(type);
+  const bool narrow = type == kI8 || type == kU8;
+  return narrow ? s.pick(static_cast<std::int64_t>(range.low), static_cast<std::int64_t>(range.high)) : 0;
+}
+
+/// Lowest and highest value of an 8-bit or 16-bit type.
+void full_range(ElementType type, std::int32_t* low, std::int32_t* high) {
+  const bool is_signed = type == kI8 || type == ElementType::kI16;
+  const std::int32_t values = 1 << element_bits(type);
+  *low = is_signed ? -values / 2 : 0;
+  *high = *low + values - 1;
+}
+
+/// Operands 2 to 5 for weights of `channels` channels.
+void affine_operands(Sampling& s, AffineForm& form, ElementType x, ElementType weights, std::int64_t channels) {
+  form.to = s.one_of({kI8, kU8, kI32, kF32});
+  form.input_zero_point = zero_point(x, s);
+  form.weights_zero_point = s.one_in(2) ? 0 : zero_point(weights, s);
+  const ElementType to = form.to;
+  if (to == kI8 || to == kU8) {
+    form.output_zero_point = zero_point(to, s);
+    full_range(to, &form.minimum, &form.maximum);
+  }
+  if (to == kF32) form.activation = s.activation();
+  if (s.one_in(2)) {
+    s.absent();
+  } else {
+    s.constant(dense_desc(to == kF32 ? kF32 : kI32, {channels}), {-5000.0, 5000.0});
+  }
+  if (to == kI32) {
+    s.absent();
+  } else {
+    s.constant(dense_desc(kF32, {s.one_in(2) ? 1 : channels}), {0.0001, 0.01});
+  }
+  if (s.one_in(3)) s.fresh(dense_desc(x, {1}), {0.0, 100.0});
+}
+
+void weights(Sampling& s, ElementType type, const std::vector<std::int64_t>& dims) {
+  if (s.one_in(3)) {
+    s.like(dense_desc(type, dims));
+  } else {
+    s.constant(dense_desc(type, dims), usual_range(type));
+  }
+}
+
+void binary_affine(Sampling& s) {
+  const TensorDesc x = s.any(s.type({kI8, kU8, ElementType::kI16, ElementType::kU16}), 0, 4);
+  s.like(broadcastable(x, s));
+  BinaryAffineParams p{.function = s.one_of({BinaryFunction::kAdd, BinaryFunction::kSub, BinaryFunction::kMul,
+                                             BinaryFunction::kDiv, BinaryFunction::kMin, BinaryFunction::kMax})};
+  p.a_scale = s.real(0.01, 0.1);
+  p.b_scale = s.real(0.01, 0.1);
+  p.y_scale = s.real(0.01, 0.1);
+  p.a_zero_point = zero_point(x.type, s);
+  p.b_zero_point = zero_point(x.type, s);
+  p.y_zero_point = zero_point(x.type, s);
+  full_range(x.type, &p.minimum, &p.maximum);
+  s.set_params(p);
+}
+
+void conv2d_affine(Sampling& s) {
+  const TensorDesc x = s.any(s.type({kI8, kU8}), 4, 4);
+  Conv2dAffineParams p;
+  p.stride_h = s.pick(1, 2);
+  p.stride_w = s.pick(1, 2);
+  p.dilation_h = s.one_in(4) ? 2 : 1;
+  p.pad_top = s.pick(0, 2);
+  p.pad_left = s.pick(0, 2);
+  p.pad_bottom = s.pick(0, 2);
+  p.pad_right = s.pick(0, 2);
+  if (s.one_in(3)) p.groups = std::max(x.dims[3], 1);
+  const std::int64_t out = p.groups * s.pick(1, s.one_in(3) ? 17 : 5);
+  const ElementType type = s.one_of({kI8, kU8});
+  weights(s, type, {out, s.pick(1, 3), s.pick(1, 3), x.dims[3] / p.groups});
+  affine_operands(s, p.form, x.type, type, out);
+  s.set_params(p);
+}
+
+void matmul_affine(Sampling& s) {
+  const TensorDesc x = s.any(s.type({kI8, kU8}), 2, 4);
+  MatmulAffineParams p{.transpose_b = s.pick(0, 1)};
+  const std::int64_t k = x.dims[x.rank - 1];
+  const std::int64_t n = s.pick(1, s.one_in(3) ? 33 : 9);
+  const ElementType type = s.one_of({kI8, kU8});
+  weights(s, type, p.transpose_b != 0 ? std::vector<std::int64_t>{n, k} : std::vector<std::int64_t>{k, n});
+  affine_operands(s, p.form, x.type, type, n);
+  s.set_params(p);
+}
+
+constexpr SamplerRow kRows[] = {
+    {&kBinaryAffine, binary_affine}, {&kConv2dAffine, conv2d_affine}, {&kMatmulAffine, matmul_affine}};
+
+}  // namespace
+
+std::span<const SamplerRow> quantized_samplers() { return kRows; }
+
+}  // namespace bantam::ops::testing

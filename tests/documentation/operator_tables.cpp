@@ -1,0 +1,155 @@
+#include "documentation/operator_tables.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "import/onnx/lowering.h"
+#include "import/tflite/operators.h"
+#include "ops/testing/sampling.h"
+#include "support/conformance_case.h"
+
+namespace bantam::testing {
+namespace {
+
+using ops::testing::Random;
+using ops::testing::Sampling;
+
+constexpr const char* kHead = R"(# Operators
+
+Made from the tables of operators and importers by `documentation_test --update`; a test fails when it is not what they
+say. Do not edit it.
+
+)";
+
+/// What probing finds about one core operator.
+struct Probe {
+  std::vector<ElementType> types;     ///< that its first operand may have
+  std::vector<ElementType> simd;      ///< of these, with a fast kernel on x86 and AArch64
+  std::vector<ElementType> portable;  ///< of these, with a kernel made for small cores
+};
+
+bool any_variant(const ops::OpDef& op, const ops::testing::OpCase& op_case, std::string_view suffix) {
+  return std::ranges::any_of(op.variants, [&](const ops::KernelVariant& variant) {
+    return variant.name.ends_with(suffix) && variant_supports(op_case, variant);
+  });
+}
+
+Probe probe(const ops::OpDef& op) {
+  Probe found;
+  for (int t = 1; t <= static_cast<int>(ElementType::kBool); ++t) {
+    const auto type = static_cast<ElementType>(t);
+    bool accepted = false;
+    bool simd = false;
+    bool portable = false;
+    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+      Random random(seed);
+      Sampling sampling(random);
+      sampling.force_type(type);
+      if (!sample(op, sampling, 40) || sampling.operands.front().desc.type != type) continue;
+      accepted = true;
+      const ops::testing::OpCase op_case = to_case(op, sampling);
+      simd = simd || any_variant(op, op_case, "__simd");
+      portable = portable || any_variant(op, op_case, "__portable");
+    }
+    if (accepted) found.types.push_back(type);
+    if (simd) found.simd.push_back(type);
+    if (portable) found.portable.push_back(type);
+  }
+  return found;
+}
+
+std::string names_of(const std::vector<ElementType>& types) {
+  std::vector<std::string_view> names;
+  for (const ElementType type : types) names.emplace_back(element_type_name(type));
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+std::string results_of(const ops::OpDef& op) {
+  float bound = 0.0F;
+  for (const ops::KernelVariant& variant : op.variants)
+    if (variant.accuracy.kind == ops::Accuracy::Kind::kRelative) bound = std::max(bound, variant.accuracy.bound);
+  return bound == 0.0F ? "identical" : fmt::format("floats within {:.0e}", bound);
+}
+
+std::string core_operators() {
+  std::string text = R"(## Core operators
+
+What models are lowered to. *Types* are those of the first operand. *Fast* kernels use SIMD on x86-64 and AArch64; those
+for *small* cores are made for Cortex-M. Everything else runs on the plain kernel, everywhere. *Results*: the same bits from
+every kernel, on every target, with any number of threads; or, for floats, within that part of a tensor's largest
+magnitude of the plain kernel's, and the same bits with any number of threads. Integers are always identical.
+
+| operator | types | fast | small | results |
+| --- | --- | --- | --- | --- |
+)";
+  for (const ops::OpDef* op : ops::all_ops()) {
+    const Probe found = probe(*op);
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", op->name, names_of(found.types), names_of(found.simd),
+                        names_of(found.portable), results_of(*op));
+  }
+  return text;
+}
+
+using Lowered = std::map<std::string, std::set<std::string_view>>;
+
+/// Which core operators the nodes of ONNX's tests became, by source operator.
+Lowered observe_onnx() {
+  Lowered lowered;
+  for (const char* suite : {"node", "simple", "pytorch-converted", "pytorch-operator"})
+    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(kConformanceData) / suite)) {
+      const auto graph = import_conformance_case(entry.path());
+      if (!graph) continue;
+      for (const graph::Node& node : graph->nodes) lowered[node.origin].insert(node.op->name);
+    }
+  return lowered;
+}
+
+std::string onnx_operators() {
+  std::string text = R"(
+## ONNX
+
+*Sets* are the operator sets in which the operator may appear. *Core operators* are what the standard's own tests of the
+operator were lowered to: a node becomes one or several of them, or none where it is folded.
+
+| operator | sets | core operators |
+| --- | --- | --- |
+)";
+  const Lowered lowered = observe_onnx();
+  std::vector<std::string> rows;
+  for (const import::onnx::OperatorRow* row : import::onnx::all_operators()) {
+    const std::string name =
+        row->domain.empty() ? std::string(row->name) : fmt::format("{}.{}", row->domain, row->name);
+    const auto found = lowered.find(std::string(row->name));
+    const std::string core = found == lowered.end() ? "" : fmt::format("{}", fmt::join(found->second, " "));
+    const bool newest = row->until == import::onnx::OperatorRow::kNewest;
+    const std::string sets =
+        newest ? fmt::format("{} and later", row->since) : fmt::format("{} to {}", row->since, row->until);
+    rows.push_back(fmt::format("| {} | {} | {} |\n", name, sets, core));
+  }
+  std::ranges::sort(rows);
+  return text + fmt::format("{}", fmt::join(rows, ""));
+}
+
+std::string tflite_operators() {
+  std::vector<std::string> names;
+  for (const auto code : import::tflite::schema::EnumValuesBuiltinOperator())
+    if (import::tflite::find_operator(code) != nullptr)
+      names.emplace_back(import::tflite::schema::EnumNameBuiltinOperator(code));
+  std::ranges::sort(names);
+  std::string text = "\n## TensorFlow Lite\n\n";
+  for (const std::string& name : names) text += fmt::format("- {}\n", name);
+  return text;
+}
+
+}  // namespace
+
+std::string operators_document() { return kHead + core_operators() + onnx_operators() + tflite_operators(); }
+
+}  // namespace bantam::testing
