@@ -33,7 +33,7 @@ struct PlanOptions {
   /// The graph at all sizes at which the plan must hold, the graph itself first; empty: it has one size.
   std::vector<SizedGraph> instances{};
   std::vector<Dimension> dimensions{};
-  std::optional<PlanChoice> choice{};  ///< absent: several are tried, the smallest plan counts
+  std::optional<PlanChoice> choice{};                     ///< absent: several are tried, the smallest plan counts
   std::int64_t search_steps = plan::kDefaultSearchSteps;  ///< for a placement that meets the lower bound
 };
 

@@ -215,6 +215,14 @@ class StorageMapper {
     return true;
   }
 
+  /// Memory that a caller binds to a port is aligned for the port's own elements, all other for every type.
+  bool is_aligned(ValueId id, std::int64_t offset, const Storage& target) const {
+    const std::int32_t size = element_size(graph_.value(id).desc.type);
+    const bool is_port = target.kind == StorageKind::kInput || target.kind == StorageKind::kOutput;
+    if (is_port && size > element_size(graph_.value(target.members.front()).desc.type)) return false;
+    return offset % size == 0;
+  }
+
   /// Where a member would lie after a shift; empty when it may not.
   std::vector<ByteRange> moved_range(ValueId id, const std::vector<std::int64_t>& shifts, const Storage& target) const {
     std::vector<ByteRange> moved;
@@ -223,7 +231,7 @@ class StorageMapper {
     for (std::size_t k = 0; k < instances(); ++k) {
       const ByteRange now = range(id, k);
       moved.push_back({now.begin + shifts[k], now.end + shifts[k]});
-      if (moved[k].begin < 0) return {};
+      if (moved[k].begin < 0 || !is_aligned(id, moved[k].begin, target)) return {};
       if (is_anchored(target) && moved[k].end > anchored_bytes(target, k)) return {};
       offsets.push_back(moved[k].begin);
       matters.push_back(now.begin != now.end);

@@ -185,6 +185,17 @@ TEST(Storage, InputIsOverwrittenUnlessPreserved) {
   EXPECT_FALSE(Mapped(text, options).share("x", "a"));
 }
 
+TEST(Storage, NothingWithLargerElementsIsWrittenIntoAPort) {
+  // Two i16 become one u32 in their place; a caller may bind memory that is aligned for i16 only.
+  const Mapped m(R"(graph "g" {
+    %0 "x" = input : i16[14]
+    %1 "energy" = spectrum_energy(%0) {begin=1, end=6}
+    %2 "y" = cast(%1) {to="f32"}
+    output "y" %2
+  })");
+  EXPECT_FALSE(m.share("x", "energy"));
+}
+
 TEST(Storage, StateIsUpdatedInPlaceWhenItsReadersCameBefore) {
   const Mapped m(R"(graph "g" {
     %0 "x" = input : f32[8]

@@ -2,6 +2,7 @@
 //
 //   differential_test                          a few hundred graphs from a fixed seed, as ctest runs it
 //   differential_test --seed 7 --seconds 3600  other graphs, for that long; the first failure ends it
+//   differential_test --graph 7000123          the graph of that seed
 //
 // A failure prints the graph's seed, what is wrong, and the smallest graph found that fails in the same check.
 #include <gtest/gtest.h>
@@ -21,7 +22,8 @@ namespace {
 
 struct Options {
   std::uint64_t seed = 1;
-  double seconds = 0;  ///< 0: a fixed number of graphs
+  double seconds = 0;       ///< 0: a fixed number of graphs
+  std::uint64_t graph = 0;  ///< not 0: this graph alone
 };
 
 Options& options() {
@@ -71,6 +73,10 @@ TEST(Differential, EveryWayToRunAGraphSaysTheSame) {
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   std::uint64_t graphs = 0;
   const auto go_on = [&] { return options().seconds > 0 ? elapsed() < options().seconds : graphs < kGraphs; };
+  if (options().graph != 0) {
+    (void)holds(options().graph, counts);
+    return;
+  }
   for (std::uint64_t seed = options().seed * 1'000'000; go_on() && !HasFailure(); ++seed, ++graphs)
     (void)holds(seed, counts);
   int nodes = 0;
@@ -95,6 +101,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view name = argv[i];
     if (name == "--seed") bantam::testing::options().seed = std::strtoull(argv[i + 1], nullptr, 10);
+    if (name == "--graph") bantam::testing::options().graph = std::strtoull(argv[i + 1], nullptr, 10);
     if (name == "--seconds") bantam::testing::options().seconds = std::strtod(argv[i + 1], nullptr);
   }
   return RUN_ALL_TESTS();

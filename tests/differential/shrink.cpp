@@ -11,23 +11,28 @@
 namespace bantam::testing {
 namespace {
 
-/// Drops nodes whose results nobody reads, and inputs.
-void drop_unread(Sample& sample) {
-  graph::Graph& graph = sample.graph;
+bool is_unread(const graph::Uses& uses, graph::ValueId id) {
+  return id == graph::kNone || (uses.of(id).empty() && !uses.is_external(id));
+}
+
+/// Drops nodes whose results nobody reads.
+Sample without_dead_nodes(Sample sample) {
   for (bool dropped = true; dropped;) {
     dropped = false;
-    const graph::Uses uses(graph);
-    const auto unread = [&](graph::ValueId id) {
-      return id == graph::kNone || (uses.of(id).empty() && !uses.is_external(id));
-    };
-    for (graph::Node& node : graph.nodes)
-      if (node.op != nullptr && std::ranges::all_of(node.outputs, unread)) {
+    const graph::Uses uses(sample.graph);
+    for (graph::Node& node : sample.graph.nodes)
+      if (node.op != nullptr && std::ranges::all_of(node.outputs, [&](auto id) { return is_unread(uses, id); })) {
         node = {};
         dropped = true;
       }
-    std::erase_if(graph.states, [&](const graph::State& s) { return s.in == s.out && uses.of(s.in).empty(); });
-    std::erase_if(graph.inputs, [&](const graph::Port& port) { return unread(port.value); });
   }
+  return sample;
+}
+
+void drop_unread_inputs(graph::Graph& graph) {
+  const graph::Uses uses(graph);
+  std::erase_if(graph.states, [&](const graph::State& s) { return s.in == s.out && uses.of(s.in).empty(); });
+  std::erase_if(graph.inputs, [&](const graph::Port& port) { return is_unread(uses, port.value); });
   graph::compact(graph);
 }
 
@@ -95,7 +100,8 @@ std::vector<Sample> smaller_ones(const Sample& sample) {
     candidates.push_back(sample);
     candidates.back().rounds.pop_back();
   }
-  for (Sample& candidate : candidates) drop_unread(candidate);
+  candidates.push_back(without_dead_nodes(sample));
+  for (Sample& candidate : candidates) drop_unread_inputs(candidate.graph);
   return candidates;
 }
 
