@@ -11,6 +11,7 @@
 #include "ops/data/pad/pad.h"
 #include "ops/data/range/range.h"
 #include "ops/data/reshape/reshape.h"
+#include "ops/data/reverse_sequence/reverse_sequence.h"
 #include "ops/data/scatter_elements/scatter_elements.h"
 #include "ops/data/scatter_nd/scatter_nd.h"
 #include "ops/data/slice/slice.h"
@@ -158,6 +159,15 @@ void reshape(Sampling& s) {
   s.set_params(ReshapeParams{list_of(dims)});
 }
 
+void reverse_sequence(Sampling& s) {
+  const TensorDesc x = s.any(2, 4);
+  const std::int32_t batch = s.axis(x);
+  const std::int32_t time = (batch + s.pick(1, x.rank - 1)) % x.rank;
+  const TensorDesc lengths = dense_desc(index_type(s), {x.dims[batch]});
+  s.fresh(lengths, {0.0, static_cast<double>(x.dims[time])});
+  s.set_params(ReverseSequenceParams{batch, time});
+}
+
 void scatter_elements(Sampling& s) {
   const TensorDesc x = s.any(1, 4);
   const std::int32_t axis = s.axis(x);
@@ -224,6 +234,7 @@ constexpr SamplerRow kRows[] = {{&kConcat, concat},
                                 {&kPad, pad},
                                 {&kRange, range},
                                 {&kReshape, reshape},
+                                {&kReverseSequence, reverse_sequence},
                                 {&kScatterElements, scatter_elements},
                                 {&kScatterNd, scatter_nd},
                                 {&kSlice, slice},
