@@ -25,12 +25,6 @@ constexpr LinearForm linear_form(const TensorDesc& x, const TensorDesc& weights)
   return weights.type == ElementType::kI8 ? LinearForm::kHybrid : LinearForm::kFloat;
 }
 
-/// The forms that multiply int8 by int8.
-constexpr bool is_int8_or_hybrid(const TensorDesc& x, const TensorDesc& weights) noexcept {
-  const LinearForm form = linear_form(x, weights);
-  return form == LinearForm::kInt8 || form == LinearForm::kHybrid;
-}
-
 /// The parameters of the integer forms that are the same in every operator. In the int16 form zero points are 0.
 struct Int8Range {
   std::int32_t input_zero_point = 0;
@@ -96,6 +90,16 @@ struct Requantizer16 {
   const std::int32_t* shift = nullptr;
   std::int32_t minimum = -32768;
   std::int32_t maximum = 32767;
+
+  /// The same for a group of channels that begins at `first`.
+  Requantizer16 from_channel(std::int64_t first) const noexcept {
+    Requantizer16 result = *this;
+    if (narrow_bias != nullptr) result.narrow_bias += first;
+    if (wide_bias != nullptr) result.wide_bias += first;
+    result.multiplier += first;
+    result.shift += first;
+    return result;
+  }
 
   /// The result for an accumulator without bias. Sums wrap; shifts outside [-31, 30], or in 64 bits [-31, 14], count as
   /// the nearest bound.

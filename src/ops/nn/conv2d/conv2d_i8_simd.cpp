@@ -1,6 +1,7 @@
-// conv2d in int8 and hybrid form as an implicit matrix product. The windows of a block of output pixels are gathered,
-// widened to int16 with the zero point subtracted, and multiplied by the packed weights.
+// conv2d in int8, int16 and hybrid form as an implicit matrix product. The windows of a block of output pixels are
+// gathered, widened to int16 with the zero point subtracted, and multiplied by the packed weights.
 #include <algorithm>
+#include <cstring>
 
 #include "ops/common/parallel.h"
 #include "ops/nn/conv2d/kernels.h"
@@ -29,22 +30,30 @@ std::int64_t packed_group_bytes(const Problem& p) { return gemm::packed_i8_bytes
 /// The quantised copy of x that the hybrid form works on, and the scale of each row of a block.
 std::int64_t hybrid_bytes(const Problem& p) { return align_up(quantized_image_bytes(p.g.x), kAlignment); }
 
+void widen(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
+  gemm::widen(from, n, zero_point, to);
+}
+
+/// The int16 form has no zero point.
+void widen(const std::int16_t* from, std::int64_t n, std::int32_t /*zero_point*/, std::int16_t* to) {
+  std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof *to);
+}
+
 /// Gathers the windows of `count` pixels from `index` on into rows.
-void gather_block(const Problem& p, const std::int8_t* x, std::int32_t zero_point, std::int64_t index,
-                  std::int64_t count, std::int16_t* rows) {
+template <typename X>
+void gather_block(const Problem& p, const X* x, std::int32_t zero_point, std::int64_t index, std::int64_t count,
+                  std::int16_t* rows) {
   for (std::int64_t i = 0; i < count; ++i, rows += row_numbers(p)) {
     gather_window(p, x, pixel_at(p.g.y, index + i), rows,
-                  [zero_point](const std::int8_t* from, std::int64_t n, std::int16_t* to) {
-                    gemm::widen(from, n, zero_point, to);
-                  });
+                  [zero_point](const X* from, std::int64_t n, std::int16_t* to) { widen(from, n, zero_point, to); });
     if (p.k % 2 != 0) rows[p.k] = 0;
   }
 }
 
 /// Calls multiply(group, rows, first output pixel) for blocks of the pixels [begin, end).
-template <typename Multiply>
-void for_each_block(const Problem& p, const std::int8_t* x, std::int32_t zero_point, std::int64_t begin,
-                    std::int64_t end, std::byte* block, Multiply multiply) {
+template <typename X, typename Multiply>
+void for_each_block(const Problem& p, const X* x, std::int32_t zero_point, std::int64_t begin, std::int64_t end,
+                    std::byte* block, Multiply multiply) {
   auto* rows = reinterpret_cast<std::int16_t*>(block);
   for (std::int64_t index = begin; index < end;) {
     const Pixel at = pixel_at(p.g.y, index);
@@ -66,8 +75,8 @@ gemm::RightPanelsI8 group_weights(const Invocation& call, const Problem& p, std:
 }  // namespace
 
 bool int8_supports(const OpCall& call) {
-  return is_int8_or_hybrid(call.in(0), call.in(1)) && call.inputs[1].data != nullptr && call.in(1).elements() > 0 &&
-         call.out().elements() > 0;
+  return linear_form(call.in(0), call.in(1)) != LinearForm::kFloat && call.inputs[1].data != nullptr &&
+         call.in(1).elements() > 0 && call.out().elements() > 0;
 }
 
 Footprint int8_footprint(const OpCall& call, int threads) {
@@ -95,18 +104,18 @@ namespace {
 
 constexpr std::int64_t kGrain = 4 * gemm::kMaxTileRows;
 
-void run_int8_form(const Invocation& call, const Problem& p) {
-  const auto& params = call.as<Conv2dParams>();
-  const Requantizer all = make_requantizer(call, int8_range(params));
+/// The form of X numbers, int8 or int16, whose products `Result` finishes with `all`.
+template <typename X, typename Result, typename Requantize>
+void run_integer_form(const Invocation& call, const Problem& p, const Requantize& all) {
+  const std::int32_t zero_point = call.as<Conv2dParams>().input_zero_point;
   const std::int64_t pixels = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w;
   parallel_slots(*call.threads, pixels, kGrain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-    for_each_block(
-        p, call.input<std::int8_t>(0), params.input_zero_point, begin, end, call.scratch + slot * block_bytes(p),
-        [&](std::int32_t group, const gemm::LeftRowsI16& rows, const Pixel& at) {
-          const std::int64_t first = group * p.group_outputs;
-          std::int8_t* y = call.output<std::int8_t>() + p.g.y.offset(at.n, at.y, at.x) + first;
-          multiply(rows, group_weights(call, p, group), gemm::Int8Result{y, p.g.y.w_stride, all.from_channel(first)});
-        });
+    for_each_block(p, call.input<X>(0), zero_point, begin, end, call.scratch + slot * block_bytes(p),
+                   [&](std::int32_t group, const gemm::LeftRowsI16& rows, const Pixel& at) {
+                     const std::int64_t first = group * p.group_outputs;
+                     X* y = call.output<X>() + p.g.y.offset(at.n, at.y, at.x) + first;
+                     multiply(rows, group_weights(call, p, group), Result{y, p.g.y.w_stride, all.from_channel(first)});
+                   });
   });
 }
 
@@ -151,10 +160,15 @@ void run_hybrid_form(const Invocation& call, const Problem& p) {
 
 Status run_int8(const Invocation& call) {
   const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
-  if (linear_form(call.in(0), call.in(1)) == LinearForm::kInt8) {
-    run_int8_form(call, p);
-  } else {
-    run_hybrid_form(call, p);
+  const Int8Range range = int8_range(call.as<Conv2dParams>());
+  switch (linear_form(call.in(0), call.in(1))) {
+    case LinearForm::kInt8:
+      run_integer_form<std::int8_t, gemm::Int8Result>(call, p, make_requantizer(call, range));
+      break;
+    case LinearForm::kInt16:
+      run_integer_form<std::int16_t, gemm::Int16Result>(call, p, make_requantizer16(call, range));
+      break;
+    default: run_hybrid_form(call, p); break;
   }
   return ok_status();
 }

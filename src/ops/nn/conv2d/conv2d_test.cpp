@@ -231,6 +231,21 @@ OpCase random_int8_case(Random& random) {
   return c;
 }
 
+OpCase random_int16_case(Random& random) {
+  OpCase c = random_int8_case(random);
+  auto* p = reinterpret_cast<Conv2dParams*>(c.params.data());
+  p->input_zero_point = p->output_zero_point = 0;
+  p->minimum = static_cast<std::int32_t>(random_int(random, -32768, 0));
+  p->maximum = static_cast<std::int32_t>(random_int(random, 0, 32767));
+  const TensorDesc x = c.inputs[0].tensor.desc();
+  const std::int64_t oc = c.inputs[1].tensor.desc().dims[0];
+  c.inputs[0] = random_tensor(ElementType::kI16, std::vector<std::int64_t>(x.dims, x.dims + 4), random, -32768, 32767);
+  constexpr ElementType kBiases[] = {ElementType::kNone, ElementType::kI32, ElementType::kI64};
+  const ElementType bias = kBiases[random_int(random, 0, 2)];
+  c.inputs[2] = bias == ElementType::kNone ? absent() : constant(random_tensor(bias, {oc}, random, -2e9, 2e9));
+  return c;
+}
+
 OpCase random_hybrid_case(Random& random) {
   OpCase c = random_float_case(random);
   const TensorDesc w = c.inputs[1].tensor.desc();
@@ -245,6 +260,10 @@ OpCase random_hybrid_case(Random& random) {
 
 TEST(Conv2d, Int8VariantsMatchReferenceExactly) {
   testing::expect_variants_match_reference(random_int8_case, {.cases = 100, .must_cover = {"i8_gemm__simd"}});
+}
+
+TEST(Conv2d, Int16VariantsMatchReferenceExactly) {
+  testing::expect_variants_match_reference(random_int16_case, {.cases = 80, .must_cover = {"i8_gemm__simd"}});
 }
 
 TEST(Conv2d, HybridVariantsMatchReference) {

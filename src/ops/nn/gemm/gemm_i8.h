@@ -47,6 +47,14 @@ struct Int8Result {
   Requantizer requantize;
 };
 
+/// y[m * row_stride + n] of the int16 form, whose left matrix are the operand's own numbers; channel n of the
+/// requantizer belongs to column n. Sums are exact: they leave 32 bits before they could overflow.
+struct Int16Result {
+  std::int16_t* data = nullptr;
+  std::int64_t row_stride = 0;
+  Requantizer16 requantize;
+};
+
 /// y[m * row_stride + n] of the hybrid form; channel n of the scaler belongs to column n.
 struct HybridResult {
   float* data = nullptr;
@@ -68,6 +76,7 @@ struct AffineResult {
 };
 
 void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const Int8Result& y);
+void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const Int16Result& y);
 void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const HybridResult& y);
 void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::uint8_t>& y);
 void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::int32_t>& y);

@@ -50,21 +50,37 @@ struct Sums {
   HWY_ALIGN std::int32_t at[kRows * kColumns];
 };
 
+/// The same of more products than int32 holds.
+struct WideSums {
+  std::int64_t at[kRows * kColumns];
+};
+
+/// Pairs of products of int16 and int8 that cannot overflow int32: 510 products of at most 2^22.
+constexpr std::int64_t kSafePairs = 255;
+
+/// Some neighbouring pairs of a tile's rows and panels.
+struct Span {
+  std::int64_t pairs = 0;
+  std::int64_t row_stride = 0;    ///< numbers
+  std::int64_t panel_stride = 0;  ///< bytes
+};
+
+constexpr Span whole_span(std::int64_t pairs) { return {pairs, 2 * pairs, pairs * 2 * kPanel}; }
+
 #if HWY_TARGET == HWY_SCALAR
-void sum_tile(const std::int16_t* a, std::int64_t rows, std::int64_t pairs, const std::int8_t* panel, std::int64_t,
+void sum_tile(const std::int16_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel, std::int64_t,
               Sums& sums) {
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < kPanel; ++c) {
       std::uint32_t sum = 0;
-      for (std::int64_t k = 0; k < 2 * pairs; ++k)
-        sum += static_cast<std::uint32_t>(a[r * 2 * pairs + k] * panel[(k / 2 * kPanel + c) * 2 + k % 2]);
+      for (std::int64_t k = 0; k < 2 * span.pairs; ++k)
+        sum += static_cast<std::uint32_t>(a[r * span.row_stride + k] * panel[(k / 2 * kPanel + c) * 2 + k % 2]);
       sums.at[r * kColumns + c] = static_cast<std::int32_t>(sum);
     }
 }
 #else
 template <int kTileRows, int kTileVectors>
-HWY_NOINLINE void sum_tile_of(const std::int16_t* a, std::int64_t pairs, const std::int8_t* panel,
-                              std::int64_t panel_stride, Sums& sums) {
+HWY_NOINLINE void sum_tile_of(const std::int16_t* a, const Span& span, const std::int8_t* panel, Sums& sums) {
   using V32 = hn::Vec<D32>;
   const hn::Repartition<std::int16_t, D32> d16;
   const hn::Rebind<std::int8_t, decltype(d16)> d8;
@@ -74,7 +90,9 @@ HWY_NOINLINE void sum_tile_of(const std::int16_t* a, std::int64_t pairs, const s
     unroll<kTileVectors>([&](auto v) HWY_ATTR { low[r][v] = high[r][v] = hn::Zero(kD32); });
   });
   // Every third row has a pointer; the two between are reached by an index, which keeps all in registers.
-  const std::int64_t row = 2 * pairs;
+  const std::int64_t row = span.row_stride;
+  const std::int64_t panel_stride = span.panel_stride;
+  const std::int64_t pairs = span.pairs;
   const std::int16_t* base[(kTileRows + 2) / 3];
   unroll<(kTileRows + 2) / 3>([&](auto g) HWY_ATTR { base[g] = a + 3 * g * row; });
   for (std::int64_t pair = 0; pair < pairs; ++pair, panel += 2 * kPanel) {
@@ -99,7 +117,7 @@ HWY_NOINLINE void sum_tile_of(const std::int16_t* a, std::int64_t pairs, const s
   });
 }
 
-using TileFunction = void (*)(const std::int16_t*, std::int64_t, const std::int8_t*, std::int64_t, Sums&);
+using TileFunction = void (*)(const std::int16_t*, const Span&, const std::int8_t*, Sums&);
 
 template <int kTileVectors, int... kRowsMinusOne>
 TileFunction tile_function(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
@@ -107,13 +125,13 @@ TileFunction tile_function(std::int64_t rows, std::integer_sequence<int, kRowsMi
   return kFunctions[rows - 1];
 }
 
-void sum_tile(const std::int16_t* a, std::int64_t rows, std::int64_t pairs, const std::int8_t* panel,
+void sum_tile(const std::int16_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
               std::int64_t columns, Sums& sums) {
   constexpr auto kCounts = std::make_integer_sequence<int, kRows>();
   constexpr int kNarrow = std::max(kVectors / 2, 1);
   const auto function =
       columns <= kNarrow * kLanes ? tile_function<kNarrow>(rows, kCounts) : tile_function<kVectors>(rows, kCounts);
-  function(a, pairs, panel, pairs * 2 * kPanel, sums);
+  function(a, span, panel, sums);
 }
 #endif
 
@@ -128,6 +146,14 @@ void finish_tile(const Int8Result& y, const Sums& sums, std::int64_t m, std::int
       store_lanes(d8, hn::DemoteTo(d8, requantize(hn::LoadU(kD32, sums.at + r * kColumns + c))), lanes,
                   y.data + (m + r) * y.row_stride + first + c);
   }
+}
+
+void finish_tile(const Int16Result& y, const WideSums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
+                 std::int64_t columns) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c)
+      y.data[(m + r) * y.row_stride + first + c] =
+          y.requantize(static_cast<std::uint64_t>(sums.at[r * kColumns + c]), static_cast<std::int32_t>(first + c));
 }
 
 void finish_tile(const HybridResult& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
@@ -165,34 +191,59 @@ void finish_tile(const AffineResult<Y>& y, const Sums& sums, std::int64_t m, std
     activate_rows(y.scaler.activation, y.data + m * y.row_stride + first, rows, y.row_stride, columns);
 }
 
-template <typename Result>
+/// Sums the tile of some rows and the panels from `panel` on.
+void sum_products(const LeftRowsI16& a, std::int64_t m, std::int64_t rows, const std::int8_t* panel,
+                  std::int64_t columns, Sums& sums) {
+  sum_tile(a.data + m * 2 * a.pairs, rows, whole_span(a.pairs), panel, columns, sums);
+}
+
+void sum_products(const LeftRowsI16& a, std::int64_t m, std::int64_t rows, const std::int8_t* panel,
+                  std::int64_t columns, WideSums& sums) {
+  std::fill_n(sums.at, rows * kColumns, std::int64_t{0});
+  Span span = whole_span(a.pairs);
+  for (std::int64_t pair = 0; pair < a.pairs; pair += kSafePairs) {
+    Sums part;
+    span.pairs = std::min(kSafePairs, a.pairs - pair);
+    sum_tile(a.data + m * 2 * a.pairs + 2 * pair, rows, span, panel + pair * 2 * kPanel, columns, part);
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = r * kColumns; c < r * kColumns + columns; ++c) sums.at[c] += part.at[c];
+  }
+}
+
+template <typename TileSums, typename Result>
 HWY_INLINE void multiply_all(const LeftRowsI16& a, const RightPanelsI8& b, const Result& y) {
-  Sums sums;
+  TileSums sums;
   const std::int64_t panel_bytes = a.pairs * 2 * kPanel;
   for (std::int64_t n = b.first * kPanel; n < std::min(b.last * kPanel, b.n); n += kColumns) {
     const std::int64_t columns = std::min({kColumns, b.n - n, b.last * kPanel - n});
     for (std::int64_t m = 0; m < a.rows; m += kRows) {
       const std::int64_t rows = std::min<std::int64_t>(kRows, a.rows - m);
-      sum_tile(a.data + m * 2 * a.pairs, rows, a.pairs, b.data + n / kPanel * panel_bytes, columns, sums);
+      sum_products(a, m, rows, b.data + n / kPanel * panel_bytes, columns, sums);
       finish_tile(y, sums, m, rows, n, columns);
     }
   }
 }
 
-void multiply_int8(const LeftRowsI16& a, const RightPanelsI8& b, const Int8Result& y) { multiply_all(a, b, y); }
+void multiply_int8(const LeftRowsI16& a, const RightPanelsI8& b, const Int8Result& y) { multiply_all<Sums>(a, b, y); }
 
-void multiply_hybrid(const LeftRowsI16& a, const RightPanelsI8& b, const HybridResult& y) { multiply_all(a, b, y); }
+void multiply_int16(const LeftRowsI16& a, const RightPanelsI8& b, const Int16Result& y) {
+  multiply_all<WideSums>(a, b, y);
+}
+
+void multiply_hybrid(const LeftRowsI16& a, const RightPanelsI8& b, const HybridResult& y) {
+  multiply_all<Sums>(a, b, y);
+}
 
 void multiply_affine_u8(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::uint8_t>& y) {
-  multiply_all(a, b, y);
+  multiply_all<Sums>(a, b, y);
 }
 
 void multiply_affine_i32(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::int32_t>& y) {
-  multiply_all(a, b, y);
+  multiply_all<Sums>(a, b, y);
 }
 
 void multiply_affine_f32(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<float>& y) {
-  multiply_all(a, b, y);
+  multiply_all<Sums>(a, b, y);
 }
 
 template <typename T>
@@ -266,6 +317,7 @@ HWY_AFTER_NAMESPACE();
 namespace bantam::ops::gemm {
 
 HWY_EXPORT(multiply_int8);
+HWY_EXPORT(multiply_int16);
 HWY_EXPORT(multiply_hybrid);
 HWY_EXPORT(multiply_affine_u8);
 HWY_EXPORT(multiply_affine_i32);
@@ -278,6 +330,10 @@ HWY_EXPORT(quantize_symmetric_target);
 
 void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const Int8Result& y) {
   HWY_DYNAMIC_DISPATCH(multiply_int8)(a, b, y);
+}
+
+void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const Int16Result& y) {
+  HWY_DYNAMIC_DISPATCH(multiply_int16)(a, b, y);
 }
 
 void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const HybridResult& y) {

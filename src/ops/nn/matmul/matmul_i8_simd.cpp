@@ -1,6 +1,7 @@
-// matmul in int8 and hybrid form on packed panels: a block of rows of a is widened to int16, for the hybrid form after
-// quantising it, and multiplied by the packed weights.
+// matmul in int8, int16 and hybrid form on packed panels: a block of rows of a is widened to int16, for the hybrid form
+// after quantising it, and multiplied by the packed weights.
 #include <algorithm>
+#include <cstring>
 
 #include "base/shape.h"
 #include "ops/common/parallel.h"
@@ -77,6 +78,21 @@ void run_int8_form(const Invocation& call, const MatmulGeometry& g, std::int64_t
       });
 }
 
+void run_int16_form(const Invocation& call, const MatmulGeometry& g, std::int64_t y_offset, std::int64_t a_offset) {
+  const Requantizer16 requantize = make_requantizer16(call, int8_range(call.as<MatmulParams>()));
+  const std::int16_t* a = call.input<std::int16_t>(0) + a_offset;
+  std::int16_t* y = call.output<std::int16_t>() + y_offset;
+  for_each_block(
+      call, g,
+      [&](std::int64_t m, std::int8_t*, std::int16_t* to) {
+        std::memcpy(to, a + m * g.a.row_stride, static_cast<std::size_t>(g.k) * sizeof *to);
+        return 1.0F;
+      },
+      [&](const gemm::LeftRowsI16& rows, std::int64_t m, const gemm::RightPanelsI8& weights, const float*) {
+        multiply(rows, weights, gemm::Int16Result{y + m * g.y.row_stride, g.y.row_stride, requantize});
+      });
+}
+
 void run_hybrid_form(const Invocation& call, const MatmulGeometry& g, std::int64_t y_offset, std::int64_t a_offset) {
   const HybridScaler scaler = make_hybrid_scaler(call);
   const bool asymmetric = call.as<MatmulParams>().asymmetric != 0;
@@ -106,8 +122,9 @@ void run_hybrid_form(const Invocation& call, const MatmulGeometry& g, std::int64
 }  // namespace
 
 bool int8_supports(const OpCall& call) {
-  return is_int8_or_hybrid(call.in(0), call.in(1)) && call.inputs[1].data != nullptr && call.in(1).is_dense() &&
-         call.as<MatmulParams>().weights_zero_point == 0 && call.in(0).elements() > 0 && call.in(1).elements() > 0;
+  return linear_form(call.in(0), call.in(1)) != LinearForm::kFloat && call.inputs[1].data != nullptr &&
+         call.in(1).is_dense() && call.as<MatmulParams>().weights_zero_point == 0 && call.in(0).elements() > 0 &&
+         call.in(1).elements() > 0;
 }
 
 Footprint int8_footprint(const OpCall& call, int threads) {
@@ -127,14 +144,11 @@ void int8_pack(const OpCall& call, int /*input*/, std::byte* destination) {
 
 Status run_int8(const Invocation& call) {
   const MatmulGeometry g = fold_batch(matmul_geometry(call.as<MatmulParams>(), call.in(0), call.in(1), call.out()));
-  const bool int8 = linear_form(call.in(0), call.in(1)) == LinearForm::kInt8;
-  for_each_element(g.batch, [&](const auto& offsets) {
-    if (int8) {
-      run_int8_form(call, g, offsets[0], offsets[1]);
-    } else {
-      run_hybrid_form(call, g, offsets[0], offsets[1]);
-    }
-  });
+  const LinearForm form = linear_form(call.in(0), call.in(1));
+  const auto run_form = form == LinearForm::kInt8    ? run_int8_form
+                        : form == LinearForm::kInt16 ? run_int16_form
+                                                     : run_hybrid_form;
+  for_each_element(g.batch, [&](const auto& offsets) { run_form(call, g, offsets[0], offsets[1]); });
   return ok_status();
 }
 

@@ -188,6 +188,26 @@ TEST(Matmul, Int8VariantsMatchReferenceExactly) {
       {.cases = 100, .must_cover = {"i8_packed__simd"}});
 }
 
+/// Rows long enough that their sums leave 32 bits, and numbers at the ends of their types.
+OpCase random_int16_case(Random& random) {
+  const std::int64_t k = random_int(random, 0, 1) == 0 ? random_int(random, 1, 60) : random_int(random, 500, 1300);
+  const std::int64_t n = random_int(random, 1, 40);
+  const bool extreme = random_int(random, 0, 2) == 0;
+  constexpr ElementType kBiases[] = {ElementType::kNone, ElementType::kI32, ElementType::kI64};
+  const ElementType bias = kBiases[random_int(random, 0, 2)];
+  return make_case(
+      kMatmul, MatmulParams{.transpose_b = 1, .minimum = -32768, .maximum = 32000},
+      {random_tensor(ElementType::kI16, {random_int(random, 1, 20), k}, random, -32768, extreme ? -32768 : 32767),
+       constant(random_tensor(ElementType::kI8, {n, k}, random, -128, extreme ? -128 : 127)),
+       bias == ElementType::kNone ? absent() : constant(random_tensor(bias, {n}, random, -2e9, 2e9)),
+       constant(random_tensor(ElementType::kI32, {n}, random, 0x40000000, 0x7fffffff)),
+       constant(random_tensor(ElementType::kI32, {n}, random, -20, -5))});
+}
+
+TEST(Matmul, Int16VariantsMatchReferenceExactly) {
+  testing::expect_variants_match_reference(random_int16_case, {.cases = 100, .must_cover = {"i8_packed__simd"}});
+}
+
 TEST(Matmul, HybridVariantsMatchReference) {
   testing::expect_variants_match_reference(
       [](Random& random) { return random_quantized_case(random, ElementType::kF32); },
