@@ -46,6 +46,9 @@ struct ModelSpec {
   std::filesystem::path path{};
   std::map<std::string, std::int64_t> dims{};  ///< symbolic dimension -> value
   /// symbolic dimension -> largest size. The plan is made for the largest; Session::set_dim chooses any size up to it.
+  /// Sizes that the model computes from data are dimensions too (what a NonZero finds: "<its output>.count"; an integer
+  /// that a shape is made from: "<its name>.size"). Every invoke sets them itself. Where nothing else limits them, they
+  /// need a bound here; where the operands do, a smaller one saves memory.
   std::map<std::string, std::int64_t> bounds{};
   /// symbolic dimension -> formula of sizes in `dims` and `bounds`, such as "(T - 3) / 4 + 64": a dimension that is not
   /// free once the others are chosen, like the length of a mask over a cache and what a chunk of T frames becomes
@@ -130,6 +133,15 @@ struct StepReport {
   std::vector<OperandReport> operands;  ///< inputs, then outputs, as Session::step_operand counts them
 };
 
+/// A dimension whose size may change (ModelSpec::bounds).
+struct DimensionReport {
+  std::string name;
+  std::int64_t least = 0;
+  std::int64_t bound = 0;
+  bool measured = false;  ///< the model computes the size; else the application sets it
+  std::string set_by;     ///< the model's node that computes it; empty: the size is among the inputs
+};
+
 struct ModelReport {
   std::string name;
   std::int64_t activation_bytes = 0;
@@ -142,6 +154,7 @@ struct ModelReport {
   std::vector<StepReport> steps;
   std::vector<OperandReport> outputs;  ///< by output port
   std::vector<PlanBlock> blocks;
+  std::vector<DimensionReport> dimensions;
 };
 
 /// A compiled fleet: the package image and what the plan decided.

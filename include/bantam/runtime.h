@@ -172,12 +172,16 @@ class Session {
   Tensor input(std::size_t i) const noexcept;
   Tensor output(std::size_t i) const noexcept;
 
-  /// Dimensions whose size may change between invokes, within limits that were fixed when the model was compiled (see
-  /// ModelSpec::bounds). Each starts at its bound. Require i < dim_count().
+  /// Dimensions whose size may change, within limits that were fixed when the model was compiled (see
+  /// ModelSpec::bounds): between invokes, or within each invoke when the model itself computes the size (how many boxes
+  /// are left, say). Each starts at its bound. Require i < dim_count().
   std::size_t dim_count() const noexcept;
   std::string_view dim_name(std::size_t i) const noexcept;
   std::int64_t dim_least(std::size_t i) const noexcept;
   std::int64_t dim_bound(std::size_t i) const noexcept;
+  /// True for a size that the model computes. An invoke that finds one outside its limits fails at the step that
+  /// computed it; after an invoke, the sizes and the shapes of the outputs are what it found.
+  bool dim_is_measured(std::size_t i) const noexcept;
   /// The present size of the dimension of that name, or -1.
   std::int64_t dim(std::string_view name) const noexcept;
   /// Runs at another size from now on: shapes and bytes of the ports change, their addresses do not. Nothing is
@@ -230,6 +234,8 @@ class Session {
 
   Session() = default;
   Tensor tensor(std::uint32_t value) const noexcept;
+  /// Sets the sizes that become known where `step` steps are done.
+  Status take_sizes(std::uint32_t step) noexcept;
   Status bind(std::size_t port, void* memory, std::size_t bytes) noexcept;
 
   // Pointer-sized members only, then 32-bit ones: SessionLayout computes the size for other targets.

@@ -79,6 +79,7 @@ class OutputChooser {
 std::vector<bool> needed_values(const Graph& graph) {
   std::vector<bool> needed(graph.values.size(), false);
   for (const graph::Port& port : graph.outputs) needed[at(port.value)] = true;
+  for (const graph::MeasuredSize& size : graph.measured) needed[at(size.value)] = true;
   for (bool changed = true; changed;) {
     for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
       const bool used = std::ranges::any_of(node->outputs, [&](ValueId id) { return id != kNone && needed[at(id)]; });
@@ -119,6 +120,7 @@ std::vector<std::uint64_t> output_marks(const Graph& graph) {
     values[at(graph.outputs[o].value)] |= OutputSet().add(o).marks();
   for (const graph::State& state : graph.states)
     if (state.out != kNone) values[at(state.out)] = OutputSet::all().marks();
+  for (const graph::MeasuredSize& size : graph.measured) values[at(size.value)] = OutputSet::all().marks();
   std::vector<std::uint64_t> nodes(graph.nodes.size(), 0);
   for (std::size_t n = graph.nodes.size(); n-- > 0;) {
     for (const ValueId id : graph.nodes[n].outputs)

@@ -20,8 +20,8 @@ namespace bantam::compiler {
 Result<void> choose_outputs(graph::Graph& graph, const std::vector<std::string>& outputs,
                             const std::vector<std::string>& keep);
 
-/// By node: bit min(o, 63) is set when output o needs it, all bits when a state's next value does. Nodes must be in
-/// execution order.
+/// By node: bit min(o, 63) is set when output o needs it, all bits when a state's next value or a measured size does.
+/// Nodes must be in execution order.
 std::vector<std::uint64_t> output_marks(const graph::Graph& graph);
 
 }  // namespace bantam::compiler

@@ -201,11 +201,21 @@ class Emitter {
     for (const Dimension& d : model_.dimensions)
       data_.dimensions.push_back({d.name, static_cast<std::int32_t>(d.least), static_cast<std::int32_t>(d.bound)});
     if (model_.instances.empty()) return {};
+    add_measures();
     for (const auto& [key, index] : indices_) {
       if (key.second != 0) continue;
       if (auto added = add_value_patches(key.first, index); !added) return added;
     }
     return {};
+  }
+
+  /// Each as soon as its node has run.
+  void add_measures() {
+    for (const PlannedMeasure& m : model_.measures) {
+      const auto done = std::ranges::count_if(model_.steps, [&](const PlannedStep& s) { return s.node <= m.by; });
+      data_.measures.emplace_back(static_cast<std::uint32_t>(done), value_index(m.value),
+                                  static_cast<std::uint32_t>(m.dimension));
+    }
   }
 
   Result<void> add_value_patches(ValueId id, std::uint32_t index) {

@@ -74,6 +74,8 @@ Result<void> legalize(graph::Graph& graph) {
       taken.insert(port.value);
     }
   }
+  for (graph::MeasuredSize& size : graph.measured)
+    if (graph.is_constant(size.value)) size.value = append_copy(graph, size.value, size.name);
   return graph::sort_topologically(graph);
 }
 

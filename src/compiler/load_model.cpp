@@ -35,10 +35,22 @@ Result<void> check_bounds(const ModelSpec& spec) {
   return {};
 }
 
+/// Sizes that the model computes are dimensions too, with the bounds that the import found.
+Result<void> add_measured(ModelSpec& spec, const graph::Graph& at_bounds) {
+  for (const graph::MeasuredSize& size : at_bounds.measured) {
+    if (spec.formulas.contains(size.name))
+      return fail(StatusCode::kInvalidArgument,
+                  fmt::format("dimension '{}' has a formula, but the model computes its size", size.name),
+                  "remove the formula, and give a bound");
+    spec.bounds.try_emplace(size.name, size.bound);
+  }
+  return check_bounds(spec);
+}
+
 }  // namespace
 
 Result<import::Options> import_options(const ModelSpec& spec, const Sizes& sizes) {
-  import::Options options{spec.dims, spec.shapes, spec.values, spec.counts, spec.states};
+  import::Options options{spec.dims, spec.shapes, spec.values, spec.counts, spec.states, spec.bounds};
   std::size_t d = 0;
   for (const auto& [name, bound] : spec.bounds) options.dims[name] = d < sizes.size() ? sizes[d++] : bound;
   const std::map<std::string, std::int64_t> given = options.dims;
@@ -50,7 +62,8 @@ Result<import::Options> import_options(const ModelSpec& spec, const Sizes& sizes
   return options;
 }
 
-Result<LoadedModel> load_model(const ModelSpec& spec, const CompileOptions& options) {
+Result<LoadedModel> load_model(const ModelSpec& given, const CompileOptions& options) {
+  ModelSpec spec = given;
   auto source = import::open_source(spec.path);
   if (!source) return fail(std::move(source.error()));
   const auto run_passes = [&](graph::Graph& graph, bool any_size) -> Result<void> {
@@ -66,11 +79,12 @@ Result<LoadedModel> load_model(const ModelSpec& spec, const CompileOptions& opti
     if (!at) return fail(Error(at.error()).in(spec.path.string()));
     return import::import_model(*source, *at);
   };
+  auto largest = import_at({});
+  if (!largest) return fail(std::move(largest.error()));
+  if (auto sound = add_measured(spec, *largest); !sound) return fail(std::move(sound.error()).in(spec.path.string()));
   if (spec.bounds.empty()) {
-    auto graph = import_at({});
-    if (!graph) return fail(std::move(graph.error()));
-    if (auto passed = run_passes(*graph, false); !passed) return fail(std::move(passed.error()));
-    return LoadedModel{std::move(*graph), {}, {}};
+    if (auto passed = run_passes(*largest, false); !passed) return fail(std::move(passed.error()));
+    return LoadedModel{std::move(*largest), {}, {}};
   }
   const auto prepare = [&](graph::Graph& graph, bool any_size) -> Result<void> {
     if (auto passed = run_passes(graph, any_size); !passed) return passed;

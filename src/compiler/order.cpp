@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 
 namespace bantam::compiler {
@@ -16,25 +17,33 @@ constexpr std::size_t kCandidates = 256;
 
 class MemoryOrder {
  public:
-  explicit MemoryOrder(const graph::Graph& graph) : graph_(graph), uses_(graph), pending_(graph.values.size(), 0) {
+  MemoryOrder(const graph::Graph& graph, const std::vector<Precedence>& precedences)
+      : graph_(graph), uses_(graph), pending_(graph.values.size(), 0), waiting_(graph.nodes.size()) {
+    for (const Precedence& p : precedences) waiting_[static_cast<std::size_t>(p.before)].push_back(p.after);
     for (std::size_t i = 0; i < graph.values.size(); ++i) {
       const auto id = static_cast<ValueId>(i);
       pending_[i] = static_cast<int>(uses_.of(id).size()) + (uses_.is_external(id) ? 1 : 0);
     }
   }
 
-  std::vector<NodeId> run() {
+  /// By growth, or in the order of the nodes where nothing stands against it.
+  std::vector<NodeId> run(bool by_memory) {
     std::vector<int> missing(graph_.nodes.size(), 0);
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       for (const ValueId id : graph_.nodes[n].inputs)
         if (id != kNone && graph_.value(id).producer != kNone) ++missing[n];
-      if (missing[n] == 0) ready_.push_back(static_cast<NodeId>(n));
     }
+    for (const std::vector<NodeId>& list : waiting_)
+      for (const NodeId n : list) ++missing[static_cast<std::size_t>(n)];
+    for (std::size_t n = 0; n < missing.size(); ++n)
+      if (missing[n] == 0) ready_.push_back(static_cast<NodeId>(n));
     std::vector<NodeId> order;
     order.reserve(graph_.nodes.size());
     while (!ready_.empty()) {
-      const auto last = ready_.begin() + static_cast<std::ptrdiff_t>(std::min(ready_.size(), kCandidates));
+      const std::size_t compared = by_memory ? std::min(ready_.size(), kCandidates) : ready_.size();
+      const auto last = ready_.begin() + static_cast<std::ptrdiff_t>(compared);
       const auto best = std::min_element(ready_.begin(), last, [&](NodeId a, NodeId b) {
+        if (!by_memory) return a < b;
         const auto ka = std::pair(growth(a), a);
         const auto kb = std::pair(growth(b), b);
         return ka < kb;
@@ -44,11 +53,13 @@ class MemoryOrder {
       order.push_back(n);
       for (const ValueId id : graph_.node(n).inputs)
         if (id != kNone) --pending_[static_cast<std::size_t>(id)];
-      for (const ValueId id : graph_.node(n).outputs) {
-        if (id == kNone) continue;
-        for (const graph::Uses::Use& use : uses_.of(id))
-          if (--missing[static_cast<std::size_t>(use.node)] == 0) ready_.push_back(use.node);
-      }
+      const auto arrive = [&](NodeId reader) {
+        if (--missing[static_cast<std::size_t>(reader)] == 0) ready_.push_back(reader);
+      };
+      for (const ValueId id : graph_.node(n).outputs)
+        if (id != kNone)
+          for (const graph::Uses::Use& use : uses_.of(id)) arrive(use.node);
+      std::ranges::for_each(waiting_[static_cast<std::size_t>(n)], arrive);
     }
     return order;
   }
@@ -77,11 +88,21 @@ class MemoryOrder {
   graph::Uses uses_;
   std::vector<int> pending_;  ///< readers still to come, by value
   std::vector<NodeId> ready_;
+  std::vector<std::vector<NodeId>> waiting_;  ///< by node: who must run after it
 };
 
 }  // namespace
 
-std::vector<graph::NodeId> order_by_memory(const graph::Graph& graph) { return MemoryOrder(graph).run(); }
+std::vector<graph::NodeId> order_of_model(const graph::Graph& graph, const std::vector<Precedence>& precedences) {
+  std::vector<NodeId> order(graph.nodes.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (std::ranges::all_of(precedences, [](const Precedence& p) { return p.before < p.after; })) return order;
+  return MemoryOrder(graph, precedences).run(false);
+}
+
+std::vector<graph::NodeId> order_by_memory(const graph::Graph& graph, const std::vector<Precedence>& precedences) {
+  return MemoryOrder(graph, precedences).run(true);
+}
 
 void reorder(graph::Graph& graph, const std::vector<graph::NodeId>& order) {
   std::vector<graph::Node> nodes;

@@ -9,6 +9,7 @@
 #include "base/shape.h"
 #include "compiler/branches.h"
 #include "compiler/legalize.h"
+#include "compiler/measured_sizes.h"
 #include "compiler/order.h"
 #include "package/format.h"
 #include "plan/problem.h"
@@ -41,6 +42,9 @@ class Attempt {
     model_.dimensions = options.dimensions;
     storage_options_ = std::move(storage);
     storage_options_.instances = instances_;
+    model_.measures = planned_measures(model_.graph, options.dimensions);
+    storage_options_.measured_by.resize(options.dimensions.size());
+    for (const PlannedMeasure& m : model_.measures) storage_options_.measured_by[m.dimension] = m.by;
   }
 
   /// `search_steps`: how long to search for a placement that meets the lower bound; 0 for greedy placement only.
@@ -84,6 +88,7 @@ class Attempt {
 
   std::int64_t scratch_of(const graph::Graph& graph, std::size_t n, std::size_t instance) const {
     const graph::Node& node = graph.nodes[n];
+    if (instance > 0 && is_idle(graph, node)) return 0;
     graph::OperandTables tables = graph::operand_tables(graph, node);
     const auto desc = [&](graph::ValueId id) { return &map_.members[static_cast<std::size_t>(id)].at(instance).desc; };
     // The runtime asks again with the strides that the values have in memory.
@@ -268,11 +273,13 @@ Result<PlannedModel> attempt(const graph::Graph& graph, const PlanOptions& optio
                              std::int64_t search_steps) {
   graph::Graph ordered = graph;
   std::vector<SizedGraph> instances = options.instances;
-  if (choice.by_memory) {
-    const std::vector<graph::NodeId> order = order_by_memory(graph);
-    reorder(ordered, order);
-    for (SizedGraph& instance : instances) reorder(instance.graph, order);
-  }
+  const std::vector<Precedence> precedences = size_precedences(graph, instances, options.dimensions);
+  const auto order = choice.by_memory ? order_by_memory(graph, precedences) : order_of_model(graph, precedences);
+  if (order.size() != graph.nodes.size())
+    return fail(StatusCode::kUnsupported, "a size that the model computes depends on itself",
+                "report this model: no order of its steps fits");
+  reorder(ordered, order);
+  for (SizedGraph& instance : instances) reorder(instance.graph, order);
   StorageOptions storage;
   storage.concat_views = choice.concat_views;
   storage.in_place = choice.in_place;
@@ -298,8 +305,18 @@ void raise_least(PlanOptions& options, const Sizes& sizes) {
   }
 }
 
+/// Is it only what the model measures that is zero?
+bool finds_nothing(const PlanOptions& options, const SizedGraph& instance) {
+  std::vector<bool> measured(options.dimensions.size(), false);
+  for (const PlannedMeasure& m : planned_measures(instance.graph, options.dimensions)) measured[m.dimension] = true;
+  for (std::size_t d = 0; d < measured.size(); ++d)
+    if (instance.sizes[d] == 0 && !measured[d]) return false;
+  return std::ranges::find(measured, true) != measured.end();
+}
+
 /// Most fast kernels leave out tensors without elements. A model whose kernels do works from the size on at which
-/// nothing is empty; slower kernels are not taken for the sake of smaller sizes.
+/// nothing is empty; slower kernels are not taken for the sake of smaller sizes, unless the model itself may find
+/// nothing: that is no choice of the application's.
 Result<void> settle_empty_sizes(PlanOptions& options) {
   std::vector<const graph::Graph*> full;
   for (const SizedGraph& instance : options.instances)
@@ -310,7 +327,7 @@ Result<void> settle_empty_sizes(PlanOptions& options) {
   const std::vector<const ops::KernelVariant*> variants = variants_of(*selected);
   std::vector<SizedGraph> kept;
   for (SizedGraph& instance : options.instances) {
-    if (supported(variants, instance.graph)) {
+    if (supported(variants, instance.graph) || finds_nothing(options, instance)) {
       kept.push_back(instance);
     } else {
       raise_least(options, instance.sizes);

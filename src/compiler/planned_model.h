@@ -67,12 +67,20 @@ struct PlannedPort {
   std::int64_t bytes = 0;
 };
 
+/// A dimension whose size the model computes.
+struct PlannedMeasure {
+  std::size_t dimension = 0;
+  graph::ValueId value = graph::kNone;  ///< that holds it
+  graph::NodeId by = graph::kNone;      ///< the node that writes it; kNone: known when the invoke begins
+};
+
 struct PlannedModel {
   graph::Graph graph;  ///< nodes in execution order
   std::vector<PlannedStep> steps;
   std::vector<ValuePlace> places;  ///< by value
   std::vector<Dimension> dimensions;
   std::vector<PlannedInstance> instances;  ///< for a model with dimensions; the first is at the bounds
+  std::vector<PlannedMeasure> measures;    ///< in the order of their nodes
   std::vector<PlannedPort> inputs;
   std::vector<PlannedPort> outputs;
   std::vector<std::int64_t> state_offsets;  ///< by state, within the state or swap memory

@@ -69,6 +69,11 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
   report.peak_step = model.peak_step;
   report.method = model.method;
   report.blocks = model.blocks;
+  for (const Dimension& d : model.dimensions) report.dimensions.push_back({d.name, d.least, d.bound, false, {}});
+  for (const PlannedMeasure& m : model.measures) {
+    report.dimensions[m.dimension].measured = true;
+    if (m.by != graph::kNone) report.dimensions[m.dimension].set_by = model.graph.node(m.by).name;
+  }
   const Origins origins(model);
   for (const graph::Port& port : model.graph.outputs) {
     report.outputs.push_back(origins.of(port.value));

@@ -16,6 +16,7 @@ bool serves(const ops::KernelVariant& variant, std::span<const graph::Graph* con
   std::vector<std::int64_t> packed;
   for (const graph::Graph* graph : sizes) {
     const graph::Node& node = graph->nodes[n];
+    if (sizes.size() > 1 && is_idle(*graph, node)) continue;
     const graph::OperandTables tables = graph::operand_tables(*graph, node);
     const ops::OpCall call = tables.call(node);
     if (!ops::supports(variant, call)) return false;
@@ -133,8 +134,14 @@ std::vector<const ops::KernelVariant*> variants_of(const std::vector<Selection>&
   return variants;
 }
 
+bool is_idle(const graph::Graph& graph, const graph::Node& node) {
+  return std::ranges::all_of(
+      node.outputs, [&](graph::ValueId id) { return id == graph::kNone || graph.value(id).desc.elements() == 0; });
+}
+
 bool supported(const std::vector<const ops::KernelVariant*>& variants, const graph::Graph& graph) {
   for (std::size_t n = 0; n < variants.size(); ++n) {
+    if (is_idle(graph, graph.nodes[n])) continue;
     const graph::OperandTables tables = graph::operand_tables(graph, graph.nodes[n]);
     if (!ops::supports(*variants[n], tables.call(graph.nodes[n]))) return false;
   }

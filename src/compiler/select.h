@@ -33,6 +33,9 @@ inline Result<std::vector<Selection>> select_kernels(const graph::Graph& graph, 
 
 std::vector<const ops::KernelVariant*> variants_of(const std::vector<Selection>& selected);
 
+/// True when the node has nothing to compute, because no result has elements: its step will not be run.
+bool is_idle(const graph::Graph& graph, const graph::Node& node);
+
 /// Do these variants, by node, support the graph's calls?
 bool supported(const std::vector<const ops::KernelVariant*>& variants, const graph::Graph& graph);
 

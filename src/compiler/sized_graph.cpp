@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/shape.h"
+#include "ops/data/integers/integers.h"
 #include "ops/data/slice/slice.h"
 
 namespace bantam::compiler {
@@ -94,6 +95,8 @@ class Numbering {
     for (const graph::Port& port : graph.outputs) results.push_back(number[static_cast<std::size_t>(port.value)]);
     for (const graph::State& state : graph.states)
       results.push_back(number[static_cast<std::size_t>(state.out == kNone ? state.in : state.out)]);
+    for (const graph::MeasuredSize& size : graph.measured)
+      results.push_back(number[static_cast<std::size_t>(size.value)]);
     return results;
   }
 
@@ -148,7 +151,7 @@ bool is_piece(const graph::Value& whole, const graph::Value& part, const Ends& e
   return true;
 }
 
-/// Replaces constants that differ between samples by slices of the largest one.
+/// Replaces constants that differ between samples by slices of the largest one, or by integers that follow the sizes.
 class ConstantUnifier {
  public:
   explicit ConstantUnifier(std::vector<SizedGraph>& samples) : samples_(samples) {}
@@ -191,6 +194,11 @@ class ConstantUnifier {
       for (SizedGraph& sample : samples_) slice(sample.graph, id, whole, at_end);
       return {};
     }
+    if (std::ranges::all_of(samples_, [&](const SizedGraph& s) { return as_integers(s.graph, id).has_value(); })) {
+      for (SizedGraph& sample : samples_)
+        replace(sample.graph, id, ops::kIntegers, graph::Params::of(*as_integers(sample.graph, id)), {});
+      return {};
+    }
     return fail(StatusCode::kUnsupported,
                 fmt::format("{} reads a constant, {}, whose contents change with the size", reader(id),
                             graph::format_desc(whole.desc)),
@@ -203,7 +211,7 @@ class ConstantUnifier {
     return "the model";
   }
 
-  /// Makes value `id` the result of slicing `whole`, just before it is read first.
+  /// Makes value `id` the result of slicing `whole`.
   static void slice(Graph& graph, ValueId id, const graph::Value& whole, const Ends& at_end) {
     const TensorDesc part = graph.value(id).desc;
     graph::Value source = whole;
@@ -215,12 +223,36 @@ class ConstantUnifier {
       params.sizes.v[i] = part.dims[i];
       params.starts.v[i] = at_end[static_cast<std::size_t>(i)] ? whole.desc.dims[i] - part.dims[i] : 0;
     }
+    replace(graph, id, ops::kSlice, graph::Params::of(params), {source_id});
+  }
+
+  /// A constant of a few integers as parameters, which can follow sizes: what was computed from shapes, say.
+  static std::optional<ops::IntegersParams> as_integers(const Graph& graph, ValueId id) {
+    const TensorDesc& desc = graph.value(id).desc;
+    const auto values = graph::constant_integers(graph, id);
+    const bool counts = desc.type == ElementType::kI32 || desc.type == ElementType::kI64;
+    if (!counts || !values || values->size() > static_cast<std::size_t>(kMaxRank)) return std::nullopt;
+    ops::IntegersParams params;
+    params.to = desc.type;
+    params.shape.size = desc.rank;
+    std::copy_n(desc.dims, desc.rank, params.shape.v);
+    params.values.size = static_cast<std::int32_t>(values->size());
+    for (std::size_t i = 0; i < values->size(); ++i) {
+      if ((*values)[i] != static_cast<std::int32_t>((*values)[i])) return std::nullopt;
+      params.values.v[i] = static_cast<std::int32_t>((*values)[i]);
+    }
+    return params;
+  }
+
+  /// Makes value `id`, a constant so far, the result of a node just before it is read first.
+  static void replace(Graph& graph, ValueId id, const ops::OpDef& op, graph::Params params,
+                      std::vector<ValueId> inputs) {
     Node node;
-    node.op = &ops::kSlice;
-    node.params = graph::Params::of(params);
+    node.op = &op;
+    node.params = std::move(params);
     node.name = graph.value(id).name;
     node.origin = "Constant";
-    node.inputs = {source_id};
+    node.inputs = std::move(inputs);
     node.outputs = {id};
     graph.value(id).constant.reset();
     const auto reader = std::ranges::find_if(
@@ -258,6 +290,9 @@ std::string structural_difference(const Graph& a, const Graph& b) {
   if (!std::ranges::equal(a.states, b.states,
                           [](const auto& x, const auto& y) { return x.in == y.in && x.out == y.out; }))
     return "other states";
+  if (!std::ranges::equal(a.measured, b.measured,
+                          [](const auto& x, const auto& y) { return x.name == y.name && x.value == y.value; }))
+    return "other sizes that are computed from data";
   for (std::size_t i = 0; i < a.values.size(); ++i)
     if (auto found = value_difference(a.values[i], b.values[i]); !found.empty()) return found;
   for (std::size_t i = 0; i < a.nodes.size(); ++i)

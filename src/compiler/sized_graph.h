@@ -23,7 +23,8 @@ bool compute_the_same(const graph::Graph& a, const graph::Graph& b);
 /// A graph whose numbers are expressions of sizes.
 class GraphTemplate {
  public:
-  /// `samples` are structurally equal. Constants that grow with a size become slices of the largest. Fails with the
+  /// `samples` are structurally equal. Constants that grow with a size become slices of the largest, and
+  /// short ones of integers become parameters. Fails with the
   /// name of the node whose number follows no expression.
   static Result<GraphTemplate> fit(std::vector<SizedGraph> samples);
 

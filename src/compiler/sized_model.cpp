@@ -139,7 +139,9 @@ class Grouping {
     for (std::size_t d = 0; d < dimensions_.size(); ++d) {
       std::set<std::int64_t> sizes;
       for (const SizedGraph* sample : group) sizes.insert(sample->sizes[d]);
-      if (sizes.size() < kFewestSizes) return &dimensions_[d];
+      // A small bound leaves few; then all of them are looked at.
+      const auto all = static_cast<std::size_t>(dimensions_[d].bound) + 1;
+      if (sizes.size() < std::min(kFewestSizes, all)) return &dimensions_[d];
     }
     return nullptr;
   }
@@ -273,10 +275,11 @@ class SizedModelMaker {
         if (auto done = prepare_(*graph, any_size); !done) return done;
         samples.push_back({imported.sizes, std::move(*graph)});
       }
-      if (auto chosen = choose_form(samples); !chosen) return chosen;
-      if (failing_.empty()) return {};
+      // Where rules of the sizes themselves give no common form, those that hold at any size may.
+      if (auto chosen = choose_form(samples); !chosen && any_size) return chosen;
+      if (prepared_ && failing_.empty()) return {};
     }
-    raise_least_sizes(failing_, [&](const Sizes& sizes) { return prepared_.at(sizes).has_value(); });
+    raise_least_sizes(failing_, [&](const Sizes& sizes) { return prepared_->at(sizes).has_value(); });
     return {};
   }
 
@@ -316,7 +319,7 @@ class SizedModelMaker {
     SizedModel result;
     for (const Sizes& sizes : combinations(dimensions_, kPlannedNeighbours)) {
       if (!within_bounds(sizes, dimensions_) || !at_least(sizes, dimensions_)) continue;
-      auto graph = prepared_.at(sizes);
+      auto graph = prepared_->at(sizes);
       if (!graph && result.instances.empty()) return fail(std::move(graph.error()));
       // A combination that the model itself excludes is refused again when somebody asks for it.
       if (graph) result.instances.push_back({sizes, std::move(*graph)});
@@ -329,10 +332,10 @@ class SizedModelMaker {
   const Prepare& prepare_;
   std::vector<Dimension> dimensions_;
   std::vector<SizedGraph> imported_;
-  std::vector<Sizes> refused_;  ///< by the importer
-  GraphTemplate model_;         ///< as imported
-  GraphTemplate prepared_;      ///< as it will be planned
-  std::vector<Sizes> failing_;  ///< at which prepared_ does not work
+  std::vector<Sizes> refused_;             ///< by the importer
+  GraphTemplate model_;                    ///< as imported
+  std::optional<GraphTemplate> prepared_;  ///< as it will be planned
+  std::vector<Sizes> failing_;             ///< at which prepared_ does not work
 };
 
 }  // namespace

@@ -124,7 +124,7 @@ TEST(SizedModel, RunsOperatorsWithoutSizesInTheirParametersAtEverySize) {
         )",
                      {{"<T>", s[0]}});
       },
-      33, 1);
+      33, 0);
 }
 
 TEST(SizedModel, FollowsSizesThroughReshapesSlicesAndConcats) {
@@ -175,7 +175,7 @@ TEST(SizedModel, AttendsOverASequenceOfAnyLength) {
         )",
                      {{"<T>", s[0]}});
       },
-      24, 1);
+      24, 0);
 }
 
 TEST(SizedModel, DividesSizesWhereConvolutionsStride) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/shape.h"
+#include "compiler/select.h"
 
 namespace bantam::compiler {
 namespace {
@@ -84,12 +85,23 @@ class StorageMapper {
     return {e.offset, e.offset + storage_span(e.desc) * element_size(e.desc.type)};
   }
 
-  /// Can a package express these numbers, one per instance?
-  bool follow_sizes(const std::vector<std::int64_t>& numbers, const std::vector<bool>& matters) const {
-    return sizes_.empty() || fit_sizes(numbers, sizes_, matters).has_value();
+  /// Can a package express these numbers, one per instance, which say where `id` lies? A value must not move once it is
+  /// there: what is known only after it was written may not be in the expression.
+  bool follow_sizes(ValueId id, const std::vector<std::int64_t>& numbers, const std::vector<bool>& matters) const {
+    if (sizes_.empty()) return true;
+    const auto expression = fit_sizes(numbers, sizes_, matters);
+    if (!expression) return false;
+    return !known_too_late(expression->first, id) && !known_too_late(expression->second, id);
   }
 
-  bool strides_follow_sizes(const std::vector<TensorDesc>& views) const {
+  /// `dimension` as SizeExpression counts them.
+  bool known_too_late(std::uint8_t dimension, ValueId id) const {
+    if (dimension == 0 || dimension > options_.measured_by.size()) return false;
+    const auto& by = options_.measured_by[dimension - 1U];
+    return by && span(id).def <= *by;
+  }
+
+  bool strides_follow_sizes(ValueId id, const std::vector<TensorDesc>& views) const {
     std::vector<std::int64_t> numbers(views.size());
     std::vector<bool> matters(views.size());
     for (int d = 0; d < views.front().rank; ++d) {
@@ -97,7 +109,7 @@ class StorageMapper {
         numbers[k] = views[k].strides[d];
         matters[k] = stride_matters(views[k], d);
       }
-      if (!follow_sizes(numbers, matters)) return false;
+      if (!follow_sizes(id, numbers, matters)) return false;
     }
     return true;
   }
@@ -236,7 +248,7 @@ class StorageMapper {
       offsets.push_back(moved[k].begin);
       matters.push_back(now.begin != now.end);
     }
-    return follow_sizes(offsets, matters) ? moved : std::vector<ByteRange>();
+    return follow_sizes(id, offsets, matters) ? moved : std::vector<ByteRange>();
   }
 
   /// Moves all members of `from` into `into`, shifted by so many bytes at each instance, when that is sound. Anchored
@@ -302,6 +314,7 @@ class StorageMapper {
     ops::Footprint common;
     for (std::size_t k = 0; k < instances(); ++k) {
       const Node& node = graph(k).node(n);
+      if (k > 0 && is_idle(graph(k), node)) continue;
       const graph::OperandTables tables = graph::operand_tables(graph(k), node);
       const ops::Footprint f =
           ops::footprint(*variants_[static_cast<std::size_t>(n)], tables.call(node), options_.threads);
@@ -344,6 +357,7 @@ class StorageMapper {
   bool supports_current(NodeId n) {
     for (std::size_t k = 0; k < instances(); ++k) {
       const Node& x = graph(k).node(n);
+      if (k > 0 && is_idle(graph(k), x)) continue;
       graph::OperandTables tables = graph::operand_tables(graph(k), x);
       for (std::size_t i = 0; i < tables.inputs.size(); ++i)
         if (placed(x.inputs[i])) tables.inputs[i].desc = &extent(x.inputs[i], k).desc;
@@ -380,7 +394,7 @@ class StorageMapper {
       views.descs.push_back(view);
       views.offsets.push_back(offset * element_size(view.type));
     }
-    if (!strides_follow_sizes(views.descs)) return std::nullopt;
+    if (!strides_follow_sizes(node(n).outputs[0], views.descs)) return std::nullopt;
     return views;
   }
 
@@ -427,7 +441,7 @@ class StorageMapper {
       views.descs.push_back(view);
       views.offsets.push_back(offset * element_size(view.type));
     }
-    if (!strides_follow_sizes(views.descs)) return std::nullopt;
+    if (!strides_follow_sizes(node(n).inputs[i], views.descs)) return std::nullopt;
     return views;
   }
 

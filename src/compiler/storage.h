@@ -65,6 +65,8 @@ struct StorageOptions {
   int threads = 1;
   /// The graph at all sizes at which the sharing must hold, the graph itself first; empty: it has one size.
   std::span<const SizedGraph> instances{};
+  /// By dimension: the node that gives a measured size, -1 for one that the invoke begins with; nothing for others.
+  std::vector<std::optional<graph::NodeId>> measured_by{};
 };
 
 struct StorageMap {

@@ -62,9 +62,7 @@ Uses::Uses(const Graph& graph) : uses_(graph.values.size()), external_(graph.val
         uses_[static_cast<std::size_t>(node.inputs[i])].push_back(
             {static_cast<NodeId>(n), static_cast<std::int32_t>(i)});
   }
-  for (const Port& port : graph.outputs) external_[static_cast<std::size_t>(port.value)] = true;
-  for (const State& state : graph.states)
-    if (state.out != kNone) external_[static_cast<std::size_t>(state.out)] = true;
+  for_each_result(graph, [&](ValueId id) { external_[static_cast<std::size_t>(id)] = true; });
 }
 
 std::optional<Uses::Use> Uses::only(ValueId id) const {
@@ -75,10 +73,9 @@ std::optional<Uses::Use> Uses::only(ValueId id) const {
 
 void replace_uses(Graph& graph, ValueId from, ValueId to) {
   for (Node& node : graph.nodes) std::replace(node.inputs.begin(), node.inputs.end(), from, to);
-  for (Port& port : graph.outputs)
-    if (port.value == from) port.value = to;
-  for (State& state : graph.states)
-    if (state.out == from) state.out = to;
+  for_each_result(graph, [&](ValueId& id) {
+    if (id == from) id = to;
+  });
 }
 
 void compact(Graph& graph) {
@@ -92,11 +89,8 @@ void compact(Graph& graph) {
     std::for_each(node.outputs.begin(), node.outputs.end(), mark);
   }
   for (const Port& port : graph.inputs) mark(port.value);
-  for (const Port& port : graph.outputs) mark(port.value);
-  for (const State& state : graph.states) {
-    mark(state.in);
-    mark(state.out);
-  }
+  for (const State& state : graph.states) mark(state.in);
+  for_each_result(graph, mark);
 
   std::vector<ValueId> renamed(graph.values.size(), kNone);
   std::vector<Value> kept;
@@ -120,11 +114,8 @@ void compact(Graph& graph) {
       if (id != kNone) graph.value(id).producer = static_cast<NodeId>(n);
   }
   for (Port& port : graph.inputs) rename(port.value);
-  for (Port& port : graph.outputs) rename(port.value);
-  for (State& state : graph.states) {
-    rename(state.in);
-    rename(state.out);
-  }
+  for (State& state : graph.states) rename(state.in);
+  for_each_result(graph, rename);
 }
 
 Result<void> sort_topologically(Graph& graph) {

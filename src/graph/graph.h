@@ -119,6 +119,15 @@ struct State {
   std::optional<Constant> initial;
 };
 
+/// A size that the graph computes from data: while it runs, the dimension of that name takes the number that `value`,
+/// an i32 or i64 with one element, then holds. Importers gave the graph the shapes that it has at one such number; what
+/// else follows it shows by looking at several (compiler/sized_model.h).
+struct MeasuredSize {
+  std::string name;
+  ValueId value = kNone;
+  std::int64_t bound = 0;  ///< the largest number that the graph can count with
+};
+
 struct Graph {
   std::string name;
   std::vector<Value> values;
@@ -126,6 +135,7 @@ struct Graph {
   std::vector<Port> inputs;
   std::vector<Port> outputs;
   std::vector<State> states;
+  std::vector<MeasuredSize> measured;
   /// Key/value pairs the model file carries (ONNX metadata_props, TFLite metadata names).
   std::vector<std::pair<std::string, std::string>> metadata;
 
@@ -157,7 +167,7 @@ class Uses {
   };
   explicit Uses(const Graph& graph);
   std::span<const Use> of(ValueId id) const { return uses_[static_cast<std::size_t>(id)]; }
-  /// True when the value is a model output or a state's `out`.
+  /// True when something outside the nodes reads the value (for_each_result).
   bool is_external(ValueId id) const { return external_[static_cast<std::size_t>(id)]; }
   /// The only reader of `id`, when there is exactly one and the value is not external.
   std::optional<Use> only(ValueId id) const;
@@ -167,7 +177,16 @@ class Uses {
   std::vector<bool> external_;
 };
 
-/// Makes every reader of `from` (nodes, outputs, states) read `to` instead.
+/// Calls visit(id) for the values that are read from outside the nodes: outputs, next values of states, measured sizes.
+template <typename AnyGraph, typename Visit>
+void for_each_result(AnyGraph& graph, Visit&& visit) {
+  for (auto& port : graph.outputs) visit(port.value);
+  for (auto& state : graph.states)
+    if (state.out != kNone) visit(state.out);
+  for (auto& size : graph.measured) visit(size.value);
+}
+
+/// Makes every reader of `from` (nodes, outputs, states, measured sizes) read `to` instead.
 void replace_uses(Graph& graph, ValueId from, ValueId to);
 
 /// Drops removed nodes and values that nothing refers to, renumbering both.

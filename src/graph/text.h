@@ -9,12 +9,14 @@
 //     %5 = binary(%4, %3) {function="add"} : f32[1,2]
 //     output "y" %5
 //     next "h" %5
+//     size "found" %6 100
 //   }
 //
-// `_` is an absent operand or result; parameters at their default are not printed; the types of results are optional
-// when parsing (they are inferred, and compared when given); `#` starts a comment. Constants of more than
-// kPrintedElements elements print as `...`, which does not parse, unless all elements are equal (`splat`). Values are
-// numbered in order of appearance, so equal graphs print equally.
+// `size` names a measured size, the value that holds it and its bound. `_` is an absent operand or result; parameters
+// at their default are not printed; the types of results are optional when parsing (they are inferred, and compared
+// when given); `#` starts a comment. Constants of more than kPrintedElements elements print as `...`, which does not
+// parse, unless all elements are equal (`splat`). Values are numbered in order of appearance, so equal graphs print
+// equally.
 #pragma once
 
 #include <string>

@@ -170,6 +170,13 @@ class Parser {
       graph_.outputs.push_back({name, id});
       return true;
     }
+    if (accept("size")) {
+      MeasuredSize size;
+      size.name = take();
+      if (!parse_operand(&size.value) || !take_integer(&size.bound)) return false;
+      graph_.measured.push_back(std::move(size));
+      return true;
+    }
     if (accept("next")) {
       const std::string name = take();
       ValueId id = kNone;

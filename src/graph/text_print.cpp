@@ -132,6 +132,10 @@ class Printer {
         constant(state.out);
         out_ += fmt::format("  next {} {}\n", quote(state.name), ref(state.out));
       }
+    for (const MeasuredSize& size : graph_.measured) {
+      constant(size.value);
+      out_ += fmt::format("  size {} {} {}\n", quote(size.name), ref(size.value), size.bound);
+    }
     return out_ + "}\n";
   }
 

@@ -23,6 +23,8 @@ class Verifier {
       if (auto ok = use(port.value, fmt::format("output '{}'", port.name)); !ok) return ok;
     for (const State& state : graph_.states)
       if (auto ok = check_state(state); !ok) return ok;
+    for (const MeasuredSize& size : graph_.measured)
+      if (auto ok = check_measured(size); !ok) return ok;
     return {};
   }
 
@@ -51,6 +53,17 @@ class Verifier {
     if (defined_[static_cast<std::size_t>(id)])
       return broken(fmt::format("value {} '{}' is defined twice, again by {}", id, graph_.value(id).name, by));
     defined_[static_cast<std::size_t>(id)] = true;
+    return {};
+  }
+
+  Result<void> check_measured(const MeasuredSize& size) const {
+    const std::string by = fmt::format("size '{}'", size.name);
+    if (auto ok = use(size.value, by); !ok) return ok;
+    const TensorDesc& desc = graph_.value(size.value).desc;
+    const bool counts = desc.type == ElementType::kI32 || desc.type == ElementType::kI64;
+    if (!counts || desc.elements() != 1)
+      return broken(fmt::format("{} is measured as {}, expected one i32 or i64", by, format_desc(desc)));
+    if (size.bound < 1) return broken(fmt::format("{} has the bound {}, expected at least 1", by, size.bound));
     return {};
   }
 

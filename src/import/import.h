@@ -45,6 +45,9 @@ struct Options {
   std::map<std::string, std::string> counts;
   /// input -> output that carries its next value. The pair becomes a graph::State and leaves the model's ports.
   std::vector<std::pair<std::string, std::string>> states;
+  /// symbolic dimension -> the largest value that `dims` will give it. A dimension may also be a size that the graph
+  /// computes from data (graph::MeasuredSize): `dims` then says which one to make shapes with, absent the largest.
+  std::map<std::string, std::int64_t> bounds{};
 };
 
 /// Imports a model of any supported format. The graph passes graph::verify and is sorted topologically.

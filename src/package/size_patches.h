@@ -1,5 +1,6 @@
 // The sizes of a model that the application may change while it runs: which numbers of a package's tables depend on
-// them, and how. Called by the verifier (once, when a package is opened) and by Session::set_dim. Freestanding, pure
+// them, and how. Called by the verifier (once, when a package is opened), by Session::set_dim and by
+// invokes that compute sizes. Freestanding, pure
 // functions on the caller's tables. Patches are untrusted: whatever they make of the tables is verified before use
 // (package/verify.h), so they can at worst describe sizes that are refused.
 #pragma once

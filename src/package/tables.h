@@ -39,6 +39,17 @@ inline std::uint32_t dimension_count(const Model& model) {
   return model.dimensions() != nullptr ? model.dimensions()->size() : 0;
 }
 
+inline std::uint32_t measure_count(const Model& model) {
+  return model.measures() != nullptr ? model.measures()->size() : 0;
+}
+
+/// True when a tensor has no elements. A step whose results all have none is not run.
+inline bool is_empty(const TensorDesc& desc) {
+  for (int i = 0; i < desc.rank; ++i)
+    if (desc.dims[i] == 0) return true;
+  return false;
+}
+
 inline std::uint32_t port_count(const Model& model) { return model.inputs()->size() + model.outputs()->size(); }
 
 /// Port by slot order: inputs, then outputs. Requires i < port_count.

@@ -79,6 +79,7 @@ class ModelVerifier {
     for (std::uint32_t i = 0; i < port_count(model_); ++i)
       BANTAM_RETURN_IF_ERROR(verify_port(port_at(model_, i), i).at(static_cast<std::int32_t>(i)));
     BANTAM_RETURN_IF_ERROR(verify_patches(model_));
+    BANTAM_RETURN_IF_ERROR(verify_measures());
     for (std::uint32_t i = 0; i < model_.state_init()->size(); ++i) {
       const StateInit& init = *model_.state_init()->Get(i);
       if (init.slot() != kState && init.slot() != kSwapRead) return bad("initial state outside the state memory");
@@ -99,7 +100,7 @@ class ModelVerifier {
     }
     for (std::uint32_t i = 0; i < port_count(model_); ++i)
       BANTAM_RETURN_IF_ERROR(verify_port_value(port_at(model_, i)).at(static_cast<std::int32_t>(i)));
-    return ok_status();
+    return verify_measured_values();
   }
 
   Status verify_step(const Step& step, const ops::OpDef& op, const ops::KernelVariant& variant) const {
@@ -133,6 +134,7 @@ class ModelVerifier {
     for (int i = 0; i < step.outputs(); ++i)
       if (!same_shape_and_type(inferred[i], *outputs[i].desc))
         return bad("a result has not the shape or type that its operator gives");
+    if (is_idle(step)) return ok_status();
     const ops::OpCall call{params, {inputs, step.inputs()}, {outputs, step.outputs()}};
     if (!ops::supports(variant, call)) return bad("the kernel variant does not support its operands");
     BANTAM_RETURN_IF_ERROR(verify_constants(step, variant, call));
@@ -140,6 +142,48 @@ class ModelVerifier {
   }
 
  private:
+  /// Will the session leave the step out, because its results have no elements (Session::invoke)?
+  bool is_idle(const Step& step) const {
+    if (dimension_count(model_) == 0) return false;
+    for (int i = 0; i < step.outputs(); ++i)
+      if (!is_empty(*desc_of(value(operand(step, step.inputs() + i))))) return false;
+    return true;
+  }
+
+  Status verify_measures() const {
+    if (measure_count(model_) == 0) return ok_status();
+    if (!is_aligned(*model_.measures())) return bad("a table is misaligned");
+    // Bits of the dimensions so far, which are fewer than a word has (verify_patches).
+    std::uint32_t measured = 0;
+    std::uint32_t last_step = 0;
+    for (std::uint32_t i = 0; i < measure_count(model_); ++i) {
+      const Measure& measure = *model_.measures()->Get(i);
+      const auto place = static_cast<std::int32_t>(i);
+      if (measure.step() > model_.steps()->size() || measure.step() < last_step)
+        return bad("a size is measured at no step, or out of order", measure.step(), model_.steps()->size()).at(place);
+      if (measure.dimension() >= dimension_count(model_))
+        return bad("a measured size belongs to no dimension", measure.dimension(), dimension_count(model_)).at(place);
+      if (((measured >> measure.dimension()) & 1U) != 0)
+        return bad("a dimension is measured twice", measure.dimension()).at(place);
+      if (measure.value() >= model_.values()->size())
+        return bad("a measured size names no value", measure.value(), model_.values()->size()).at(place);
+      measured |= 1U << measure.dimension();
+      last_step = measure.step();
+    }
+    return verify_measured_values();
+  }
+
+  Status verify_measured_values() const {
+    for (std::uint32_t i = 0; i < measure_count(model_); ++i) {
+      const Value& v = value(model_.measures()->Get(i)->value());
+      const TensorDesc& desc = *desc_of(v);
+      const bool counts = desc.type == ElementType::kI32 || desc.type == ElementType::kI64;
+      if (!counts || desc.elements() != 1 || v.slot() == kWeights)
+        return bad("a measured size is not one integer that a step writes").at(static_cast<std::int32_t>(i));
+    }
+    return ok_status();
+  }
+
   const Value& value(std::uint32_t index) const { return values_[index]; }
   std::uint32_t operand(const Step& step, int i) const {
     return model_.operands()->Get(step.first_operand() + static_cast<std::uint32_t>(i));

@@ -172,9 +172,7 @@ class Problem {
       if (candidates.of(static_cast<NodeId>(n))) variables_[n] = cut_.add_variable();
     needs_.resize(graph.values.size());
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) add_reader(static_cast<NodeId>(n));
-    for (const graph::Port& port : graph.outputs) need_always(port.value);
-    for (const graph::State& state : graph.states)
-      if (state.out != kNone) need_always(state.out);
+    graph::for_each_result(graph, [&](ValueId id) { need_always(id); });
     for (std::size_t v = 0; v < needs_.size(); ++v)
       for (const auto& [layout, need] : needs_[v]) charge(static_cast<ValueId>(v), layout, need);
   }
@@ -318,6 +316,8 @@ class Relayout {
     for (graph::State& state : graph_.states)
       if (state.out != kNone)
         if (auto done = bind(state.out, state.name); !done) return done;
+    for (graph::MeasuredSize& size : graph_.measured)
+      if (auto done = bind(size.value, size.name); !done) return done;
     return {};
   }
 
@@ -468,7 +468,8 @@ Result<bool> channels_last(Graph& graph) {
   }
   auto absorbed = Rewriter(graph).sweep(absorb_into_matmul);
   if (!absorbed) return absorbed;
-  auto cleaned = remove_identities(graph);
+  // The slices that take everything are gone already, unless they take less at other sizes.
+  auto cleaned = remove_identities_at_any_size(graph);
   if (!cleaned) return cleaned;
   return changed || *absorbed || *cleaned;
 }

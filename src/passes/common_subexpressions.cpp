@@ -65,8 +65,7 @@ class Sharing {
       if (!shared) seen.emplace(key, n);
       changed = changed || shared;
     }
-    for (graph::Port& port : graph_.outputs) port.value = same(port.value);
-    for (graph::State& state : graph_.states) state.out = same(state.out);
+    graph::for_each_result(graph_, [&](ValueId& id) { id = same(id); });
     return changed;
   }
 

@@ -7,13 +7,19 @@
 // time their readers are looked at.
 #include <algorithm>
 
+#include "ops/data/integers/integers.h"
+#include "ops/data/slice/slice.h"
 #include "passes/list.h"
 #include "passes/rewriter.h"
 
 namespace bantam::passes {
 
-Result<bool> fold_constants(graph::Graph& graph) {
-  return Rewriter(graph).sweep([](Rewriter& rewriter, const graph::Node& node) -> std::optional<graph::ValueId> {
+namespace {
+
+/// `any_size`: what is taken of a constant, and integers that are parameters, may be others at other sizes.
+Result<bool> sweep(graph::Graph& graph, bool any_size) {
+  return Rewriter(graph).sweep([=](Rewriter& rewriter, const graph::Node& node) -> std::optional<graph::ValueId> {
+    if (any_size && (node.is(ops::kSlice) || node.is(ops::kIntegers))) return std::nullopt;
     const bool constant = std::all_of(node.inputs.begin(), node.inputs.end(), [&](graph::ValueId id) {
       return id == graph::kNone || rewriter.graph().is_constant(id);
     });
@@ -24,5 +30,11 @@ Result<bool> fold_constants(graph::Graph& graph) {
     return folded;
   });
 }
+
+}  // namespace
+
+Result<bool> fold_constants(graph::Graph& graph) { return sweep(graph, false); }
+
+Result<bool> fold_constants_at_any_size(graph::Graph& graph) { return sweep(graph, true); }
 
 }  // namespace bantam::passes

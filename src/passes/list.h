@@ -8,7 +8,9 @@ namespace bantam::passes {
 
 Result<bool> remove_dead_code(graph::Graph& graph);
 Result<bool> fold_constants(graph::Graph& graph);
+Result<bool> fold_constants_at_any_size(graph::Graph& graph);
 Result<bool> remove_identities(graph::Graph& graph);
+Result<bool> remove_identities_at_any_size(graph::Graph& graph);
 Result<bool> merge_slices(graph::Graph& graph);
 Result<bool> merge_slices_at_any_size(graph::Graph& graph);
 Result<bool> recognize_functions(graph::Graph& graph);

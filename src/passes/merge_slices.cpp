@@ -80,7 +80,7 @@ Replacement gather(Rewriter& rewriter, const Node& node) {
   return sliced ? rewriter.reshape(*sliced, rewriter.desc(node.outputs[0])) : std::nullopt;
 }
 
-Replacement slice_of_slice(Rewriter& rewriter, const Node& node, const Node& inner) {
+Replacement slice_of_slice(Rewriter& rewriter, const Node& node, const Node& inner, bool any_size) {
   const auto& outer_params = node.as<ops::SliceParams>();
   ops::SliceParams p = inner.as<ops::SliceParams>();
   if (rewriter.desc(node.outputs[0]).elements() == 0) return std::nullopt;
@@ -91,7 +91,7 @@ Replacement slice_of_slice(Rewriter& rewriter, const Node& node, const Node& inn
     p.steps.v[i] = static_cast<std::int32_t>(step);
     p.sizes.v[i] = outer_params.sizes.v[i];
   }
-  return emit_slice(rewriter, inner.inputs[0], p);
+  return any_size ? rewriter.emit(ops::kSlice, p, {inner.inputs[0]}) : emit_slice(rewriter, inner.inputs[0], p);
 }
 
 Replacement slice_of_concat(Rewriter& rewriter, const Node& node, const Node& concat) {
@@ -114,7 +114,8 @@ Replacement slice_of_concat(Rewriter& rewriter, const Node& node, const Node& co
 
 /// `any_size`: what a slice takes of a concat's operands may differ at other sizes.
 Replacement slice(Rewriter& rewriter, const Node& node, bool any_size) {
-  if (const Node* inner = rewriter.producer(node.inputs[0], ops::kSlice)) return slice_of_slice(rewriter, node, *inner);
+  if (const Node* inner = rewriter.producer(node.inputs[0], ops::kSlice))
+    return slice_of_slice(rewriter, node, *inner, any_size);
   const Node* concat = any_size ? nullptr : rewriter.producer(node.inputs[0], ops::kConcat);
   return concat != nullptr ? slice_of_concat(rewriter, node, *concat) : std::nullopt;
 }

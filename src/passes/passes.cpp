@@ -9,8 +9,9 @@ namespace {
 
 constexpr Pass kPasses[] = {
     {"dead-code", "removes nodes whose results nobody reads", remove_dead_code},
-    {"fold-constants", "computes nodes whose operands are all constant", fold_constants},
-    {"remove-identities", "removes nodes that give their operand unchanged", remove_identities},
+    {"fold-constants", "computes nodes whose operands are all constant", fold_constants, fold_constants_at_any_size},
+    {"remove-identities", "removes nodes that give their operand unchanged", remove_identities,
+     remove_identities_at_any_size},
     {"merge-slices", "makes slices and concats of regular gathers and scatters, and merges them", merge_slices,
      merge_slices_at_any_size},
     {"recognize-functions", "finds activations and normalisations written out as arithmetic", recognize_functions},

@@ -1,4 +1,4 @@
-// Removes nodes none of whose results is read, by a node, a port or a state; then renumbers.
+// Removes nodes none of whose results is read, by a node or from outside; then renumbers.
 #include <algorithm>
 
 #include "passes/list.h"
@@ -7,9 +7,7 @@ namespace bantam::passes {
 
 Result<bool> remove_dead_code(graph::Graph& graph) {
   std::vector<bool> needed(graph.values.size(), false);
-  for (const graph::Port& port : graph.outputs) needed[static_cast<std::size_t>(port.value)] = true;
-  for (const graph::State& state : graph.states)
-    if (state.out != graph::kNone) needed[static_cast<std::size_t>(state.out)] = true;
+  graph::for_each_result(graph, [&](graph::ValueId id) { needed[static_cast<std::size_t>(id)] = true; });
   bool changed = false;
   // Readers come after producers, so one sweep from the end sees every need.
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {

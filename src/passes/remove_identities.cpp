@@ -208,14 +208,20 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
     {"unary", unary},
 };
 
-}  // namespace
-
-Result<bool> remove_identities(graph::Graph& graph) {
-  return Rewriter(graph).sweep([](Rewriter& rewriter, const Node& node) -> Replacement {
+/// `any_size`: a slice that takes everything may take a part at other sizes.
+Result<bool> sweep(graph::Graph& graph, bool any_size) {
+  return Rewriter(graph).sweep([any_size](Rewriter& rewriter, const Node& node) -> Replacement {
+    if (any_size && node.is(ops::kSlice)) return std::nullopt;
     for (const auto& [name, handler] : kHandlers)
       if (node.op->name == name) return handler(rewriter, node);
     return std::nullopt;
   });
 }
+
+}  // namespace
+
+Result<bool> remove_identities(graph::Graph& graph) { return sweep(graph, false); }
+
+Result<bool> remove_identities_at_any_size(graph::Graph& graph) { return sweep(graph, true); }
 
 }  // namespace bantam::passes

@@ -19,15 +19,13 @@ Result<bool> Rewriter::sweep(const Rule& rule) {
   replacement_.resize(count);
   for (std::size_t i = 0; i < count; ++i) replacement_[i] = static_cast<ValueId>(i);
   const auto read_outside = [&](ValueId id) {
-    if (id == kNone) return;
     ++uses_[static_cast<std::size_t>(id)];
     external_[static_cast<std::size_t>(id)] = true;
   };
   for (const Node& node : graph_.nodes)
     for (const ValueId id : node.inputs)
       if (id != kNone) ++uses_[static_cast<std::size_t>(id)];
-  for (const graph::Port& port : graph_.outputs) read_outside(port.value);
-  for (const graph::State& state : graph_.states) read_outside(state.out);
+  graph::for_each_result(graph_, read_outside);
 
   std::vector<Node> old;
   old.swap(graph_.nodes);
@@ -49,9 +47,7 @@ Result<bool> Rewriter::sweep(const Rule& rule) {
       if (id != kNone) graph_.value(id).producer = static_cast<graph::NodeId>(graph_.nodes.size());
     graph_.nodes.push_back(std::move(node));
   }
-  for (graph::Port& port : graph_.outputs) port.value = replacement_[static_cast<std::size_t>(port.value)];
-  for (graph::State& state : graph_.states)
-    if (state.out != kNone) state.out = replacement_[static_cast<std::size_t>(state.out)];
+  graph::for_each_result(graph_, [&](ValueId& id) { id = replacement_[static_cast<std::size_t>(id)]; });
   if (auto done = remove_dead_code(graph_); !done) return fail(std::move(done.error()));
   return changed;
 }

@@ -18,6 +18,12 @@ const format::Value& value_at(const void* values, std::uint32_t i) {
   return static_cast<const format::Value*>(values)[i];
 }
 
+bool all_empty(std::span<const Tensor> tensors) {
+  for (const Tensor& tensor : tensors)
+    if (!format::is_empty(*tensor.desc)) return false;
+  return true;
+}
+
 }  // namespace
 
 std::string_view Session::name() const noexcept { return {name_, name_length_}; }
@@ -41,16 +47,19 @@ Status Session::invoke(OutputSet outputs) noexcept {
       return failure(StatusCode::kInvalidArgument, "a port has no memory: bind it first")
           .at(static_cast<std::int32_t>(p));
   Tensor operands[ops::kMaxInputs + ops::kMaxOutputs];
+  const bool resizable = format::dimension_count(*model_) != 0;
   for (std::uint32_t s = 0; s < step_count_; ++s) {
+    BANTAM_RETURN_IF_ERROR(take_sizes(s));
     if (!step_needed(s, outputs)) continue;
     const format::Step& step = step_at(steps_, s);
     const std::uint32_t* indices = operands_ + step.first_operand();
     const std::uint32_t count = std::uint32_t{step.inputs()} + step.outputs();
     for (std::uint32_t i = 0; i < count; ++i) operands[i] = tensor(indices[i]);
     const auto number = static_cast<std::int32_t>(s);
+    const bool idle = resizable && all_empty({operands + step.inputs(), step.outputs()});
     const bool skipped = observer_ != nullptr && observer_->before != nullptr &&
                          observer_->before(observer_->context, *this, s) == StepDecision::kSkip;
-    if (!skipped) {
+    if (!skipped && !idle) {
       const Status status = kernels_[step.kernel()].run({params_ + step.first_param(),
                                                          {operands, step.inputs()},
                                                          {operands + step.inputs(), step.outputs()},
@@ -61,6 +70,7 @@ Status Session::invoke(OutputSet outputs) noexcept {
     if (observer_ == nullptr || observer_->after == nullptr) continue;
     if (const Status status = observer_->after(observer_->context, *this, s); !status.ok()) return status.at(number);
   }
+  BANTAM_RETURN_IF_ERROR(take_sizes(step_count_));
   std::swap(bases_[format::kSwapRead], bases_[format::kSwapWrite]);
   return ok_status();
 }

@@ -60,7 +60,7 @@ nlohmann::json model_json(const ModelReport& model) {
                       {"weights_bytes", model.weights_bytes},
                       {"peak_step", model.peak_step},
                       {"method", model.method}};
-  j["steps"] = j["buffers"] = nlohmann::json::array();
+  j["steps"] = j["buffers"] = j["dimensions"] = nlohmann::json::array();
   for (const StepReport& s : model.steps)
     j["steps"].push_back({{"index", s.index},
                           {"name", s.name},
@@ -74,6 +74,12 @@ nlohmann::json model_json(const ModelReport& model) {
                           {"scratch_bytes", s.scratch_bytes},
                           {"alive_bytes", s.alive_bytes},
                           {"multiply_accumulates", s.work}});
+  for (const DimensionReport& d : model.dimensions)
+    j["dimensions"].push_back({{"name", d.name},
+                               {"least", d.least},
+                               {"bound", d.bound},
+                               {"set_by", d.measured ? "model" : "application"},
+                               {"node", d.set_by}});
   for (const PlanBlock& b : model.blocks)
     j["buffers"].push_back({{"name", b.name},
                             {"kind", kind_name(b.kind)},
@@ -99,6 +105,17 @@ nlohmann::json plan_json(const Compiled& compiled) {
   return j;
 }
 
+/// "T 0..100 set by the application", one line per dimension.
+void print_dimensions(const ModelReport& model) {
+  for (const DimensionReport& d : model.dimensions) {
+    const std::string by = !d.measured        ? "the application"
+                           : d.set_by.empty() ? "an input"
+                                              : "layer " + printable(d.set_by);
+    fmt::print("{}: dimension {}, {} to {}, set by {}\n", printable(model.name), printable(d.name), d.least, d.bound,
+               by);
+  }
+}
+
 void print_plan(const Compiled& compiled, bool layers) {
   std::vector<std::vector<std::string>> rows = {
       {"model", "weights", "state", "activations", "of it scratch", "lower bound", "placed by"}};
@@ -107,6 +124,7 @@ void print_plan(const Compiled& compiled, bool layers) {
     rows.push_back({printable(m.name), bytes(m.weights_bytes), bytes(m.state_bytes), bytes(m.activation_bytes),
                     bytes(m.scratch_bytes), bytes(m.lower_bound_bytes), m.method});
   fmt::print("{}", format_table(rows, {false, true, true, true, true, true, false}));
+  for (const ModelReport& m : compiled.models()) print_dimensions(m);
   for (const ModelReport& m : compiled.models()) {
     std::map<std::string, std::int64_t> reasons;
     for (const StepReport& s : m.steps)

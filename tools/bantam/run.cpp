@@ -174,6 +174,15 @@ bool runs_in(const std::vector<Lane>& lanes, std::size_t i, std::int64_t round, 
                      [&](std::size_t p) { return runs_in(lanes, p, round, depth + 1); });
 }
 
+/// A failed invoke, with the step's name.
+Error invoke_error(const Session& session, const Status& status) {
+  const bool of_step = status.index >= 0 && static_cast<std::size_t>(status.index) < session.step_count();
+  if (!of_step) return error_from(status);
+  const auto step = static_cast<std::size_t>(status.index);
+  return error_from(status).in(
+      fmt::format("step {} '{}' ({})", step, session.step_name(step), session.step_operator(step)));
+}
+
 class Runner {
  public:
   Runner(const Options& options, OpenFleet& fleet, std::vector<Lane> lanes, Accounts& accounts)
@@ -224,7 +233,7 @@ class Runner {
     const std::uint64_t before = diagnose::allocation_count();
     const Status status = timed(lane.total_us, [&] { return lane.session->invoke(lane.outputs); });
     allocations_ += diagnose::allocation_count() - before;
-    if (!status.ok()) return fail(error_from(status));
+    if (!status.ok()) return fail(invoke_error(*lane.session, status));
     ++lane.invokes;
     timed(accounts_.postprocess_us, [&] {
       for (std::size_t o = 0; o < lane.session->output_count(); ++o)
@@ -310,6 +319,13 @@ void print_summary(OpenFleet& fleet, const Runner& runner) {
          format_bytes(alone.table_bytes), format_bytes(alone.arena_bytes)});
   }
   fmt::print("\n{}", format_table(rows, {false, true, true, true, true, true, true, true, true}));
+  for (std::size_t i = 0; i < fleet.size(); ++i) {
+    const Session& session = fleet.session(i);
+    for (std::size_t d = 0; d < session.dim_count(); ++d)
+      fmt::print("{}: dimension {} is {}, of {} to {}, set by the {}\n", printable(session.name()),
+                 printable(session.dim_name(d)), session.dim(session.dim_name(d)), session.dim_least(d),
+                 session.dim_bound(d), session.dim_is_measured(d) ? "model" : "application");
+  }
   std::uint64_t separate = 0;
   for (std::size_t i = 0; i < fleet.size(); ++i) separate += fleet.package().session_requirements(i).arena_bytes;
   const Requirements need = fleet.requirements();
@@ -335,6 +351,12 @@ nlohmann::json summary_json(OpenFleet& fleet, const Runner& runner) {
   for (std::size_t i = 0; i < fleet.size(); ++i) {
     const Lane& lane = runner.lanes()[i];
     nlohmann::json s = {{"name", lane.session->name()}, {"invokes", lane.invokes}, {"total_us", lane.total_us}};
+    for (std::size_t d = 0; d < lane.session->dim_count(); ++d)
+      s["dimensions"].push_back({{"name", lane.session->dim_name(d)},
+                                 {"size", lane.session->dim(lane.session->dim_name(d))},
+                                 {"least", lane.session->dim_least(d)},
+                                 {"bound", lane.session->dim_bound(d)},
+                                 {"set_by", lane.session->dim_is_measured(d) ? "model" : "application"}});
     s["alone"] = requirements_json(fleet.package().session_requirements(i));
     if (lane.trace) s["trace"] = trace_json(*lane.session, model_report(fleet, i), *lane.trace);
     j["sessions"].push_back(s);

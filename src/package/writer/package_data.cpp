@@ -37,11 +37,11 @@ Offset<Model> write_model(FlatBufferBuilder& builder, const ModelData& model) {
   for (const DimensionData& d : model.dimensions)
     dimensions.push_back(CreateDimensionDirect(builder, d.name.c_str(), d.least, d.bound));
   const bool resizable = !dimensions.empty();
-  return CreateModelDirect(builder, model.name.c_str(), &model.steps, &model.operands, &model.params, &model.values,
-                           &inputs, &outputs, &model.state_init, model.state_bytes, model.swap_bytes,
-                           model.activation_bytes, model.threads, &step_names, &metadata,
-                           resizable ? &dimensions : nullptr, resizable ? &model.patches : nullptr, &model.step_work,
-                           model.step_outputs.empty() ? nullptr : &model.step_outputs);
+  return CreateModelDirect(
+      builder, model.name.c_str(), &model.steps, &model.operands, &model.params, &model.values, &inputs, &outputs,
+      &model.state_init, model.state_bytes, model.swap_bytes, model.activation_bytes, model.threads, &step_names,
+      &metadata, resizable ? &dimensions : nullptr, resizable ? &model.patches : nullptr, &model.step_work,
+      model.step_outputs.empty() ? nullptr : &model.step_outputs, model.measures.empty() ? nullptr : &model.measures);
 }
 
 void write_tables(FlatBufferBuilder& builder, const PackageData& data) {

@@ -58,6 +58,7 @@ struct ModelData {
   std::vector<std::pair<std::string, std::string>> metadata;
   std::vector<DimensionData> dimensions;
   std::vector<SizePatch> patches;
+  std::vector<Measure> measures;
 };
 
 struct PackageData {
