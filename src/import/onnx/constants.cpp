@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "import/onnx/lowering.h"
 #include "ops/data/range/range.h"
@@ -55,20 +56,50 @@ void lower_size(NodeLowering& n) {
   n.set_output(0, n.reshape(n.integers_constant(std::array{elements}), {}));
 }
 
+/// 0, 1, 2 ...: `count` numbers of that type.
+ValueId count_up(NodeLowering& n, ElementType type, std::int64_t count) {
+  return n.emit(ops::kRange, {n.scalar(type, 0), n.scalar(type, static_cast<double>(count)), n.scalar(type, 1)});
+}
+
+/// A range of integers whose ends are computed at run time: how many there are is measured.
+void lower_range_at_run_time(NodeLowering& n, ValueId start, ValueId limit, ValueId step) {
+  using ops::BinaryFunction;
+  const ElementType type = n.type(start);
+  const auto steps = graph::constant_integers(n.builder().graph(), step);
+  if ((type != ElementType::kI32 && type != ElementType::kI64) || !steps || steps->size() != 1 || steps->front() == 0)
+    return n.fail(
+        fmt::format("its size is computed at run time, which is supported for integers and a constant step "
+                    "only; give fixed values: --set {}=..., or say how much its input counts at most: "
+                    "--count INPUT=...",
+                    printable(n.proto().inputs[n.is_constant(start) ? 1 : 0])));
+  const auto from = graph::constant_integers(n.builder().graph(), start);
+  if (from && from->front() == 0 && steps->front() == 1)
+    return n.set_output(0, count_up(n, type, n.size_element(1, "limit", limit, 0, std::nullopt)));
+  // Rounded up, towards the limit; where the limit lies behind, the division gives nothing positive.
+  const std::int64_t size = std::abs(steps->front());
+  const ValueId length =
+      steps->front() > 0 ? n.binary(BinaryFunction::kSub, limit, start) : n.binary(BinaryFunction::kSub, start, limit);
+  const ValueId rounded = n.binary(BinaryFunction::kAdd, length, n.scalar(type, static_cast<double>(size - 1)));
+  const ValueId count =
+      n.binary(BinaryFunction::kMax, n.binary(BinaryFunction::kDiv, rounded, n.scalar(type, static_cast<double>(size))),
+               n.scalar(type, 0));
+  const ValueId numbers = count_up(n, type, n.size_element(1, "limit", count, 0, std::nullopt));
+  n.set_output(0, n.binary(BinaryFunction::kAdd, n.binary(BinaryFunction::kMul, numbers, step), start));
+}
+
 void lower_range(NodeLowering& n) {
   std::vector<ValueId> scalars;
+  bool known = true;
   for (int i = 0; i < 3; ++i) {
     const ValueId id = n.size_of(n.input(i));
     if (n.failed()) return;
+    if (n.desc(id).elements() != 1)
+      return n.fail(fmt::format("operand {} is {}, expected one number", i, format_desc(n.desc(id))),
+                    StatusCode::kInvalidModel);
     scalars.push_back(n.reshape(id, {}));
-    if (n.is_constant(id)) continue;
-    const std::string name = printable(n.proto().inputs[static_cast<std::size_t>(i)]);
-    return n.fail(
-        fmt::format("operand {} '{}' decides the size of the result, so it must be known when the model is "
-                    "imported; give it a fixed value: --set {}=..., or say how much its input counts at most: "
-                    "--count INPUT=...",
-                    i, name, name));
+    known = known && n.is_constant(id);
   }
+  if (!known) return lower_range_at_run_time(n, scalars[0], scalars[1], scalars[2]);
   n.set_output(0, n.emit(ops::kRange, std::move(scalars)));
 }
 
@@ -82,14 +113,11 @@ void lower_eye_like(NodeLowering& n) {
   const std::int64_t rows = n.desc(x).dims[0];
   const std::int64_t columns = n.desc(x).dims[1];
   // Element (i, j) is one where j - i equals the diagonal.
-  const auto count_from_zero = [&](std::int64_t size) {
-    return n.emit(ops::kRange, {n.scalar(ElementType::kI64, 0), n.scalar(ElementType::kI64, static_cast<double>(size)),
-                                n.scalar(ElementType::kI64, 1)});
-  };
-  const ValueId row = n.reshape(count_from_zero(rows), {rows, 1});
+  const ValueId row = n.reshape(count_up(n, ElementType::kI64, rows), {rows, 1});
   const ValueId shifted =
       n.binary(ops::BinaryFunction::kAdd, row, n.reshape(n.integers_constant(std::array{diagonal}), {}));
-  n.set_output(0, n.cast(n.binary(ops::BinaryFunction::kEqual, count_from_zero(columns), shifted), type));
+  n.set_output(0,
+               n.cast(n.binary(ops::BinaryFunction::kEqual, count_up(n, ElementType::kI64, columns), shifted), type));
 }
 
 constexpr std::int64_t kNewest = OperatorRow::kNewest;

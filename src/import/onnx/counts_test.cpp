@@ -70,7 +70,7 @@ TEST(OnnxCounts, WrongOnesAreRefused) {
   EXPECT_THAT(error_of({{"lengths", "M"}}), HasSubstr("--count lengths=M"));
   EXPECT_THAT(error_of({{"lengths", "4x"}}), HasSubstr("--count lengths=4x"));
   // A count of the wrong input leaves the size unknown.
-  EXPECT_THAT(error_of({{"tokens", "4"}}), HasSubstr("decides the size"));
+  EXPECT_THAT(error_of({{"tokens", "4"}}), HasSubstr("--bound longest.size=N"));
 }
 
 }  // namespace

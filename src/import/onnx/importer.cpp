@@ -16,6 +16,13 @@ std::vector<std::string> collect(const Pairs& items, Project&& project) {
   return names;
 }
 
+/// Is it a symbolic dimension of an input?
+bool is_symbol(const GraphProto& graph, std::string_view name) {
+  return std::ranges::any_of(real_inputs(graph), [&](const ValueInfo* input) {
+    return input->shape && std::ranges::find(*input->shape, name, &Dimension::symbol) != input->shape->end();
+  });
+}
+
 }  // namespace
 
 Result<graph::Graph> Importer::run() {
@@ -228,6 +235,15 @@ void Importer::check_option_names() {
       findings_.add(
           StatusCode::kInvalidArgument,
           fmt::format("--set {}: the model has no such input or value; its inputs are: {}", name, list_names(inputs)));
+  for (const auto& [name, bound] : options_.bounds)
+    if (!measured_.is_known(name) && !is_symbol(model_.graph, name))
+      findings_.add(StatusCode::kInvalidArgument,
+                    fmt::format("--bound {}: the model has no such dimension, and computes no such size", name));
+  for (const graph::MeasuredSize& size : graph_.measured)
+    if (options_.dims.contains(size.name) && !options_.bounds.contains(size.name))
+      findings_.add(
+          StatusCode::kInvalidArgument,
+          fmt::format("--dim {}: the model computes this size; give a bound: --bound {}=N", size.name, size.name));
   for (const auto& [in, out] : options_.states) {
     if (!is_input(in))
       findings_.add(StatusCode::kInvalidArgument,

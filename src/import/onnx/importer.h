@@ -9,6 +9,7 @@
 #include "import/import.h"
 #include "import/onnx/counts.h"
 #include "import/onnx/lowering.h"
+#include "import/onnx/measured.h"
 #include "import/onnx/order.h"
 
 namespace bantam::import::onnx {
@@ -16,7 +17,12 @@ namespace bantam::import::onnx {
 class Importer {
  public:
   Importer(const Source& source, const ModelProto& model, const Options& options)
-      : model_(model), options_(options), constants_(source), builder_(graph_), counts_(builder_) {}
+      : model_(model),
+        options_(options),
+        constants_(source),
+        builder_(graph_),
+        counts_(builder_),
+        measured_(builder_, options) {}
 
   Result<graph::Graph> run();
 
@@ -25,6 +31,7 @@ class Importer {
   Findings& findings() noexcept { return findings_; }
   ConstantReader& constants() noexcept { return constants_; }
   LargestCounts& counts() noexcept { return counts_; }
+  MeasuredSizes& measured() noexcept { return measured_; }
 
   /// Lowers the nodes that `graph` needs in a scope of its own and returns its outputs, kUnknown where one failed.
   std::vector<ValueId> lower_graph(const GraphProto& graph, const Scope* outer);
@@ -45,6 +52,7 @@ class Importer {
   graph::Graph graph_;
   graph::Builder builder_;
   LargestCounts counts_;
+  MeasuredSizes measured_;
   Findings findings_;
   std::set<std::string, std::less<>> values_used_;  ///< names of Options::values that were found
 };

@@ -61,43 +61,6 @@ void lower_scatter_nd(NodeLowering& n) {
   n.set_output(0, n.emit(ops::kScatterNd, params, {n.input(0), n.input(1), n.input(2)}));
 }
 
-/// Indices of the elements of a constant that are not zero.
-std::vector<std::int64_t> positions_of_nonzero(NodeLowering& n, int operand, std::string_view what) {
-  std::vector<std::int64_t> positions;
-  const ValueId id = n.input(operand);
-  const bool is_float = n.type(id) == ElementType::kF32;
-  const auto floats = is_float ? n.floats(operand, what) : std::vector<float>();
-  const auto integers = is_float ? std::vector<std::int64_t>() : n.integers(operand, what);
-  for (std::size_t i = 0; i < std::max(floats.size(), integers.size()); ++i)
-    if (is_float ? floats[i] != 0.0F : integers[i] != 0) positions.push_back(static_cast<std::int64_t>(i));
-  return positions;
-}
-
-/// The number of results depends on the data, so the data must be known.
-void lower_nonzero(NodeLowering& n) {
-  const auto positions = positions_of_nonzero(n, 0, "its operand, which decides the size of the result,");
-  const auto dims = n.dims(n.input(0));
-  if (n.failed()) return;
-  const auto count = static_cast<std::int64_t>(positions.size());
-  std::vector<std::int64_t> coordinates(dims.size() * positions.size());
-  for (std::size_t p = 0; p < positions.size(); ++p) {
-    std::int64_t rest = positions[p];
-    for (std::size_t i = dims.size(); i-- > 0;) {
-      coordinates[i * positions.size() + p] = rest % dims[i];
-      rest /= dims[i];
-    }
-  }
-  n.set_output(0, n.reshape(n.integers_constant(coordinates), {static_cast<std::int64_t>(dims.size()), count}));
-}
-
-void lower_compress(NodeLowering& n) {
-  ValueId x = n.input(0);
-  const auto positions = positions_of_nonzero(n, 1, "condition");
-  if (!n.has_attr("axis")) x = n.reshape(x, {n.desc(x).elements()});
-  const int axis = n.axis(n.attr_int("axis", 0), n.rank(x));
-  n.set_output(0, n.emit(ops::kGather, ops::GatherParams{axis, 0}, {x, n.integers_constant(positions)}));
-}
-
 void lower_one_hot(NodeLowering& n) {
   ValueId indices = n.input(0);
   const auto depth_values = graph::constant_integers(n.builder().graph(), n.cast(n.input(1), ElementType::kI64));
@@ -139,9 +102,11 @@ void lower_cumsum(NodeLowering& n) {
 void lower_topk(NodeLowering& n) {
   n.ignore({"sorted"});  // sorted order is one of the orders that "unsorted" allows
   const ValueId x = n.input(0);
-  const std::int64_t k = n.opset() < 10 ? n.attr_int("k", 0) : n.integer(1, "K");
   ops::TopkParams params;
   params.axis = n.axis(n.attr_int("axis", -1), n.rank(x));
+  if (n.failed()) return;
+  const std::int64_t length = n.desc(x).dims[params.axis];
+  const std::int64_t k = n.opset() < 10 ? n.attr_int("k", 0) : n.integer(1, "K", length);
   params.largest = n.attr_int("largest", 1) != 0 ? 1 : 0;
   if (k < 0 || k > kMaxDepth) n.fail(fmt::format("K = {} is out of range", k), StatusCode::kInvalidModel);
   params.k = static_cast<std::int32_t>(k);
@@ -166,12 +131,10 @@ constexpr std::int64_t kNewest = OperatorRow::kNewest;
 constexpr OperatorRow kRows[] = {
     {"", "ArgMax", 1, kNewest, lower_arg_reduce<false>},
     {"", "ArgMin", 1, kNewest, lower_arg_reduce<true>},
-    {"", "Compress", 9, kNewest, lower_compress},
     {"", "CumSum", 11, kNewest, lower_cumsum},
     {"", "Gather", 1, kNewest, lower_gather},
     {"", "GatherElements", 11, kNewest, lower_gather_elements},
     {"", "GatherND", 11, kNewest, lower_gather_nd},
-    {"", "NonZero", 9, kNewest, lower_nonzero},
     {"", "OneHot", 9, kNewest, lower_one_hot},
     {"", "Scatter", 9, kNewest, lower_scatter_elements},
     {"", "ScatterElements", 11, kNewest, lower_scatter_elements},

@@ -20,6 +20,8 @@ namespace {
 
 constexpr TensorDesc kAbsent{};
 constexpr std::int64_t kMaxFindings = 200;
+/// Elements of an operand that are looked at one by one, because they are sizes that are computed at run time.
+constexpr std::int64_t kMostSizes = 4 * kMaxRank;
 
 std::string_view kind_name(AttributeProto::Kind kind) {
   switch (kind) {
@@ -117,27 +119,97 @@ ValueId NodeLowering::size_of(ValueId id) {
   return largest == kNone ? id : largest;
 }
 
-std::vector<std::int64_t> NodeLowering::integers(int i, std::string_view what) {
+std::vector<std::int64_t> NodeLowering::integers(int i, std::string_view what, std::optional<std::int64_t> most) {
   const ValueId id = size_of(input(i));
   if (failed_) return {};
-  auto values = graph::constant_integers(importer_.builder().graph(), id);
-  if (!values) {
-    const std::string name = printable(proto_.inputs[static_cast<std::size_t>(i)]);
-    if (is_constant(id)) {
-      fail(fmt::format("operand {} ({}) '{}' must hold integers, it is {}", i, what, name, format_desc(desc(id))));
-    } else {
-      fail(
-          fmt::format("operand {} ({}) '{}' must be known when the model is imported; if it depends on an input, give "
-                      "that input a fixed value, or this one: --set {}=...",
-                      i, what, name, name));
-    }
+  if (auto values = graph::constant_integers(importer_.builder().graph(), id)) return std::move(*values);
+  const std::string name = printable(proto_.inputs[static_cast<std::size_t>(i)]);
+  const bool counts = type(id) == ElementType::kI32 || type(id) == ElementType::kI64;
+  if (is_constant(id)) {
+    fail(fmt::format("operand {} ({}) '{}' must hold integers, it is {}", i, what, name, format_desc(desc(id))));
     return {};
   }
-  return std::move(*values);
+  if (!counts || desc(id).elements() > kMostSizes) {
+    fail(
+        fmt::format("operand {} ({}) '{}' must be known when the model is imported; if it depends on an input, give "
+                    "that input a fixed value, or this one: --set {}=...",
+                    i, what, name, name));
+    return {};
+  }
+  std::vector<std::int64_t> values;
+  for (std::int64_t k = 0; k < desc(id).elements() && !failed_; ++k)
+    values.push_back(size_element(i, what, id, k, most));
+  return failed_ ? std::vector<std::int64_t>() : values;
 }
 
-std::int64_t NodeLowering::integer(int i, std::string_view what) {
-  const auto values = integers(i, what);
+std::int64_t NodeLowering::size_element(int i, std::string_view what, ValueId id, std::int64_t index,
+                                        std::optional<std::int64_t> most) {
+  if (failed_) return 0;
+  MeasuredSizes& measured = importer_.measured();
+  const MeasuredSizes::Element element = measured.trace(id, index);
+  if (element.base == kNone) return element.offset;
+  const std::string name = size_name(i, element.base, index);
+  // The bound is that of the base; the element is larger by the offset.
+  if (most) most = std::max<std::int64_t>(*most - element.offset, 1);
+  const auto bound = measured.bound(name, most);
+  if (!bound) {
+    const std::string operand = printable(proto_.inputs[static_cast<std::size_t>(i)]);
+    fail(
+        fmt::format("operand {} ({}) '{}' must be known when the model is imported, or have a bound: --bound {}=N; if "
+                    "it depends on an input, give that input a fixed value, or this one: --set {}=...; if an input "
+                    "counts what it is computed from, say how much at most: --count INPUT=...",
+                    i, what, operand, printable(name), operand));
+    return 0;
+  }
+  return measured.measure(name, element.base, *bound) + element.offset;
+}
+
+bool NodeLowering::measures_sizes() const { return !importer_.builder().graph().measured.empty(); }
+
+std::string NodeLowering::size_name(int i, ValueId base, std::int64_t index) {
+  const std::string& source = importer_.builder().graph().value(base).name;
+  const std::string operand(proto_.inputs[static_cast<std::size_t>(i)]);
+  return importer_.measured().name_of(base,
+                                      (source.empty() ? fmt::format("{}[{}]", operand, index) : source) + ".size");
+}
+
+std::optional<std::int64_t> NodeLowering::known_size(int i, ValueId id, std::int64_t index) {
+  if (failed_) return std::nullopt;
+  MeasuredSizes& measured = importer_.measured();
+  const MeasuredSizes::Element element = measured.trace(id, index);
+  if (element.base == kNone) return element.offset;
+  const std::string name = size_name(i, element.base, index);
+  const auto bound = measured.known_bound(name);
+  return bound ? std::optional(measured.measure(name, element.base, *bound) + element.offset) : std::nullopt;
+}
+
+std::pair<ValueId, std::int64_t> NodeLowering::trace_element(ValueId id, std::int64_t index) {
+  if (failed_) return {kNone, 0};
+  const MeasuredSizes::Element element = importer_.measured().trace(id, index);
+  return {element.base, element.offset};
+}
+
+std::pair<std::string, std::int64_t> NodeLowering::announce(const ops::OpDef& op, const graph::Params& params,
+                                                            const std::vector<ValueId>& inputs, std::int64_t most) {
+  if (failed_) return {};
+  MeasuredSizes& measured = importer_.measured();
+  const auto first = std::ranges::find_if(proto_.outputs, [](std::string_view name) { return !name.empty(); });
+  const std::string output(first == proto_.outputs.end() ? std::string_view("found") : *first);
+  const std::string name = measured.name_of(op, params, inputs, output + ".count");
+  return {name, std::min(measured.bound(name, most).value_or(most), kMaxElements - kSpareCapacity)};
+}
+
+NodeLowering::Found NodeLowering::found(const std::string& name, std::int64_t bound, std::vector<ValueId> results) {
+  if (failed_) return {std::move(results), 0};
+  const ValueId count = results.back();
+  if (const auto known = graph::constant_integers(importer_.builder().graph(), count))
+    return {std::move(results), known->front()};
+  if (bound == 0) return {std::move(results), 0};
+  return {std::move(results), importer_.measured().measure(name, count, bound)};
+}
+
+std::int64_t NodeLowering::integer(int i, std::string_view what, std::optional<std::int64_t> most) {
+  const auto values = integers(i, what, most);
   if (failed_) return 0;
   if (values.size() != 1) {
     fail(fmt::format("operand {} ({}) has {} elements, expected 1", i, what, values.size()), StatusCode::kInvalidModel);
@@ -314,14 +386,14 @@ ValueId NodeLowering::reduce(ops::ReduceFunction function, ValueId x, std::span<
 ValueId NodeLowering::slice(ValueId x, int axis, std::int64_t start, std::int64_t size, std::int32_t step) {
   if (failed_) return kNone;
   const TensorDesc& d = desc(x);
-  if (start == 0 && size == d.dims[axis] && (step == 1 || size <= 1)) return x;
+  if (start == 0 && size == d.dims[axis] && (step == 1 || size <= 1) && !measures_sizes()) return x;
   ops::SliceParams params;
   params.starts.size = params.steps.size = params.sizes.size = d.rank;
   for (int i = 0; i < d.rank; ++i) {
     params.steps.v[i] = 1;
     params.sizes.v[i] = d.dims[i];
   }
-  params.starts.v[axis] = size > 0 ? static_cast<std::int32_t>(start) : 0;
+  params.starts.v[axis] = static_cast<std::int32_t>(start);
   params.steps.v[axis] = step;
   params.sizes.v[axis] = static_cast<std::int32_t>(size);
   return emit(ops::kSlice, params, {x});

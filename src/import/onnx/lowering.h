@@ -14,6 +14,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "graph/builder.h"
@@ -91,12 +92,42 @@ class NodeLowering {
   std::vector<std::int64_t> dims(ValueId id) const;
 
   // Operands that must be constant; `what` names them in the message.
-  std::vector<std::int64_t> integers(int i, std::string_view what);
-  std::int64_t integer(int i, std::string_view what);  ///< exactly one element
+  /// Integers that are computed at run time are sizes that the graph measures, within the bounds that the user gives,
+  /// or `most`; these are the numbers that shapes are made with.
+  std::vector<std::int64_t> integers(int i, std::string_view what, std::optional<std::int64_t> most = std::nullopt);
+  /// Exactly one element.
+  std::int64_t integer(int i, std::string_view what, std::optional<std::int64_t> most = std::nullopt);
   std::vector<float> floats(int i, std::string_view what);
   bool is_constant(ValueId id) const;
   /// `id`, or the constant that it is for sizes when it only depends on counts (Options::counts); else `id` as it is.
   ValueId size_of(ValueId id);
+
+  // Sizes that are known at run time only (measured.h).
+  /// Element `index` of operand `i`, or of a value `id` that was made from it: a number when it is a constant or has a
+  /// bound, given by the user or `most`; a failure that says how to give one otherwise.
+  std::int64_t size_element(int i, std::string_view what, ValueId id, std::int64_t index,
+                            std::optional<std::int64_t> most);
+  /// The number for that element where there is one without `most`; nothing otherwise.
+  std::optional<std::int64_t> known_size(int i, ValueId id, std::int64_t index);
+  /// Where element `index` of an integer tensor comes from: the only element of `first` plus `second`; a constant when
+  /// `first` is kNone.
+  std::pair<ValueId, std::int64_t> trace_element(ValueId id, std::int64_t index);
+  /// True when shapes are made with numbers that will be others at run time: what is whole now may be a part then.
+  bool measures_sizes() const;
+  /// What an operator found in its operands.
+  struct Found {
+    std::vector<ValueId> results;  ///< of which the last says how many there are; the others have room for the most
+    std::int64_t count = 0;        ///< that shapes are made with
+  };
+  /// Emits an operator with a `capacity`, which finds at most `most` things.
+  template <typename P>
+  Found find_items(const ops::OpDef& op, P params, const std::vector<ValueId>& inputs, std::int64_t most) {
+    params.capacity = 0;
+    const auto [name, bound] = announce(op, graph::Params::of(params), inputs, most);
+    // With room to spare what is filled is a part at every size, so that the graph is the same one at all of them.
+    params.capacity = static_cast<std::int32_t>(bound + kSpareCapacity);
+    return found(name, bound, emit_all(op, graph::Params::of(params), inputs));
+  }
 
   // Attributes. A wrong kind is a failure; attributes that nobody asked for are reported after the handler.
   bool has_attr(std::string_view name) const;
@@ -169,6 +200,11 @@ class NodeLowering {
  private:
   const AttributeProto* find(std::string_view name, AttributeProto::Kind kind);
   void report(StatusCode code, const std::string& line);
+  static constexpr std::int64_t kSpareCapacity = 4;
+  std::pair<std::string, std::int64_t> announce(const ops::OpDef& op, const graph::Params& params,
+                                                const std::vector<ValueId>& inputs, std::int64_t most);
+  std::string size_name(int i, ValueId base, std::int64_t index);
+  Found found(const std::string& name, std::int64_t bound, std::vector<ValueId> results);
 
   Importer& importer_;
   const NodeProto& proto_;
@@ -208,6 +244,7 @@ std::span<const OperatorRow> recurrent_operators();
 std::span<const OperatorRow> reduction_operators();
 std::span<const OperatorRow> resize_operators();
 std::span<const OperatorRow> sampling_operators();
+std::span<const OperatorRow> selection_operators();
 std::span<const OperatorRow> shape_operators();
 std::span<const OperatorRow> slicing_operators();
 

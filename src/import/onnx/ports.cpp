@@ -75,7 +75,8 @@ void ShapeResolver::check_names() {
       if (!is_fixed(d) && !d.symbol.empty()) symbols.emplace(d.symbol);
   }
   for (const auto& [name, value] : options_.dims) {
-    if (!symbols.contains(name))
+    // What has a bound may be a size that the graph computes, which shows only in the end.
+    if (!symbols.contains(name) && !options_.bounds.contains(name))
       problems_.add(fmt::format("--dim {}: the model has no such dimension; it has: {}", name,
                                 list_names({symbols.begin(), symbols.end()})));
     if (value < 0) problems_.add(fmt::format("--dim {}={}: a dimension must not be negative", name, value));

@@ -3,17 +3,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 
 #include "import/onnx/lowering.h"
 #include "ops/data/gather/gather.h"
 #include "ops/data/pad/pad.h"
-#include "ops/data/reshape/reshape.h"
 #include "ops/data/reverse_sequence/reverse_sequence.h"
 #include "ops/data/slice/slice.h"
 #include "ops/data/tile/tile.h"
-#include "ops/elementwise/cast/cast.h"
 
 namespace bantam::import::onnx {
 namespace {
@@ -44,7 +43,8 @@ SliceRange clamp_range(std::int64_t dim, std::int64_t start, std::int64_t end, s
     size = (start - end - step - 1) / -step;
   }
   r.size = static_cast<std::int32_t>(std::max<std::int64_t>(size, 0));
-  r.start = r.size > 0 ? static_cast<std::int32_t>(start) : 0;
+  // Where the size is zero any start will do; this one follows the same rule at every size.
+  r.start = static_cast<std::int32_t>(step > 0 || r.size > 0 ? start : 0);
   return r;
 }
 
@@ -80,84 +80,92 @@ void emit_slice(NodeLowering& n, ValueId x, const std::vector<std::int64_t>& sta
     params.sizes.v[axis] = r.size;
     whole = whole && r.step == 1 && r.size == d.dims[axis];
   }
-  n.set_output(0, whole ? x : n.emit(ops::kSlice, params, {x}));
+  n.set_output(0, whole && !n.measures_sizes() ? x : n.emit(ops::kSlice, params, {x}));
 }
 
 void lower_slice_attributes(NodeLowering& n) {
   emit_slice(n, n.input(0), n.attr_ints("starts"), n.attr_ints("ends"), n.attr_ints("axes"), {});
 }
 
-/// A position known up to a constant: the value of `base` plus `offset`.
-struct Position {
-  ValueId base = kNone;
-  std::int64_t offset = 0;
-};
-
-/// The only element of an integer constant.
-std::optional<std::int64_t> single_integer(const graph::Graph& graph, ValueId id) {
-  const auto values = graph::constant_integers(graph, id);
-  return values && values->size() == 1 ? std::optional(values->front()) : std::nullopt;
-}
-
-/// Follows additions of constants, reshapes and integer conversions back to where they start. Producers have smaller
-/// indices than their readers, so the walk ends.
-Position trace_position(const graph::Graph& graph, ValueId id) {
-  Position p{id, 0};
-  while (graph.value(p.base).producer != kNone) {
-    const graph::Node& node = graph.node(graph.value(p.base).producer);
-    if (node.is(ops::kReshape) || (node.is(ops::kCast) && !is_float(graph.value(node.inputs[0]).desc.type))) {
-      p.base = node.inputs[0];
-      continue;
-    }
-    if (!node.is(ops::kBinary)) break;
-    const auto function = node.as<ops::BinaryParams>().function;
-    const auto left = single_integer(graph, node.inputs[0]);
-    const auto right = single_integer(graph, node.inputs[1]);
-    const bool subtract = function == ops::BinaryFunction::kSub;
-    if ((function != ops::BinaryFunction::kAdd && !subtract) || (subtract && !right) || (!left && !right)) break;
-    const std::int64_t amount = right ? *right : *left;
-    if (subtract ? __builtin_sub_overflow(p.offset, amount, &p.offset)
-                 : __builtin_add_overflow(p.offset, amount, &p.offset))
-      break;
-    p.base = right ? node.inputs[0] : node.inputs[1];
-  }
-  return p;
-}
-
 /// A window of constant size whose start is computed at run time becomes a gather of consecutive indices. Where ONNX
 /// would clamp a window that leaves the tensor (and so change the size of the result), the gather reports a fault;
 /// a start between -dim and -1 reads from the end.
-void lower_moving_slice(NodeLowering& n, ValueId x, ValueId start, ValueId end) {
-  const auto axes = n.has(3) ? n.integers(3, "axes") : std::vector<std::int64_t>{0};
-  const auto steps = n.has(4) ? n.integers(4, "steps") : std::vector<std::int64_t>{1};
-  if (n.failed()) return;
-  const graph::Graph& graph = n.builder().graph();
-  const Position first = trace_position(graph, start);
-  const Position last = trace_position(graph, end);
-  const bool single = n.desc(start).elements() == 1 && axes.size() == 1 && steps.size() == 1 && steps.front() == 1;
-  std::int64_t size = 0;
-  if (!single || first.base != last.base || __builtin_sub_overflow(last.offset, first.offset, &size) || size < 0)
-    return n.fail(
-        fmt::format("starts and ends must be known when the model is imported, or be one start at run time and "
-                    "an end at a fixed distance from it; give fixed values, e.g. --set {}=...",
-                    printable(n.proto().inputs[n.is_constant(start) ? 2 : 1])));
-  const int axis = n.axis(axes.front(), n.rank(x));
-  if (n.failed()) return;
-  if (size > n.desc(x).dims[axis])
-    return n.fail(fmt::format("a window of {} does not fit axis {} of {}", size, axis, format_desc(n.desc(x))));
+ValueId moving_window(NodeLowering& n, ValueId x, int axis, ValueId start, std::int64_t size) {
+  if (size > n.desc(x).dims[axis]) {
+    n.fail(fmt::format("a window of {} does not fit axis {} of {}", size, axis, format_desc(n.desc(x))));
+    return kNone;
+  }
   std::vector<std::int64_t> steps_ahead(static_cast<std::size_t>(size));
   std::iota(steps_ahead.begin(), steps_ahead.end(), 0);
   const ValueId from = n.cast(n.reshape(start, {1}), ElementType::kI64);
   const ValueId indices = n.binary(ops::BinaryFunction::kAdd, from, n.integers_constant(steps_ahead));
-  n.set_output(0, n.emit(ops::kGather, ops::GatherParams{axis, 0}, {x, indices}));
+  return n.emit(ops::kGather, ops::GatherParams{axis, 0}, {x, indices});
+}
+
+/// Element k of an integer tensor as a scalar.
+ValueId element_of(NodeLowering& n, ValueId id, std::int64_t k) {
+  const ValueId flat = n.reshape(n.cast(id, ElementType::kI64), {n.desc(id).elements()});
+  return n.failed() ? kNone : n.reshape(n.slice(flat, 0, k, 1), {});
+}
+
+/// A position within an axis as a scalar that is computed at run time: from the end when it is negative, clamped.
+ValueId clamped_position(NodeLowering& n, ValueId position, std::int64_t dim) {
+  const auto number = [&](std::int64_t value) { return n.reshape(n.integers_constant(std::array{value}), {}); };
+  const ValueId negative = n.cast(n.binary(ops::BinaryFunction::kLess, position, number(0)), ElementType::kI64);
+  const ValueId from_end = n.binary(ops::BinaryFunction::kMul, negative, number(dim));
+  const ValueId counted = n.binary(ops::BinaryFunction::kAdd, position, from_end);
+  return n.binary(ops::BinaryFunction::kMax, n.binary(ops::BinaryFunction::kMin, counted, number(dim)), number(0));
+}
+
+/// The part from start to end along one axis, element k of operands 1 and 2, one of which is computed at run time. Its
+/// size is measured, except where both move together.
+ValueId slice_at_run_time(NodeLowering& n, ValueId x, int axis, std::int64_t k) {
+  const ValueId starts = n.input(1);
+  const ValueId ends = n.input(2);
+  const auto [first, from] = n.trace_element(starts, k);
+  const auto [last, to] = n.trace_element(ends, k);
+  std::int64_t size = 0;
+  if (first != kNone && first == last && !__builtin_sub_overflow(to, from, &size) && size >= 0)
+    return moving_window(n, x, axis, element_of(n, starts, k), size);
+  const std::int64_t dim = n.desc(x).dims[axis];
+  const auto end = last == kNone ? std::optional(to) : n.known_size(2, ends, k);
+  if (first == kNone && end) {
+    const SliceRange r = clamp_range(dim, from, *end, 1);
+    return n.slice(x, axis, r.start, r.size);
+  }
+  const ValueId begin = clamped_position(n, element_of(n, starts, k), dim);
+  const ValueId length = n.binary(ops::BinaryFunction::kSub, clamped_position(n, element_of(n, ends, k), dim), begin);
+  const ValueId positive = n.binary(ops::BinaryFunction::kMax, length, n.scalar(ElementType::kI64, 0));
+  const std::int64_t constant_start = clamp_range(dim, from, dim, 1).start;
+  size = n.size_element(2, "ends", positive, 0, first == kNone ? dim - constant_start : dim);
+  if (n.failed()) return kNone;
+  return first == kNone ? n.slice(x, axis, constant_start, size) : moving_window(n, x, axis, begin, size);
+}
+
+void lower_slice_at_run_time(NodeLowering& n, const std::vector<std::int64_t>& steps) {
+  ValueId x = n.input(0);
+  const std::int64_t count = n.desc(n.input(1)).elements();
+  auto axes = n.has(3) ? n.integers(3, "axes") : std::vector<std::int64_t>();
+  if (n.failed()) return;
+  if (!n.has(3)) axes.resize(static_cast<std::size_t>(std::min<std::int64_t>(count, kMaxRank)));
+  if (!n.has(3)) std::iota(axes.begin(), axes.end(), 0);
+  if (n.desc(n.input(2)).elements() != count || static_cast<std::int64_t>(axes.size()) != count)
+    return n.fail("starts, ends and axes do not belong together", StatusCode::kInvalidModel);
+  if (std::ranges::any_of(steps, [](std::int64_t step) { return step != 1; }))
+    return n.fail("starts and ends that are computed at run time are supported with steps of 1 only");
+  n.axes(axes, n.rank(x));  // refuses repeated and wrong axes
+  for (std::size_t k = 0; k < axes.size() && !n.failed(); ++k)
+    x = slice_at_run_time(n, x, n.axis(axes[k], n.rank(x)), static_cast<std::int64_t>(k));
+  n.set_output(0, x);
 }
 
 void lower_slice(NodeLowering& n) {
   const ValueId x = n.input(0);
-  const ValueId start = n.input(1);
-  const ValueId end = n.input(2);
+  const ValueId start = n.size_of(n.input(1));
+  const ValueId end = n.size_of(n.input(2));
   if (n.failed()) return;
-  if (!n.is_constant(start) || !n.is_constant(end)) return lower_moving_slice(n, x, start, end);
+  if (!n.is_constant(start) || !n.is_constant(end))
+    return lower_slice_at_run_time(n, n.has(4) ? n.integers(4, "steps") : std::vector<std::int64_t>());
   const auto axes = n.has(3) ? n.integers(3, "axes") : std::vector<std::int64_t>();
   const auto steps = n.has(4) ? n.integers(4, "steps") : std::vector<std::int64_t>();
   emit_slice(n, x, n.integers(1, "starts"), n.integers(2, "ends"), axes, steps);
