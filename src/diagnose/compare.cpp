@@ -204,6 +204,13 @@ Result<Comparison> compare_steps(Session& session, const ModelReport& report, co
     return fail(StatusCode::kInvalidArgument,
                 fmt::format("the report has {} steps, the session {}", report.steps.size(), session.step_count()),
                 "give the report of the compilation that the session comes from");
+  for (std::size_t d = 0; d < session.dim_count(); ++d)
+    if (session.dim_is_measured(d))
+      return fail(
+          StatusCode::kUnsupported,
+          fmt::format("the model computes the size of '{}', so its tensors have other shapes than the reference's",
+                      session.dim_name(d)),
+          "compare the part before it: --outputs, or what the model gives as a whole: bantam verify");
   const Sites sites(session, report, reference);
   const auto accumulated = Run(sites, false).of(session, inputs);
   if (!accumulated) return fail(accumulated.error());
