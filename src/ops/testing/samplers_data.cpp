@@ -7,6 +7,7 @@
 #include "ops/data/gather/gather.h"
 #include "ops/data/gather_elements/gather_elements.h"
 #include "ops/data/gather_nd/gather_nd.h"
+#include "ops/data/integers/integers.h"
 #include "ops/data/one_hot/one_hot.h"
 #include "ops/data/pad/pad.h"
 #include "ops/data/range/range.h"
@@ -106,6 +107,16 @@ void gather_nd(Sampling& s) {
   for (int i = s.pick(0, 2); i > 0; --i) dims.push_back(s.pick(1, 3));
   tuples(s, x, batch, s.pick(1, x.rank - batch), dims);
   s.set_params(GatherNdParams{batch});
+}
+
+void integers(Sampling& s) {
+  IntegersParams p;
+  p.to = s.one_of({ElementType::kI32, ElementType::kI64});
+  p.shape.size = s.pick(0, 2);
+  p.values.size = 1;
+  for (int i = 0; i < p.shape.size; ++i) p.values.size *= p.shape.v[i] = s.pick(0, i == 0 ? 4 : 2);
+  for (int i = 0; i < p.values.size; ++i) p.values.v[i] = s.pick(-9, 9);
+  s.set_params(p);
 }
 
 void one_hot(Sampling& s) {
@@ -230,6 +241,7 @@ constexpr SamplerRow kRows[] = {{&kConcat, concat},
                                 {&kGather, gather},
                                 {&kGatherElements, gather_elements},
                                 {&kGatherNd, gather_nd},
+                                {&kIntegers, integers},
                                 {&kOneHot, one_hot},
                                 {&kPad, pad},
                                 {&kRange, range},

@@ -8,6 +8,7 @@
 #include "ops/nn/max_pool_indices/max_pool_indices.h"
 #include "ops/nn/roi_pool/roi_pool.h"
 #include "ops/testing/samplers.h"
+#include "ops/vision/non_max_suppression/non_max_suppression.h"
 
 namespace bantam::ops::testing {
 namespace {
@@ -93,6 +94,17 @@ void grid_sample(Sampling& s) {
   s.set_params(GridSampleParams{s.enumerator<GridSampleMode>(), s.enumerator<GridSamplePadding>(), s.pick(0, 1)});
 }
 
+void non_max_suppression(Sampling& s) {
+  const TensorDesc boxes = dense_desc(kF32, {s.pick(1, 2), s.pick(0, 6), 4});
+  const std::int64_t classes = s.pick(1, 3);
+  s.like(boxes, {0.0, 1.0});
+  s.like(dense_desc(kF32, {boxes.dims[0], classes, boxes.dims[1]}), {0.0, 1.0});
+  s.fresh(dense_desc(ElementType::kI64, {1}), {0.0, 4.0});
+  if (s.one_in(2)) s.fresh(dense_desc(kF32, {1}), {0.0, 1.0});
+  const auto most = boxes.dims[0] * classes * boxes.dims[1];
+  s.set_params(NonMaxSuppressionParams{s.pick(0, 1), static_cast<std::int32_t>(most)});
+}
+
 void roi_pool(Sampling& s) {
   const TensorDesc x = s.any(s.type({kF32}), 4, 4);
   const std::int64_t regions = s.pick(0, 4);
@@ -104,7 +116,8 @@ void roi_pool(Sampling& s) {
 
 constexpr SamplerRow kRows[] = {
     {&kCol2im, col2im},          {&kDeformConv2d, deform_conv2d},      {&kDet, det},
-    {&kGridSample, grid_sample}, {&kMaxPoolIndices, max_pool_indices}, {&kRoiPool, roi_pool}};
+    {&kGridSample, grid_sample}, {&kMaxPoolIndices, max_pool_indices}, {&kNonMaxSuppression, non_max_suppression},
+    {&kRoiPool, roi_pool}};
 
 }  // namespace
 
