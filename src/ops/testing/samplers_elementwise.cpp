@@ -102,8 +102,9 @@ void lookup8(Sampling& s) {
 void requantize(Sampling& s) {
   const TensorDesc x = s.any(quantized_type(s), 0, 4);
   const ElementType to = s.one_of({ElementType::kI8, ElementType::kU8, ElementType::kI16, ElementType::kI32});
-  s.set_params(
-      RequantizeParams{to, zero_point(x.type, s), zero_point(to, s), multiplier(s), s.pick(-8, x.type == to ? 1 : 0)});
+  s.set_params(RequantizeParams{to, zero_point(x.type, s), zero_point(to, s), multiplier(s),
+                                s.pick(-8, x.type == to ? 1 : 0), s.one_in(4) ? 1 : 0,
+                                s.one_in(4) ? -multiplier(s) : multiplier(s), s.pick(-8, 0)});
 }
 
 void select(Sampling& s) {

@@ -80,15 +80,20 @@ void conv2d(Sampling& s) {
 }
 
 void conv_transpose2d(Sampling& s) {
-  const TensorDesc x = s.any(s.type({kF32}), 4, 4);
+  const TensorDesc x = image(s);
   ConvTranspose2dParams p;
   window(s, p);
   p.groups = x.dims[3] % 2 == 0 && s.one_in(3) ? 2 : 1;
   p.output_pad_h = s.pick(0, 1);
   const std::int64_t out = p.groups * s.pick(1, 5);
-  s.like(dense_desc(kF32, {out, s.pick(1, 3), s.pick(1, 3), x.dims[3] / p.groups}), {-1.0, 1.0});
-  if (s.one_in(2)) s.like(dense_desc(kF32, {out}));
-  p.activation = s.activation();
+  const std::vector<std::int64_t> weights = {out, s.pick(1, 3), s.pick(1, 3), x.dims[3] / p.groups};
+  if (x.type == kF32) {
+    s.like(dense_desc(kF32, weights), {-1.0, 1.0});
+    if (s.one_in(2)) s.like(dense_desc(kF32, {out}));
+    p.activation = s.activation();
+  } else {
+    linear_operands(s, p, x.type, weights, out);
+  }
   s.set_params(p);
 }
 
@@ -164,7 +169,7 @@ void norm(Sampling& s) {
 }
 
 void pool2d(Sampling& s) {
-  const TensorDesc x = s.any(s.type({kF32, kI8, ElementType::kU8}), 4, 4);
+  const TensorDesc x = s.any(s.type({kF32, kI8, ElementType::kU8, kI16}), 4, 4);
   Pool2dParams p{.kind = s.enumerator<PoolKind>()};
   window(s, p);
   p.kernel_h = s.pick(1, 4);
@@ -197,7 +202,13 @@ void softmax(Sampling& s) {
 }
 
 void softmax_q(Sampling& s) {
-  const TensorDesc x = s.any(s.type({kI8, ElementType::kU8}), 1, 4);
+  const TensorDesc x = s.any(s.type({kI8, ElementType::kU8, kI16}), 1, 4);
+  if (x.type == kI16) {
+    // Tables of exponentials and reciprocals; any numbers are permitted.
+    s.constant(dense_desc(kI16, {513}), {0.0, 32767.0});
+    s.constant(dense_desc(kI16, {513}), {16384.0, 32767.0});
+    return s.set_params(SoftmaxQParams{kI16, s.pick(1 << 30, 0x7fffffff), s.pick(-4, 4)});
+  }
   s.set_params(
       SoftmaxQParams{s.one_in(3) ? kI16 : x.type, s.pick(1 << 30, 0x7fffffff), s.pick(18, 24), s.pick(-200, -10)});
 }
