@@ -35,13 +35,15 @@ struct Constant {
 };
 
 /// The integers that an f32 constant was dequantised from, in the constant's own shape: element i is
-/// (integers[i] - zero_point) * scale. With several scales, slice j along `axis` has scale j.
+/// (integers[i] - zero_point) * scale. With several scales, slice j along `axis` has scale j; or, where `block` is not 0,
+/// scales have the constant's rank and each holds for so many elements along `axis`.
 struct QuantizedSource {
   Constant integers;
   ElementType type = ElementType::kNone;
   std::vector<float> scales;
   std::vector<std::int32_t> zero_points;  ///< as many as scales
   int axis = 0;
+  std::int64_t block = 0;
 };
 
 struct Value {

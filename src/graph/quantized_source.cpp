@@ -45,41 +45,70 @@ int axis_after_reshape(const TensorDesc& from, const TensorDesc& to, int axis) {
   return kNone;
 }
 
-/// The same operator on the integers.
-std::optional<Constant> moved(const Node& node, const TensorDesc& x, const QuantizedSource& source) {
-  TensorDesc desc = x;
-  desc.type = source.type;
+/// A transpose or reshape of other elements of the constant's shape.
+std::optional<Constant> moved(const Node& node, TensorDesc desc, std::span<const std::byte> bytes) {
   desc.set_dense_strides();
-  const Tensor input{const_cast<std::byte*>(source.integers.bytes.data()), &desc};
+  const Tensor input{const_cast<std::byte*>(bytes.data()), &desc};
   TensorDesc result;
   if (!ops::infer(*node.op, node.params.data(), std::span(&input, 1), std::span(&result, 1)).ok()) return std::nullopt;
   auto constants = evaluate(*node.op, node.params, std::span(&input, 1), std::span(&result, 1));
   return constants ? std::optional(std::move(constants->front())) : std::nullopt;
 }
 
+template <typename T>
+bool move_list(const Node& node, TensorDesc desc, std::vector<T>& list) {
+  desc.type = element_type_of<T>();
+  const auto result = moved(node, desc, std::as_bytes(std::span(list)));
+  if (result) std::memcpy(list.data(), result->bytes.data(), result->bytes.size());
+  return result.has_value();
+}
+
+/// Where scales and their axis go; false when a reshape mixes slices with different scales.
+bool move_scales(const Graph& graph, const Node& node, QuantizedSource& source) {
+  const TensorDesc& x = graph.value(node.inputs[0]).desc;
+  if (source.scales.size() <= 1) return true;
+  if (node.is(ops::kTranspose)) {
+    const TensorDesc scales = scales_desc(x, source);
+    const auto& perm = node.as<ops::TransposeParams>().perm;
+    source.axis = static_cast<int>(std::find(perm.v, perm.v + perm.size, source.axis) - perm.v);
+    return source.block == 0 || (move_list(node, scales, source.scales) && move_list(node, scales, source.zero_points));
+  }
+  TensorDesc to;
+  if (source.block != 0 ||
+      !ops::infer(*node.op, node.params.data(), operand_tables(graph, node).inputs, std::span(&to, 1)).ok())
+    return false;
+  source.axis = axis_after_reshape(x, to, source.axis);
+  return source.axis != kNone;
+}
+
 Source of_movement(const Graph& graph, const Node& node) {
   const Value& x = graph.value(node.inputs[0]);
   if (!x.quantized_source) return nullptr;
   auto source = std::make_shared<QuantizedSource>(*x.quantized_source);
-  if (source->scales.size() > 1) {
-    if (node.is(ops::kTranspose)) {
-      const auto& perm = node.as<ops::TransposeParams>().perm;
-      source->axis = static_cast<int>(std::find(perm.v, perm.v + perm.size, source->axis) - perm.v);
-    } else {
-      TensorDesc to;
-      if (!ops::infer(*node.op, node.params.data(), operand_tables(graph, node).inputs, std::span(&to, 1)).ok())
-        return nullptr;
-      source->axis = axis_after_reshape(x.desc, to, source->axis);
-      if (source->axis == kNone) return nullptr;
-    }
-  }
-  auto integers = moved(node, x.desc, *x.quantized_source);
+  if (!move_scales(graph, node, *source)) return nullptr;
+  TensorDesc desc = x.desc;
+  desc.type = source->type;
+  auto integers = moved(node, desc, source->integers.bytes);
   if (!integers) return nullptr;
   source->integers = std::move(*integers);
   return source;
 }
 
 }  // namespace
+
+TensorDesc scales_desc(const TensorDesc& constant, const QuantizedSource& source) {
+  TensorDesc desc = constant;
+  desc.type = ElementType::kF32;
+  if (source.block != 0) {
+    std::int32_t& dim = desc.dims[source.axis];
+    dim = static_cast<std::int32_t>((dim + source.block - 1) / source.block);
+  } else {
+    desc.rank = 1;
+    desc.dims[0] = static_cast<std::int32_t>(source.scales.size());
+  }
+  desc.set_dense_strides();
+  return desc;
+}
 
 std::shared_ptr<const QuantizedSource> quantized_source_of(const Graph& graph, const Node& node) {
   if (node.is(ops::kDequantize)) return of_dequantize(graph, node);

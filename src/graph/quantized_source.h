@@ -13,4 +13,7 @@ namespace bantam::graph {
 /// different scales.
 std::shared_ptr<const QuantizedSource> quantized_source_of(const Graph& graph, const Node& node);
 
+/// The shape of a source's scales, for a constant of this shape.
+TensorDesc scales_desc(const TensorDesc& constant, const QuantizedSource& source);
+
 }  // namespace bantam::graph

@@ -8,8 +8,9 @@
 //   any function of one 8-bit operand, another grid for the same numbers: lookup8, bit for bit
 //   relu and clip: limits of the results; concatenation, selection and movement: of integers
 // The second takes convolutions and products of quantised operands whose results stay real: the same integer sums,
-// scaled to f32. Operands without one constant scale, and operators without an integer form, stay as they are. A float
-// bias is rounded to the grid of the sums (the product of both scales) unless it was quantised on it.
+// scaled to f32; and products of real rows and quantised weights, which keep the weights as they were stored
+// (block_weights.h). Operands without one constant scale, and operators without an integer form, stay as they are. A
+// float bias is rounded to the grid of the sums (the product of both scales) unless it was quantised on it.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -31,6 +32,7 @@
 #include "ops/nn/pool2d/pool2d.h"
 #include "ops/nn/resize/resize.h"
 #include "ops/reduce/reduce/reduce.h"
+#include "passes/block_weights.h"
 #include "passes/list.h"
 #include "passes/quantized_values.h"
 
@@ -450,7 +452,10 @@ Replacement scale_sums(Rewriter& rewriter, const Node& node) {
 Replacement compute_in_integers(Rewriter& rewriter, const Node& node) {
   if (node.outputs[0] == kNone || rewriter.desc(node.outputs[0]).type != ElementType::kF32) return std::nullopt;
   if (node.is(ops::kConv2d) || node.is(ops::kDepthwiseConv2d)) return convolve_integers(rewriter, node, {});
-  if (node.is(ops::kMatmul)) return multiply_integers(rewriter, node, operand(node, 2), {});
+  if (node.is(ops::kMatmul)) {
+    const auto product = multiply_integers(rewriter, node, operand(node, 2), {});
+    return product ? product : multiply_by_blocks(rewriter, node);
+  }
   if (node.is(ops::kBinary)) return scale_sums(rewriter, node);
   return std::nullopt;
 }

@@ -79,13 +79,16 @@ namespace {
 
 ValueId operand(const Node& node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNone; }
 
-/// The source of a constant, or of a dequantize of constants that was too large to fold.
-std::shared_ptr<const graph::QuantizedSource> source_of(const Rewriter& rewriter, ValueId x) {
+}  // namespace
+
+std::shared_ptr<const graph::QuantizedSource> quantized_source(const Rewriter& rewriter, ValueId x) {
   if (rewriter.graph().is_constant(x)) return rewriter.value(x).quantized_source;
   const Node* node = rewriter.producer(x, ops::kDequantize);
   if (node == nullptr || !rewriter.graph().is_constant(node->inputs[0])) return nullptr;
   return graph::quantized_source_of(rewriter.graph(), *node);
 }
+
+namespace {
 
 ValueId integers_of(Rewriter& rewriter, ValueId x, const graph::QuantizedSource& source) {
   TensorDesc desc = rewriter.desc(x);
@@ -96,8 +99,9 @@ ValueId integers_of(Rewriter& rewriter, ValueId x, const graph::QuantizedSource&
 }  // namespace
 
 std::optional<Quantized> as_quantized(Rewriter& rewriter, ValueId x) {
-  if (const auto source = source_of(rewriter, x)) {
-    const bool one_grid = source->scales.size() == 1 && (is_8_bit(source->type) || is_16_bit(source->type));
+  if (const auto source = quantized_source(rewriter, x)) {
+    const bool one_grid =
+        source->scales.size() == 1 && source->block == 0 && (is_8_bit(source->type) || is_16_bit(source->type));
     if (!one_grid || !std::isnormal(source->scales[0]) || source->scales[0] < 0.0F) return std::nullopt;
     return Quantized{integers_of(rewriter, x, *source), {source->type, source->scales[0], source->zero_points[0]}};
   }
@@ -110,8 +114,8 @@ std::optional<Quantized> as_quantized(Rewriter& rewriter, ValueId x) {
 }
 
 std::optional<IntegerWeights> as_integer_weights(Rewriter& rewriter, ValueId w, int axis) {
-  const auto source = source_of(rewriter, w);
-  if (!source || !is_8_bit(source->type)) return std::nullopt;
+  const auto source = quantized_source(rewriter, w);
+  if (!source || !is_8_bit(source->type) || source->block != 0) return std::nullopt;
   if (source->scales.size() != 1 && source->axis != axis) return std::nullopt;
   const auto usable = [](float scale) { return std::isfinite(scale) && scale >= 0.0F; };
   if (!std::all_of(source->scales.begin(), source->scales.end(), usable)) return std::nullopt;

@@ -55,6 +55,9 @@ std::vector<graph::ValueId> grid_constants(Rewriter& rewriter, const Grid& grid)
 /// The integers behind `x`, when it is the result of a dequantize or a constant that once was one, with one grid.
 std::optional<Quantized> as_quantized(Rewriter& rewriter, graph::ValueId x);
 
+/// Where a constant came from, or a dequantize of constants that was too large to fold; null when it is neither.
+std::shared_ptr<const graph::QuantizedSource> quantized_source(const Rewriter& rewriter, graph::ValueId x);
+
 /// Constant 8-bit integers behind the float weights `w`, one grid per slice along `axis` or one for all.
 struct IntegerWeights {
   graph::ValueId w = graph::kNone;

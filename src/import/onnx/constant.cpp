@@ -143,6 +143,16 @@ graph::Constant own(Bytes bytes) {
   return {std::span<const std::byte>(*owner), owner};
 }
 
+/// Two numbers to a byte, the first in the low half, as one byte each.
+graph::Constant unpacked_nibbles(std::span<const std::byte> packed, std::int64_t elements, bool is_signed) {
+  Bytes bytes;
+  for (std::int64_t i = 0; i < elements; ++i) {
+    const int number = (std::to_integer<int>(packed[static_cast<std::size_t>(i / 2)]) >> (i % 2 * 4)) & 15;
+    bytes.push_back(static_cast<std::byte>(is_signed && number > 7 ? number - 16 : number));
+  }
+  return own(std::move(bytes));
+}
+
 /// Kernels rely on bools being 0 or 1; files may hold any byte.
 graph::Constant normalised_bools(graph::Constant constant) {
   const auto is_bool = [](std::byte b) { return b <= std::byte{1}; };
@@ -162,7 +172,8 @@ bool stays_inside(const std::filesystem::path& location) {
 
 Result<TensorConstant> ConstantReader::read(const TensorProto& tensor) {
   TensorConstant result;
-  const ElementType type = element_type(tensor.data_type);
+  const bool is_uint4 = tensor.data_type == kUint4Code;
+  const ElementType type = is_uint4 ? ElementType::kI4 : element_type(tensor.data_type);
   if (type == ElementType::kNone)
     return fail(StatusCode::kUnsupported, fmt::format("tensor '{}' has element type {}, which is not supported",
                                                       printable(tensor.name), data_type_name(tensor.data_type)));
@@ -186,6 +197,12 @@ Result<TensorConstant> ConstantReader::read(const TensorProto& tensor) {
                 fmt::format("tensor '{}' is declared as {}, {} bytes, but has {} bytes of data", printable(tensor.name),
                             graph::format_desc(result.desc), result.desc.bytes(), result.data.bytes.size()),
                 "copy or export the file again");
+  if (type == ElementType::kI4) {
+    result.nibbles = true;
+    result.data = unpacked_nibbles(result.data.bytes, result.desc.elements(), !is_uint4);
+    result.desc.type = is_uint4 ? ElementType::kU8 : ElementType::kI8;
+    result.desc.set_dense_strides();
+  }
   if (type == ElementType::kBool) result.data = normalised_bools(std::move(result.data));
   return result;
 }

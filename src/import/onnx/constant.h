@@ -21,6 +21,7 @@ namespace bantam::import::onnx {
 struct TensorConstant {
   TensorDesc desc;  ///< dense
   graph::Constant data;
+  bool nibbles = false;  ///< stored as int4 or uint4, unpacked to i8 or u8
 };
 
 /// Turns the tensors of one model into constants; maps each external data file once. `source` must outlive it.

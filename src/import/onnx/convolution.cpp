@@ -9,6 +9,7 @@
 #include "import/onnx/spatial.h"
 #include "ops/nn/col2im/col2im.h"
 #include "ops/nn/conv2d/conv2d.h"
+#include "ops/nn/conv2d_affine/conv2d_affine.h"
 #include "ops/nn/conv_transpose2d/conv_transpose2d.h"
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
 
@@ -128,6 +129,26 @@ ValueId lower_convolution(NodeLowering& n, ValueId x, ValueId weights, ValueId b
   return activation.function == ops::UnaryFunction::kIdentity
              ? y
              : n.unary(activation.function, y, activation.a, activation.b);
+}
+
+ValueId lower_affine_convolution(NodeLowering& n, ValueId x, ValueId weights, const AffineProduct& product) {
+  const TensorDesc image = n.desc(x);
+  const auto kernel = kernel_size(n, weights, image.rank);
+  const auto window = read_window(n, x, kernel);
+  const ValueId input = to_channels_last(n, x);
+  if (n.failed()) return kNone;
+  if (window.size() > 2) {
+    n.fail(fmt::format("a quantised operand of rank {} is not supported, at most 4 (two spatial axes)", image.rank));
+    return kNone;
+  }
+  ops::Conv2dAffineParams params;
+  set_window(params, window[0], window[1]);
+  params.groups = group_count(n, image.dims[1]);
+  params.form = product.full_form();
+  const ValueId y = n.emit(
+      ops::kConv2dAffine, params,
+      {input, weights_channels_last(n, weights), product.bias, product.scale, product.x_zero.id, product.w_zero.id});
+  return from_channels_last(n, y, image.rank);
 }
 
 namespace {

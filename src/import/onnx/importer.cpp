@@ -118,9 +118,14 @@ void Importer::add_initializers(const GraphProto& graph, const std::unordered_se
       scope.set(tensor.name, kUnknown);
       continue;
     }
-    scope.set(tensor.name,
-              builder_.constant(std::string(tensor.name), constant->desc, constant->data.bytes, constant->data.owner));
+    scope.set(tensor.name, add_constant(std::string(tensor.name), *constant));
   }
+}
+
+ValueId Importer::add_constant(std::string name, const TensorConstant& constant) {
+  const ValueId id = builder_.constant(std::move(name), constant.desc, constant.data.bytes, constant.data.owner);
+  if (constant.nibbles) nibbles_.insert(id);
+  return id;
 }
 
 std::vector<ValueId> Importer::lower_nodes(const GraphProto& graph, const NodeOrder& order, Scope& scope) {

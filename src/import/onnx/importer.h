@@ -33,6 +33,10 @@ class Importer {
   LargestCounts& counts() noexcept { return counts_; }
   MeasuredSizes& measured() noexcept { return measured_; }
 
+  /// A constant of the graph. What was stored in 4 bits is remembered: its numbers have that range.
+  ValueId add_constant(std::string name, const TensorConstant& constant);
+  bool is_nibbles(ValueId id) const { return nibbles_.contains(id); }
+
   /// Lowers the nodes that `graph` needs in a scope of its own and returns its outputs, kUnknown where one failed.
   std::vector<ValueId> lower_graph(const GraphProto& graph, const Scope* outer);
 
@@ -53,6 +57,7 @@ class Importer {
   graph::Builder builder_;
   LargestCounts counts_;
   MeasuredSizes measured_;
+  std::set<ValueId> nibbles_;
   Findings findings_;
   std::set<std::string, std::less<>> values_used_;  ///< names of Options::values that were found
 };

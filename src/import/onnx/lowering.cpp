@@ -304,8 +304,10 @@ ValueId NodeLowering::attr_tensor(std::string_view name) {
     fail(fmt::format("attribute '{}': {}", name, constant.error().message), constant.error().code);
     return kNone;
   }
-  return builder().constant("", constant->desc, constant->data.bytes, constant->data.owner);
+  return importer_.add_constant("", *constant);
 }
+
+bool NodeLowering::is_nibbles(ValueId id) const { return importer_.is_nibbles(id); }
 
 const GraphProto* NodeLowering::attr_graph(std::string_view name) {
   const AttributeProto* a = find(name, AttributeProto::Kind::kGraph);

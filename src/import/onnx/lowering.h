@@ -99,6 +99,7 @@ class NodeLowering {
   std::int64_t integer(int i, std::string_view what, std::optional<std::int64_t> most = std::nullopt);
   std::vector<float> floats(int i, std::string_view what);
   bool is_constant(ValueId id) const;
+  bool is_nibbles(ValueId id) const;  ///< a constant of 8-bit type whose numbers the model stores in 4 bits
   /// `id`, or the constant that it is for sizes when it only depends on counts (Options::counts); else `id` as it is.
   ValueId size_of(ValueId id);
 
@@ -239,6 +240,7 @@ std::span<const OperatorRow> indexing_operators();
 std::span<const OperatorRow> matmul_operators();
 std::span<const OperatorRow> normalization_operators();
 std::span<const OperatorRow> pooling_operators();
+std::span<const OperatorRow> quantized_microsoft_operators();
 std::span<const OperatorRow> quantized_operators();
 std::span<const OperatorRow> recurrent_operators();
 std::span<const OperatorRow> reduction_operators();

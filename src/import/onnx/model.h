@@ -107,6 +107,10 @@ bool looks_like_model(std::span<const std::byte> bytes);
 /// The element type of an ONNX code; kNone for strings, complex numbers, 8-bit floats and codes outside the format.
 ElementType element_type(std::int32_t data_type) noexcept;
 
+/// Numbers of 4 bits, two to a byte, exist in constants only; element_type knows the signed ones.
+inline constexpr std::int32_t kUint4Code = 21;
+inline constexpr std::int32_t kInt4Code = 22;
+
 /// "float", "string", ... as ONNX calls the code; "unknown type".
 std::string_view data_type_name(std::int32_t data_type) noexcept;
 

@@ -1,4 +1,6 @@
 // ONNX normalisations and soft maxima.
+#include "import/onnx/normalization.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -186,19 +188,8 @@ template <bool log>
 void lower_softmax(NodeLowering& n) {
   const ValueId x = n.input(0);
   const bool flat = n.opset() < 13;
-  const int rank = n.rank(x);
-  const int axis = n.axis(n.attr_int("axis", flat ? 1 : -1), rank);
-  if (n.failed()) return;
-  if (!flat || axis == rank - 1) {
-    n.set_output(0, n.emit(ops::kSoftmax, ops::SoftmaxParams{axis, log ? 1 : 0}, {x}));
-    return;
-  }
-  const auto dims = n.dims(x);
-  std::int64_t rows = 1;
-  std::int64_t columns = 1;
-  for (int i = 0; i < rank; ++i) (i < axis ? rows : columns) *= dims[static_cast<std::size_t>(i)];
-  const ValueId y = n.emit(ops::kSoftmax, ops::SoftmaxParams{1, log ? 1 : 0}, {n.reshape(x, {rows, columns})});
-  n.set_output(0, n.reshape(y, dims));
+  const int axis = n.axis(n.attr_int("axis", flat ? 1 : -1), n.rank(x));
+  n.set_output(0, softmax_along(n, x, axis, flat, log));
 }
 
 /// One at the first maximum, zero elsewhere; the same old rule for the axis as Softmax.
@@ -246,6 +237,18 @@ constexpr OperatorRow kRows[] = {
 };
 
 }  // namespace
+
+ValueId softmax_along(NodeLowering& n, ValueId x, int axis, bool flat, bool log) {
+  const int rank = n.rank(x);
+  if (n.failed()) return kNone;
+  if (!flat || axis == rank - 1) return n.emit(ops::kSoftmax, ops::SoftmaxParams{axis, log ? 1 : 0}, {x});
+  const auto dims = n.dims(x);
+  std::int64_t rows = 1;
+  std::int64_t columns = 1;
+  for (int i = 0; i < rank; ++i) (i < axis ? rows : columns) *= dims[static_cast<std::size_t>(i)];
+  const ValueId y = n.emit(ops::kSoftmax, ops::SoftmaxParams{1, log ? 1 : 0}, {n.reshape(x, {rows, columns})});
+  return n.reshape(y, dims);
+}
 
 std::span<const OperatorRow> normalization_operators() { return kRows; }
 

@@ -1,4 +1,6 @@
 // ONNX pooling over windows and over whole images.
+#include "import/onnx/pooling.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,8 +47,7 @@ std::vector<std::int32_t> read_kernel(NodeLowering& n, int rank) {
   return read_spatial(n, "kernel_shape", rank, 1);
 }
 
-void lower_pool(NodeLowering& n, ops::PoolKind kind) {
-  const ValueId x = n.input(0);
+ValueId pool_windows(NodeLowering& n, ValueId x, ops::PoolKind kind) {
   const int rank = n.rank(x);
   const auto window = read_window(n, x, read_kernel(n, rank));
   ops::Pool2dParams params;
@@ -57,10 +58,10 @@ void lower_pool(NodeLowering& n, ops::PoolKind kind) {
     params.minimum = 0;
     params.maximum = std::numeric_limits<std::uint8_t>::max();
   }
-  n.set_output(0, from_channels_last(n, pool(n, to_channels_last(n, x), params, window), rank));
+  return from_channels_last(n, pool(n, to_channels_last(n, x), params, window), rank);
 }
 
-void lower_average_pool(NodeLowering& n) { lower_pool(n, ops::PoolKind::kAverage); }
+void lower_average_pool(NodeLowering& n) { n.set_output(0, average_pool(n, n.input(0))); }
 
 /// Maxima together with where they stand.
 void lower_max_pool_indices(NodeLowering& n) {
@@ -87,7 +88,7 @@ void lower_max_pool_indices(NodeLowering& n) {
 void lower_max_pool(NodeLowering& n) {
   if (n.wants(1)) return lower_max_pool_indices(n);
   n.ignore({"storage_order"});  // concerns the indices only
-  lower_pool(n, ops::PoolKind::kMax);
+  n.set_output(0, pool_windows(n, n.input(0), ops::PoolKind::kMax));
 }
 
 /// The shape whose elements MaxUnpool's indices count: that of the operand of MaxPool, as far as it can be known.
@@ -213,6 +214,8 @@ constexpr OperatorRow kRows[] = {
 };
 
 }  // namespace
+
+ValueId average_pool(NodeLowering& n, ValueId x) { return pool_windows(n, x, ops::PoolKind::kAverage); }
 
 std::span<const OperatorRow> pooling_operators() { return kRows; }
 

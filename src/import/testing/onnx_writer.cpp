@@ -76,10 +76,15 @@ std::int32_t onnx_code(ElementType type) {
 
 std::string raw_tensor(std::string_view name, ElementType type, const std::vector<std::int64_t>& dims,
                        std::string_view raw) {
+  return coded_tensor(name, onnx_code(type), dims, raw);
+}
+
+std::string coded_tensor(std::string_view name, std::int32_t code, const std::vector<std::int64_t>& dims,
+                         std::string_view raw) {
   std::string bytes;
   pbf_writer w(bytes);
   w.add_packed_int64(field::tensor::kDims, dims.begin(), dims.end());
-  w.add_int32(field::tensor::kDataType, onnx_code(type));
+  w.add_int32(field::tensor::kDataType, code);
   w.add_string(field::tensor::kName, name.data(), name.size());
   w.add_bytes(field::tensor::kRawData, raw.data(), raw.size());
   return bytes;
@@ -149,6 +154,7 @@ GraphWriter& GraphWriter::node(std::string_view op, const std::vector<std::strin
   w.add_string(field::node::kOpType, op.data(), op.size());
   for (const std::string& attribute : attributes) w.add_message(field::node::kAttribute, attribute);
   if (!domain.empty()) w.add_string(field::node::kDomain, domain.data(), domain.size());
+  if (!domain.empty()) domains_.emplace(domain);
   return *this;
 }
 
@@ -161,6 +167,11 @@ std::string GraphWriter::model(std::int64_t opset) const {
   {
     pbf_writer entry(w, field::model::kOpsetImport);
     entry.add_int64(field::opset::kVersion, opset);
+  }
+  for (const std::string& domain : domains_) {
+    pbf_writer entry(w, field::model::kOpsetImport);
+    entry.add_string(field::opset::kDomain, domain);
+    entry.add_int64(field::opset::kVersion, 1);
   }
   {
     pbf_writer entry(w, field::model::kMetadata);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,10 @@ std::int32_t onnx_code(ElementType type);
 std::string raw_tensor(std::string_view name, ElementType type, const std::vector<std::int64_t>& dims,
                        std::string_view raw);
 
+/// The same for any code of the format, data as the format packs them.
+std::string coded_tensor(std::string_view name, std::int32_t code, const std::vector<std::int64_t>& dims,
+                         std::string_view raw);
+
 template <typename T>
 std::string tensor(std::string_view name, const std::vector<std::int64_t>& dims, const std::vector<T>& elements) {
   return raw_tensor(name, graph::element_type_of<T>(), dims,
@@ -61,11 +66,12 @@ class GraphWriter {
 
   /// The GraphProto, for graph_attr.
   const std::string& graph() const { return graph_; }
-  /// A whole ModelProto.
+  /// A whole ModelProto. Domains other than ONNX's are imported in version 1.
   std::string model(std::int64_t opset = 17) const;
 
  private:
   std::string graph_;
+  std::set<std::string> domains_;  ///< of nodes, but ONNX's own
 };
 
 /// A source over `bytes`, which it copies and owns.

@@ -1,0 +1,35 @@
+// One model on the same inputs in Bantam and in ONNX Runtime, whose graph is optimised as it is by default: there
+// quantised operators run in its integer kernels.
+//
+// Needs the library that bench/fetch_onnxruntime.sh fetches into build/onnxruntime; tests say when it is not there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bantam/error.h"
+#include "peer/onnxruntime.h"
+
+namespace bantam::testing {
+
+/// The library, loaded once; null when it is not there.
+const peer::Library* peer_library();
+
+inline constexpr const char* kNoPeer =
+    "there is no ONNX Runtime under build/onnxruntime (bench/fetch_onnxruntime.sh): nothing is compared";
+
+struct OutputDifference {
+  std::string name;
+  double largest = 0;           ///< absolute; steps for integers
+  double largest_expected = 0;  ///< magnitude of the peer's numbers
+  std::size_t different = 0;    ///< elements
+  std::size_t elements = 0;
+};
+
+/// Runs a serialised ONNX model, all of whose shapes are fixed, on random inputs: floats in [-1, 1), 8-bit integers
+/// over their range.
+Result<std::vector<OutputDifference>> compare_with_peer(const std::string& model, std::uint32_t seed,
+                                                        bool optimize = true);
+
+}  // namespace bantam::testing
