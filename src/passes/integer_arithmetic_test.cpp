@@ -157,6 +157,42 @@ TEST(IntegerArithmetic, LeavesFloatOperandsAndScalesOfRunTimeAlone) {
   EXPECT_EQ(after(integer_arithmetic, text), normalised(text));
 }
 
+TEST(IntegerArithmetic, WeightsOfRealRowsStayPacked) {
+  // 3 and -4 fit into 4 bits: 11 and 4 above -8.
+  EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
+    %0 "x" = input : f32[5,2]
+    %1 = const : i8[2,1] {3, -4}
+    %2 = const : f32[1] {0.25}
+    %3 = dequantize(%1, %2) {axis=1}
+    %4 "y" = matmul(%0, %3)
+    output "y" %4
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : f32[5,2]
+    %1 = const : u8[1,1,1] {75}
+    %2 = const : f32[1,1] {0.25}
+    %3 "y" = matmul_blocks(%0, %1, %2) {block_size=2}
+    output "y" %3
+  })"));
+  EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
+    %0 "x" = input : f32[5,2]
+    %1 = const : i8[2,2] {3, -4, 100, 0}
+    %2 = const : f32[2] {0.25, 0.5}
+    %3 = const : i8[2] {0, 1}
+    %4 = dequantize(%1, %2, %3)
+    %5 "y" = matmul(%0, %4) {transpose_b=true}
+    output "y" %5
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : f32[5,2]
+    %1 = const : u8[2,1,2] {131, 124, 228, 128}
+    %2 = const : f32[2,1] {0.25, 0.5}
+    %3 = const : u8[2,1] {128, 129}
+    %4 "y" = matmul_blocks(%0, %1, %2, %3) {bits=8, block_size=2}
+    output "y" %4
+  })"));
+}
+
 /// Random graphs of operators between dequantisation and quantisation.
 class RandomQuantizedGraph {
  public:

@@ -10,6 +10,7 @@
 
 #include "bantam/open_fleet.h"
 #include "compiler/testing/placed_fleet.h"
+#include "io/array.h"
 #include "io/file.h"
 
 namespace bantam::testing {
@@ -74,40 +75,75 @@ const peer::Library* peer_library() {
   return library.get();
 }
 
-Result<std::vector<OutputDifference>> compare_with_peer(const std::string& model, std::uint32_t seed, bool optimize) {
+namespace {
+
+Result<OpenFleet> open(const std::filesystem::path& model) {
+  FleetSpec spec;
+  spec.models.push_back({.name = "model", .path = model});
+  return OpenFleet::compile(spec);
+}
+
+}  // namespace
+
+Result<Arrays> run_here(const std::filesystem::path& model, const Arrays& inputs) {
+  auto fleet = open(model);
+  if (!fleet) return fail(std::move(fleet.error()));
+  Session& session = fleet->session(0);
+  for (const io::NamedArray& input : inputs) {
+    const int i = session.find_input(input.name);
+    if (i < 0) return fail(StatusCode::kNotFound, fmt::format("there is no input '{}'", input.name));
+    const Tensor to = session.input(static_cast<std::size_t>(i));
+    if (!same_shape_and_type(*to.desc, input.array.desc))
+      return fail(StatusCode::kInvalidArgument, fmt::format("input '{}' is {}", input.name, io::describe(*to.desc)));
+    if (!input.array.data.empty()) std::memcpy(to.data, input.array.data.data(), input.array.data.size());
+  }
+  if (const Status status = session.invoke(); !status.ok()) return fail(error_from(status));
+  Arrays outputs;
+  for (std::size_t i = 0; i < session.output_count(); ++i)
+    outputs.push_back({std::string(session.output_info(i).name), copy_of(session.output(i))});
+  return outputs;
+}
+
+Result<Arrays> run_in_peer(const std::filesystem::path& model, const Arrays& inputs, bool optimize) {
+  peer::Model::Options options;
+  options.optimize = optimize;
+  auto peer = peer::Model::load(*peer_library(), model, options);
+  if (!peer) return fail(std::move(peer.error()));
+  Arrays copies = inputs;
+  std::vector<peer::BoundTensor> bound;
+  for (io::NamedArray& input : copies) bound.push_back({input.name, input.array.desc, input.array.data.data()});
+  return peer->collect(bound);
+}
+
+Result<std::vector<OutputDifference>> compare_outputs(const Arrays& expected, const Arrays& found) {
+  std::vector<OutputDifference> differences;
+  for (const io::NamedArray& output : expected) {
+    const auto same = std::ranges::find(found, output.name, &io::NamedArray::name);
+    if (same == found.end()) return fail(StatusCode::kNotFound, fmt::format("there is no output '{}'", output.name));
+    if (!same_shape_and_type(same->array.desc, output.array.desc))
+      return fail(StatusCode::kInvalidModel,
+                  fmt::format("output '{}' is {}, the peer's is {}", output.name, io::describe(same->array.desc),
+                              io::describe(output.array.desc)));
+    differences.push_back(difference(output.name, output.array, same->array));
+  }
+  return differences;
+}
+
+Result<std::vector<OutputDifference>> compare_with_peer(const std::string& model, std::uint32_t seed) {
   const TemporaryModel file(model);
   if (!file.written()) return fail(file.written().error());
-  FleetSpec spec;
-  spec.models.push_back({.name = "model", .path = file.path()});
-  auto fleet = OpenFleet::compile(spec);
+  auto fleet = open(file.path());
   if (!fleet) return fail(std::move(fleet.error()));
   Session& session = fleet->session(0);
   compiler::testing::fill_inputs(session, seed);
-  std::vector<io::Array> inputs;
-  for (std::size_t i = 0; i < session.input_count(); ++i) inputs.push_back(copy_of(session.input(i)));
-  if (const Status status = session.invoke(); !status.ok()) return fail(error_from(status));
-
-  peer::Model::Options options;
-  options.optimize = optimize;
-  auto peer = peer::Model::load(*peer_library(), std::as_bytes(std::span(model)), options);
-  if (!peer) return fail(std::move(peer.error()));
-  std::vector<peer::BoundTensor> bound;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    bound.push_back({std::string(session.input_info(i).name), inputs[i].desc, inputs[i].data.data()});
-  const auto expected = peer->collect(bound);
+  Arrays inputs;
+  for (std::size_t i = 0; i < session.input_count(); ++i)
+    inputs.push_back({std::string(session.input_info(i).name), copy_of(session.input(i))});
+  const auto found = run_here(file.path(), inputs);
+  if (!found) return fail(found.error());
+  const auto expected = run_in_peer(file.path(), inputs, true);
   if (!expected) return fail(expected.error());
-
-  std::vector<OutputDifference> differences;
-  for (const io::NamedArray& output : *expected) {
-    const int i = session.find_output(output.name);
-    if (i < 0) return fail(StatusCode::kInvalidModel, fmt::format("there is no output '{}'", output.name));
-    const io::Array found = copy_of(session.output(static_cast<std::size_t>(i)));
-    if (!same_shape_and_type(found.desc, output.array.desc))
-      return fail(StatusCode::kInvalidModel, fmt::format("output '{}' is {}, the peer's is {}", output.name,
-                                                         io::describe(found.desc), io::describe(output.array.desc)));
-    differences.push_back(difference(output.name, output.array, found));
-  }
-  return differences;
+  return compare_outputs(*expected, *found);
 }
 
 }  // namespace bantam::testing

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "bantam/error.h"
+#include "io/npz.h"
 #include "peer/onnxruntime.h"
 
 namespace bantam::testing {
@@ -27,9 +29,16 @@ struct OutputDifference {
   std::size_t elements = 0;
 };
 
-/// Runs a serialised ONNX model, all of whose shapes are fixed, on random inputs: floats in [-1, 1), 8-bit integers
-/// over their range.
-Result<std::vector<OutputDifference>> compare_with_peer(const std::string& model, std::uint32_t seed,
-                                                        bool optimize = true);
+using Arrays = std::vector<io::NamedArray>;
+
+/// All outputs of a model file, all of whose shapes are fixed, on these inputs.
+Result<Arrays> run_here(const std::filesystem::path& model, const Arrays& inputs);
+Result<Arrays> run_in_peer(const std::filesystem::path& model, const Arrays& inputs, bool optimize);
+
+/// How far `found` is from `expected`, by output.
+Result<std::vector<OutputDifference>> compare_outputs(const Arrays& expected, const Arrays& found);
+
+/// Both on a serialised model and random inputs: floats in [-1, 1), 8-bit integers over their range.
+Result<std::vector<OutputDifference>> compare_with_peer(const std::string& model, std::uint32_t seed);
 
 }  // namespace bantam::testing
