@@ -29,6 +29,11 @@ ValueId spread(NodeLowering& n, ValueId blocks, ValueId like, int axis, std::int
   if (n.failed() || blocks == kNone) return kNone;
   const TensorDesc x = n.desc(like);
   const TensorDesc b = n.desc(blocks);
+  constexpr std::int64_t kLongest = std::int64_t{1} << 24;
+  if (x.rank == 0 || x.dims[axis] > kLongest || block > kLongest) {
+    n.fail(fmt::format("blocks of {} along axis {} of {} are not supported", block, axis, format_desc(x)));
+    return kNone;
+  }
   const std::int64_t size = x.dims[axis];
   bool fits = block > 0 && b.rank == x.rank;
   for (int i = 0; fits && i < x.rank; ++i)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/shape.h"
 #include "import/onnx/convolution.h"
 #include "import/onnx/integer_products.h"
 #include "import/onnx/lowering.h"
@@ -115,7 +116,7 @@ void lower_qgemm(NodeLowering& n) {
   const ValueId b = n.input(3);
   const bool transpose_b = n.attr_int("transB", 0) != 0;
   const float alpha = n.attr_float("alpha", 1.0F);
-  if (n.attr_int("transA", 0) != 0) a = n.transpose(a, {1, 0});
+  if (n.attr_int("transA", 0) != 0 && n.rank(a) == 2) a = n.transpose(a, {1, 0});
   AffineProduct product;
   product.x_zero = read_zero_point(n, n.optional(2));
   product.w_zero = read_zero_point(n, n.optional(5));
@@ -123,8 +124,11 @@ void lower_qgemm(NodeLowering& n) {
                                   n.binary(BinaryFunction::kMul, n.input(1), along(n, n.input(4), 1, 2)));
   const ValueId c = n.optional(6);
   const auto sums = [&](AffineProduct p) { return lower_affine_matmul(n, a, b, transpose_b, p); };
+  if (!n.failed() && (n.rank(a) != 2 || n.rank(b) != 2))
+    n.fail(fmt::format("operands {} and {} must be matrices", format_desc(n.desc(a)), format_desc(n.desc(b))),
+           StatusCode::kInvalidModel);
   if (n.failed()) return;
-  const std::int64_t columns = n.desc(b).dims[transpose_b ? 0 : n.rank(b) - 1];
+  const std::int64_t columns = n.desc(b).dims[transpose_b ? 0 : 1];
   const bool c_is_row = c == kNone || (n.desc(c).elements() == columns && n.rank(c) <= 2);
   if (!c_is_row)
     return n.fail(fmt::format("operand 6 is {}, only one number per column is supported", format_desc(n.desc(c))));
@@ -202,8 +206,10 @@ void lower_matmul_nbits(NodeLowering& n) {
   if (n.has(4)) n.fail("operand 4 (g_idx) is not supported; quantise without reordering of the inner dimension");
   if (params.bits != 4 && params.bits != 8)
     n.fail(fmt::format("attribute 'bits' = {} is not supported, only 4 and 8", params.bits));
-  if (params.block_size < 2 || k < 1 || columns < 1)
-    n.fail("attributes 'K', 'N' and 'block_size' must be positive", StatusCode::kInvalidModel);
+  if (params.block_size < 2 || k < 1 || columns < 1 || k > kMaxElements || columns > kMaxElements)
+    n.fail(fmt::format("attributes 'K' = {}, 'N' = {} and 'block_size' = {} are no sizes of a tensor", k, columns,
+                       params.block_size),
+           StatusCode::kInvalidModel);
   if (n.failed()) return;
   const std::int64_t blocks = (k + params.block_size - 1) / params.block_size;
   const ValueId weights = n.reshape(n.input(1), {columns, blocks, std::int64_t{params.block_size} * params.bits / 8});

@@ -2,6 +2,7 @@
 #include "ops/elementwise/binary_affine/binary_affine.h"
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
 #include "ops/nn/matmul_affine/matmul_affine.h"
+#include "ops/nn/matmul_blocks/matmul_blocks.h"
 #include "ops/testing/samplers.h"
 
 namespace bantam::ops::testing {
@@ -102,8 +103,26 @@ void matmul_affine(Sampling& s) {
   s.set_params(p);
 }
 
-constexpr SamplerRow kRows[] = {
-    {&kBinaryAffine, binary_affine}, {&kConv2dAffine, conv2d_affine}, {&kMatmulAffine, matmul_affine}};
+void matmul_blocks(Sampling& s) {
+  const TensorDesc a = s.any(kF32, 2, 4);
+  const MatmulBlocksParams p{s.one_of({4, 8}), 2 * s.pick(1, s.one_in(2) ? 16 : 3)};
+  const std::int64_t n = s.pick(1, s.one_in(3) ? 33 : 9);
+  const std::int64_t blocks = (std::int64_t{a.dims[a.rank - 1]} + p.block_size - 1) / p.block_size;
+  s.constant(dense_desc(kU8, {n, blocks, std::int64_t{p.block_size} * p.bits / 8}), {0.0, 255.0});
+  s.constant(dense_desc(s.one_of({kF32, ElementType::kF16}), {n, blocks}), {0.001, 0.02});
+  if (s.one_in(2)) {
+    s.absent();
+  } else {
+    s.constant(dense_desc(s.one_of({kF32, kU8}), {n, blocks}), {0.0, 15.0});
+  }
+  if (s.one_in(2)) s.like(dense_desc(kF32, {n}));
+  s.set_params(p);
+}
+
+constexpr SamplerRow kRows[] = {{&kBinaryAffine, binary_affine},
+                                {&kConv2dAffine, conv2d_affine},
+                                {&kMatmulAffine, matmul_affine},
+                                {&kMatmulBlocks, matmul_blocks}};
 
 }  // namespace
 
