@@ -13,6 +13,6 @@ struct GruParams {
   std::int32_t linear_before_reset = 0;
 };
 
-extern const OpDef kGru;  // "gru"
+extern const OpDef kGru;  // "gru". Accuracy: bound 3e-05
 
 }  // namespace bantam::ops

@@ -19,6 +19,6 @@ struct LstmParams {
   float cell_clip = 0.0F;         ///< 0: none; else c is clamped to [-cell_clip, cell_clip] before it is used
 };
 
-extern const OpDef kLstm;  // "lstm"
+extern const OpDef kLstm;  // "lstm". Accuracy: bound 3e-05
 
 }  // namespace bantam::ops

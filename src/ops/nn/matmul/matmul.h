@@ -36,6 +36,6 @@ struct MatmulParams {
   std::int32_t asymmetric = 0;  ///< hybrid form
 };
 
-extern const OpDef kMatmul;  // "matmul"
+extern const OpDef kMatmul;  // "matmul". Accuracy: bound 1e-05
 
 }  // namespace bantam::ops

@@ -13,6 +13,6 @@ struct NormParams {
   std::int32_t rms = 0;
 };
 
-extern const OpDef kNorm;  // "norm"
+extern const OpDef kNorm;  // "norm". Accuracy: bound 2e-05
 
 }  // namespace bantam::ops

@@ -11,6 +11,6 @@ struct SoftmaxParams {
   std::int32_t log = 0;    ///< 1: log-softmax
 };
 
-extern const OpDef kSoftmax;  // "softmax"
+extern const OpDef kSoftmax;  // "softmax". Accuracy: bound 4e-06
 
 }  // namespace bantam::ops
