@@ -304,7 +304,7 @@ TEST(OnnxQuantize, ConvolutionRescalesOnceAndRoundsHalfToEven) {
   EXPECT_THAT(y->at("y").as<std::uint8_t>(), ElementsAre(98, 96));
 }
 
-TEST(OnnxLstm, OtherActivationsAreReported) {
+TEST(OnnxLstm, TakesTheActivationsOfTheStandard) {
   const auto lstm = [](const std::vector<std::string>& attributes) {
     return run({"LSTM",
                 {1, 1, 1},
@@ -312,14 +312,22 @@ TEST(OnnxLstm, OtherActivationsAreReported) {
                 {tensor<float>("a", {1, 4, 1}, {1, 1, 1, 1}), tensor<float>("b", {1, 4, 1}, {0, 0, 0, 0})},
                 attributes});
   };
-  EXPECT_THAT(lstm({attr("activations", std::vector<std::string>{"Sigmoid", "Relu", "Tanh"})}).error,
-              HasSubstr("activation 'Relu' is not supported"));
+  EXPECT_THAT(lstm({attr("activations", std::vector<std::string>{"Sigmoid", "Swish", "Tanh"})}).error,
+              HasSubstr("activation 'Swish' is not one of the standard's"));
+  EXPECT_THAT(lstm({attr("activations", std::vector<std::string>{"Sigmoid", "Tanh"})}).error,
+              HasSubstr("'activations' has 2 names, expected 3"));
   EXPECT_THAT(lstm({attr("hidden_size", 2)}).error, HasSubstr("attribute 'hidden_size' = 2 does not agree"));
   const auto y =
       lstm({attr("hidden_size", 1), attr("activations", std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"})});
   ASSERT_EQ(y.error, "");
   const float s = 1.0F / (1.0F + std::exp(-1.0F));
   EXPECT_THAT(y.elements, ElementsAre(FloatNear(s * std::tanh(s * std::tanh(1.0F)), 1e-6F)));
+  // alpha and beta belong to the functions that take them: hard sigmoid 0.1 x + 0.3, then 2 x + 1 of the cell.
+  const auto other = lstm({attr("activations", std::vector<std::string>{"HardSigmoid", "RELU", "Affine"}),
+                           attr("activation_alpha", std::vector<float>{0.1F, 2.0F}),
+                           attr("activation_beta", std::vector<float>{0.3F, 1.0F})});
+  ASSERT_EQ(other.error, "");
+  EXPECT_THAT(other.elements, ElementsAre(FloatNear(0.4F * (2 * 0.4F + 1), 1e-6F)));
 }
 
 TEST(OnnxEinsum, ContractsSumsAndTakesDiagonals) {

@@ -1,11 +1,12 @@
-// ONNX recurrent layers: LSTM and GRU.
+// ONNX recurrent layers: RNN, LSTM and GRU.
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 
 #include "import/onnx/lowering.h"
 #include "ops/nn/gru/gru.h"
 #include "ops/nn/lstm/lstm.h"
+#include "ops/nn/simple_rnn/simple_rnn.h"
 
 namespace bantam::import::onnx {
 namespace {
@@ -19,16 +20,61 @@ ops::RnnDirection read_direction(NodeLowering& n) {
   return ops::RnnDirection::kForward;
 }
 
-/// The kernels have the default activations built in; a list is accepted when it repeats them.
-void check_activations(NodeLowering& n, std::span<const std::string_view> defaults) {
+using ops::RnnFunction;
+
+/// An activation of the standard, and which of alpha and beta it takes.
+struct ActivationRow {
+  std::string_view name;  ///< lower case: exporters do not agree about the case
+  RnnFunction function;
+  int parameters = 0;  ///< 1: alpha; 2: alpha and beta
+  float alpha = 0.0F;  ///< where the lists end
+  float beta = 0.0F;
+};
+
+constexpr ActivationRow kActivations[] = {
+    {"affine", RnnFunction::kAffine, 2, 1.0F, 0.0F},
+    {"elu", RnnFunction::kElu, 1, 1.0F},
+    {"hardsigmoid", RnnFunction::kHardSigmoid, 2, 0.2F, 0.5F},
+    {"leakyrelu", RnnFunction::kLeakyRelu, 1, 0.01F},
+    {"relu", RnnFunction::kRelu},
+    {"scaledtanh", RnnFunction::kScaledTanh, 2, 1.0F, 1.0F},
+    {"sigmoid", RnnFunction::kSigmoid},
+    {"softplus", RnnFunction::kSoftplus},
+    {"softsign", RnnFunction::kSoftsign},
+    {"tanh", RnnFunction::kTanh},
+    {"thresholdedrelu", RnnFunction::kThresholdedRelu, 1, 1.0F},
+};
+
+const ActivationRow* find_activation(std::string_view name) {
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  const auto* row = std::ranges::find(kActivations, lower, &ActivationRow::name);
+  return row != std::end(kActivations) ? row : nullptr;
+}
+
+/// Reads `activations`, which names `count` functions for each direction; alphas and betas belong to the functions that
+/// take them, in that order.
+template <int count>
+void read_activations(NodeLowering& n, ops::RnnDirection direction, ops::RnnActivations<count>& activations) {
   const auto names = n.attr_strings("activations");
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == defaults[i % defaults.size()]) continue;
-    n.fail(fmt::format("activation '{}' is not supported, only the default '{}' at this place", printable(names[i]),
-                       defaults[i % defaults.size()]));
-  }
+  const auto alphas = n.attr_floats("activation_alpha");
+  const auto betas = n.attr_floats("activation_beta");
   if (names.empty()) return;
-  n.ignore({"activation_alpha", "activation_beta"});  // the default functions have no parameters
+  const std::size_t wanted = direction == ops::RnnDirection::kBidirectional ? 2 * count : count;
+  if (names.size() != wanted)
+    return n.fail(fmt::format("attribute 'activations' has {} names, expected {}", names.size(), wanted),
+                  StatusCode::kInvalidModel);
+  std::size_t next_alpha = 0;
+  std::size_t next_beta = 0;
+  for (std::size_t i = 0; i < wanted; ++i) {
+    const ActivationRow* row = find_activation(names[i]);
+    if (row == nullptr) return n.fail(fmt::format("activation '{}' is not one of the standard's", printable(names[i])));
+    const bool has_alpha = row->parameters >= 1 && next_alpha < alphas.size();
+    const bool has_beta = row->parameters >= 2 && next_beta < betas.size();
+    activations.functions[i] = row->function;
+    activations.alpha[i] = has_alpha ? alphas[next_alpha++] : row->alpha;
+    activations.beta[i] = has_beta ? betas[next_beta++] : row->beta;
+  }
 }
 
 void check_hidden_size(NodeLowering& n, ValueId recurrence) {
@@ -40,7 +86,7 @@ void check_hidden_size(NodeLowering& n, ValueId recurrence) {
            StatusCode::kInvalidModel);
 }
 
-/// What both layers share: operands turned to [time, batch, ...] when layout is 1, results turned back.
+/// What the layers share: operands turned to [time, batch, ...] when layout is 1, results turned back.
 class Sequence {
  public:
   explicit Sequence(NodeLowering& n) : n_(n), batch_first_(n.attr_int("layout", 0) != 0) {}
@@ -60,8 +106,8 @@ void lower_lstm(NodeLowering& n) {
   params.direction = read_direction(n);
   params.clip = n.attr_float("clip", 0.0F);
   params.input_forget = n.attr_int("input_forget", 0) != 0 ? 1 : 0;
-  constexpr std::string_view kDefaults[] = {"Sigmoid", "Tanh", "Tanh"};
-  check_activations(n, kDefaults);
+  n.ignore({"output_sequence"});  // of operator set 1: all results are there to be read
+  read_activations(n, params.direction, params.activations);
   const ValueId recurrence = n.input(2);
   check_hidden_size(n, recurrence);
   n.input(0);
@@ -80,8 +126,8 @@ void lower_gru(NodeLowering& n) {
   params.direction = read_direction(n);
   params.clip = n.attr_float("clip", 0.0F);
   params.linear_before_reset = n.attr_int("linear_before_reset", 0) != 0 ? 1 : 0;
-  constexpr std::string_view kDefaults[] = {"Sigmoid", "Tanh"};
-  check_activations(n, kDefaults);
+  n.ignore({"output_sequence"});
+  read_activations(n, params.direction, params.activations);
   const ValueId recurrence = n.input(2);
   check_hidden_size(n, recurrence);
   n.input(0);
@@ -93,10 +139,29 @@ void lower_gru(NodeLowering& n) {
   sequence.last_step(1, results[1]);
 }
 
+void lower_rnn(NodeLowering& n) {
+  Sequence sequence(n);
+  ops::SimpleRnnParams params;
+  params.direction = read_direction(n);
+  params.clip = n.attr_float("clip", 0.0F);
+  n.ignore({"output_sequence"});
+  read_activations(n, params.direction, params.activations);
+  const ValueId recurrence = n.input(2);
+  check_hidden_size(n, recurrence);
+  n.input(0);
+  const auto results =
+      n.emit_all(ops::kSimpleRnn, graph::Params::of(params),
+                 {sequence.operand(0), n.input(1), recurrence, n.optional(3), n.optional(4), sequence.operand(5)});
+  if (n.failed()) return;
+  sequence.all_steps(results[0]);
+  sequence.last_step(1, results[1]);
+}
+
 constexpr std::int64_t kNewest = OperatorRow::kNewest;
 constexpr OperatorRow kRows[] = {
     {"", "GRU", 7, kNewest, lower_gru},
     {"", "LSTM", 7, kNewest, lower_lstm},
+    {"", "RNN", 7, kNewest, lower_rnn},
 };
 
 }  // namespace

@@ -6,12 +6,11 @@
 namespace bantam::ops {
 namespace {
 
-constexpr std::string_view kDirectionNames[] = {"forward", "reverse", "bidirectional"};
-
 Status infer_gru(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
   const auto& p = *static_cast<const GruParams*>(params);
   if (!is_flag(p.linear_before_reset))
     return failure(StatusCode::kInvalidModel, "linear_before_reset is neither 0 nor 1", p.linear_before_reset, 1);
+  BANTAM_RETURN_IF_ERROR(rnn::check_activations(p.activations));
   return rnn::infer({.gates = gru::kGates, .direction = p.direction, .clip = p.clip}, inputs, outputs);
 }
 
@@ -22,9 +21,12 @@ std::int64_t work(const OpCall& call) {
 
 constexpr GruParams kDefaults{};
 constexpr ParamField kFields[] = {
-    enum_field("direction", offsetof(GruParams, direction), kDirectionNames),
+    enum_field("direction", offsetof(GruParams, direction), rnn::kDirectionNames),
     f32_field("clip", offsetof(GruParams, clip)),
     bool_field("linear_before_reset", offsetof(GruParams, linear_before_reset)),
+    rnn::activation_field<2>(offsetof(GruParams, activations)),
+    rnn::alpha_field<2>(offsetof(GruParams, activations)),
+    rnn::beta_field<2>(offsetof(GruParams, activations)),
 };
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD

@@ -1,11 +1,7 @@
-#include <cmath>
-
 #include "ops/nn/gru/kernels.h"
 
 namespace bantam::ops::gru {
 namespace {
-
-float sigmoid(float x) { return 1.0F / (1.0F + std::exp(-x)); }
 
 /// One direction's weights.
 struct Weights {
@@ -32,20 +28,22 @@ struct Weights {
   }
 };
 
-/// `scratch` has 4H floats: update and reset gates, r * h, candidates.
-void update_state(const GruParams& p, const Weights& weights, const float* x, float* h, float* scratch) {
+/// `scratch` has 4H floats: update and reset gates, r * h, candidates. `d` is the direction, whose activations apply.
+void update_state(const GruParams& p, std::int64_t d, const Weights& weights, const float* x, float* h,
+                  float* scratch) {
   const std::int64_t hidden = weights.hidden;
   float* gates = scratch;
   float* reset_state = scratch + 2 * hidden;
   float* candidates = scratch + 3 * hidden;
   for (std::int64_t g = 0; g < 2 * hidden; ++g)
-    gates[g] = sigmoid(rnn::clipped(weights.input_share(g, x) + weights.state_share(g, h), p.clip));
+    gates[g] =
+        rnn::apply(rnn::clipped(weights.input_share(g, x) + weights.state_share(g, h), p.clip), p.activations.of(d, 0));
   for (std::int64_t i = 0; i < hidden; ++i) reset_state[i] = gates[hidden + i] * h[i];
   for (std::int64_t i = 0; i < hidden; ++i) {
     const std::int64_t g = 2 * hidden + i;
     const float state_share = p.linear_before_reset != 0 ? gates[hidden + i] * weights.state_share(g, h)
                                                          : weights.state_share(g, reset_state);
-    candidates[i] = std::tanh(rnn::clipped(weights.input_share(g, x) + state_share, p.clip));
+    candidates[i] = rnn::apply(rnn::clipped(weights.input_share(g, x) + state_share, p.clip), p.activations.of(d, 1));
   }
   for (std::int64_t i = 0; i < hidden; ++i) h[i] = (1.0F - gates[i]) * candidates[i] + gates[i] * h[i];
 }
@@ -70,7 +68,7 @@ Status run_reference(const Invocation& call) {
                           call.input<float>(rnn::kR) + d * count * e.hidden,
                           call.has(rnn::kB) ? call.input<float>(rnn::kB) + d * 2 * count : nullptr, e.input, e.hidden};
     rnn::walk(call, e, d, rnn::is_backward(p.direction, d), 0, e.steps, [&](std::int64_t t, std::int64_t b) {
-      update_state(p, weights, call.input<float>(rnn::kX) + (t * e.batch + b) * e.input,
+      update_state(p, d, weights, call.input<float>(rnn::kX) + (t * e.batch + b) * e.input,
                    call.output<float>(1) + d * e.state() + b * e.hidden, reinterpret_cast<float*>(call.scratch));
     });
   }

@@ -7,8 +7,8 @@
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
 #include "hwy/highway.h"
-#include "ops/common/math_simd-inl.h"
 #include "ops/common/rows_simd-inl.h"
+#include "ops/elementwise/unary/activation_simd-inl.h"
 #include "ops/nn/gemm/gemm_f32.h"
 #include "ops/nn/gru/kernels.h"
 
@@ -39,9 +39,9 @@ HWY_INLINE void map_units(std::size_t hidden, float* to, F f) {
 }  // namespace
 
 /// gates [2H] through their sigmoids, in place.
-void activate_gru_gates(const GruParams& p, std::size_t hidden, float* gates) {
+void activate_gru_gates(const GruParams& p, const Activation& gate, std::size_t hidden, float* gates) {
   map_row(
-      2 * hidden, gates, [&p](D d, V x) HWY_ATTR { return sigmoid_f32(d, clip(d, x, p.clip)); }, gates);
+      2 * hidden, gates, [&](D d, V x) HWY_ATTR { return apply_activation(d, clip(d, x, p.clip), gate); }, gates);
 }
 
 /// reset_state = r * h.
@@ -51,12 +51,12 @@ void reset_gru_state(std::size_t hidden, const float* gates, const float* h, flo
 
 /// h from the gates, the input's share of the candidate and the state's share, which the reset gate scales when the
 /// product came before the reset (else it holds the sum of both shares).
-void update_gru_state(const GruParams& p, std::size_t hidden, const float* gates, const float* input_share,
-                      const float* state_share, float* h) {
+void update_gru_state(const GruParams& p, const Activation& activation, std::size_t hidden, const float* gates,
+                      const float* input_share, const float* state_share, float* h) {
   map_units(hidden, h, [&](D d, auto load) HWY_ATTR {
     const V share = load(state_share);
     const V sum = p.linear_before_reset != 0 ? hn::MulAdd(load(gates + hidden), share, load(input_share)) : share;
-    const V candidate = tanh_f32(d, clip(d, sum, p.clip));
+    const V candidate = apply_activation(d, clip(d, sum, p.clip), activation);
     // (1 - z) c + z h
     return hn::MulAdd(load(gates), hn::Sub(load(h), candidate), candidate);
   });
@@ -130,12 +130,12 @@ Weights weights_of(const Invocation& call, const rnn::Extents& e, std::int64_t d
           apart ? call.input<float>(rnn::kB) + (d * 2 * kGates + 5) * e.hidden : nullptr};
 }
 
-/// `products` is the input's share of one step, [3H].
-void run_step(const GruParams& p, const rnn::Extents& e, const Weights& weights, const Scratch& scratch,
+/// `products` is the input's share of one step, [3H]; `d` the direction.
+void run_step(const GruParams& p, std::int64_t d, const rnn::Extents& e, const Weights& weights, const Scratch& scratch,
               const float* products, float* h) {
   const auto hidden = static_cast<std::size_t>(e.hidden);
   multiply(h, 1, e.hidden, weights.gates, 2 * e.hidden, products, scratch.gates);
-  HWY_DYNAMIC_DISPATCH(activate_gru_gates)(p, hidden, scratch.gates);
+  HWY_DYNAMIC_DISPATCH(activate_gru_gates)(p, rnn::fused(p.activations.of(d, 0)), hidden, scratch.gates);
   const float* input_share = products + 2 * e.hidden;
   if (p.linear_before_reset != 0) {
     multiply(h, 1, e.hidden, weights.candidate, e.hidden, weights.candidate_bias, scratch.state_share);
@@ -143,7 +143,8 @@ void run_step(const GruParams& p, const rnn::Extents& e, const Weights& weights,
     HWY_DYNAMIC_DISPATCH(reset_gru_state)(hidden, scratch.gates, h, scratch.reset_state);
     multiply(scratch.reset_state, 1, e.hidden, weights.candidate, e.hidden, input_share, scratch.state_share);
   }
-  HWY_DYNAMIC_DISPATCH(update_gru_state)(p, hidden, scratch.gates, input_share, scratch.state_share, h);
+  HWY_DYNAMIC_DISPATCH(update_gru_state)
+  (p, rnn::fused(p.activations.of(d, 1)), hidden, scratch.gates, input_share, scratch.state_share, h);
 }
 
 void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d) {
@@ -160,7 +161,7 @@ void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d
     multiply(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, e.input, weights.w,
              count, scratch.input_bias, scratch.products);
     rnn::walk(call, e, d, backward, k, last, [&](std::int64_t t, std::int64_t b) {
-      run_step(p, e, weights, scratch, scratch.products + ((t - first_step) * e.batch + b) * count,
+      run_step(p, d, e, weights, scratch, scratch.products + ((t - first_step) * e.batch + b) * count,
                call.output<float>(1) + d * e.state() + b * e.hidden);
     });
   }
@@ -169,7 +170,8 @@ void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d
 }  // namespace
 
 bool supports_packed(const OpCall& call) {
-  return all_dense(call) && call.inputs[rnn::kW].data != nullptr && call.inputs[rnn::kR].data != nullptr;
+  return all_dense(call) && rnn::are_fusible(call.as<GruParams>().activations) &&
+         call.inputs[rnn::kW].data != nullptr && call.inputs[rnn::kR].data != nullptr;
 }
 
 Footprint packed_footprint(const OpCall& call, int /*threads*/) {

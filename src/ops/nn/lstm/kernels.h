@@ -28,7 +28,8 @@ inline Status start(const Invocation& call, const rnn::Extents& e) noexcept {
 Footprint reference_footprint(const OpCall& call, int threads);
 Status run_reference(const Invocation& call);
 
-/// Needs constant w and r, which are packed in panels (nn/gemm/gemm_f32.h), direction after direction.
+/// Needs activations with vector forms and constant w and r, which are packed in panels (nn/gemm/gemm_f32.h), direction
+/// after direction.
 bool supports_packed(const OpCall& call);
 Footprint packed_footprint(const OpCall& call, int threads);
 std::int64_t packed_bytes(const OpCall& call, int input);

@@ -8,14 +8,13 @@
 namespace bantam::ops {
 namespace {
 
-constexpr std::string_view kDirectionNames[] = {"forward", "reverse", "bidirectional"};
-
 Status infer_lstm(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
   const auto& p = *static_cast<const LstmParams*>(params);
   if (!is_flag(p.input_forget))
     return failure(StatusCode::kInvalidModel, "input_forget is neither 0 nor 1", p.input_forget, 1);
   if (!(p.cell_clip >= 0) || !std::isfinite(p.cell_clip))
     return failure(StatusCode::kInvalidModel, "cell_clip is negative or not a number");
+  BANTAM_RETURN_IF_ERROR(rnn::check_activations(p.activations));
   BANTAM_RETURN_IF_ERROR(
       rnn::infer({.gates = lstm::kGates, .direction = p.direction, .clip = p.clip}, inputs, outputs));
   outputs[2] = outputs[1];
@@ -33,10 +32,13 @@ std::int64_t work(const OpCall& call) {
 
 constexpr LstmParams kDefaults{};
 constexpr ParamField kFields[] = {
-    enum_field("direction", offsetof(LstmParams, direction), kDirectionNames),
+    enum_field("direction", offsetof(LstmParams, direction), rnn::kDirectionNames),
     f32_field("clip", offsetof(LstmParams, clip)),
     bool_field("input_forget", offsetof(LstmParams, input_forget)),
     f32_field("cell_clip", offsetof(LstmParams, cell_clip)),
+    rnn::activation_field<3>(offsetof(LstmParams, activations)),
+    rnn::alpha_field<3>(offsetof(LstmParams, activations)),
+    rnn::beta_field<3>(offsetof(LstmParams, activations)),
 };
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD

@@ -1,11 +1,7 @@
-#include <cmath>
-
 #include "ops/nn/lstm/kernels.h"
 
 namespace bantam::ops::lstm {
 namespace {
-
-float sigmoid(float x) { return 1.0F / (1.0F + std::exp(-x)); }
 
 float dot(const float* a, const float* b, std::int64_t n) {
   float sum = 0;
@@ -25,18 +21,24 @@ void compute_gates(const Invocation& call, const rnn::Extents& e, std::int64_t d
                (bias != nullptr ? bias[g] + bias[count + g] : 0.0F);
 }
 
-void update_state(const LstmParams& p, std::int64_t hidden, const float* gates, const float* peepholes, float* h,
-                  float* c) {
-  const auto peephole = [&](std::int64_t gate, std::int64_t i) {
-    return peepholes != nullptr ? peepholes[gate * hidden + i] : 0.0F;
+/// `d` is the direction, whose activations apply.
+void update_state(const LstmParams& p, std::int64_t d, std::int64_t hidden, const float* gates, const float* peepholes,
+                  float* h, float* c) {
+  const RnnActivation gate = p.activations.of(d, 0);
+  const RnnActivation candidate = p.activations.of(d, 1);
+  const RnnActivation result = p.activations.of(d, 2);
+  const auto peephole = [&](std::int64_t k, std::int64_t i) {
+    return peepholes != nullptr ? peepholes[k * hidden + i] : 0.0F;
+  };
+  const auto activate = [&](float x, const RnnActivation& function) {
+    return rnn::apply(rnn::clipped(x, p.clip), function);
   };
   for (std::int64_t i = 0; i < hidden; ++i) {
-    const float in = sigmoid(rnn::clipped(gates[i] + peephole(0, i) * c[i], p.clip));
+    const float in = activate(gates[i] + peephole(0, i) * c[i], gate);
     const float forget =
-        p.input_forget != 0 ? 1.0F - in : sigmoid(rnn::clipped(gates[2 * hidden + i] + peephole(2, i) * c[i], p.clip));
-    c[i] = rnn::clipped(forget * c[i] + in * std::tanh(rnn::clipped(gates[3 * hidden + i], p.clip)), p.cell_clip);
-    const float out = sigmoid(rnn::clipped(gates[hidden + i] + peephole(1, i) * c[i], p.clip));
-    h[i] = out * std::tanh(c[i]);
+        p.input_forget != 0 ? 1.0F - in : activate(gates[2 * hidden + i] + peephole(2, i) * c[i], gate);
+    c[i] = rnn::clipped(forget * c[i] + in * activate(gates[3 * hidden + i], candidate), p.cell_clip);
+    h[i] = activate(gates[hidden + i] + peephole(1, i) * c[i], gate) * rnn::apply(c[i], result);
   }
 }
 
@@ -60,7 +62,7 @@ Status run_reference(const Invocation& call) {
       float* h = call.output<float>(1) + d * e.state() + b * e.hidden;
       float* c = call.output<float>(2) + d * e.state() + b * e.hidden;
       compute_gates(call, e, d, call.input<float>(rnn::kX) + (t * e.batch + b) * e.input, h, gates);
-      update_state(p, e.hidden, gates, peepholes, h, c);
+      update_state(p, d, e.hidden, gates, peepholes, h, c);
     });
   }
   return ok_status();

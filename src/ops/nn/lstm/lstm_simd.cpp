@@ -7,8 +7,8 @@
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
 #include "hwy/highway.h"
-#include "ops/common/math_simd-inl.h"
 #include "ops/common/rows_simd-inl.h"
+#include "ops/elementwise/unary/activation_simd-inl.h"
 #include "ops/nn/gemm/gemm_f32.h"
 #include "ops/nn/lstm/kernels.h"
 
@@ -30,21 +30,30 @@ HWY_INLINE V clip(D d, V x, float limit) {
   return limit == 0.0F ? x : at_most(d, at_least(d, x, hn::Set(d, -limit)), hn::Set(d, limit));
 }
 
-HWY_INLINE void update_cell(D d, const LstmParams& p, Cell* cell) {
-  const V in = sigmoid_f32(d, clip(d, hn::MulAdd(cell->in_peephole, cell->c, cell->in), p.clip));
-  const V forget = p.input_forget != 0
-                       ? hn::Sub(hn::Set(d, 1.0F), in)
-                       : sigmoid_f32(d, clip(d, hn::MulAdd(cell->forget_peephole, cell->c, cell->forget), p.clip));
-  const V updated = hn::MulAdd(forget, cell->c, hn::Mul(in, tanh_f32(d, clip(d, cell->candidate, p.clip))));
+/// The activations of one direction.
+struct Functions {
+  Activation gate, candidate, result;
+};
+
+HWY_INLINE void update_cell(D d, const LstmParams& p, const Functions& f, Cell* cell) {
+  const V in = apply_activation(d, clip(d, hn::MulAdd(cell->in_peephole, cell->c, cell->in), p.clip), f.gate);
+  const V forget =
+      p.input_forget != 0
+          ? hn::Sub(hn::Set(d, 1.0F), in)
+          : apply_activation(d, clip(d, hn::MulAdd(cell->forget_peephole, cell->c, cell->forget), p.clip), f.gate);
+  const V updated =
+      hn::MulAdd(forget, cell->c, hn::Mul(in, apply_activation(d, clip(d, cell->candidate, p.clip), f.candidate)));
   cell->c = clip(d, updated, p.cell_clip);
-  const V out = sigmoid_f32(d, clip(d, hn::MulAdd(cell->out_peephole, cell->c, cell->out), p.clip));
-  cell->h = hn::Mul(out, tanh_f32(d, cell->c));
+  const V out = apply_activation(d, clip(d, hn::MulAdd(cell->out_peephole, cell->c, cell->out), p.clip), f.gate);
+  cell->h = hn::Mul(out, apply_activation(d, cell->c, f.result));
 }
 
 /// gates [4H] in the order input, output, forget, cell; peepholes [3H] (input, output, forget) or null.
-void update_state(const LstmParams& p, std::size_t hidden, const float* gates, const float* peepholes, float* h,
-                  float* c) {
+void update_state(const LstmParams& p, std::int64_t direction, std::size_t hidden, const float* gates,
+                  const float* peepholes, float* h, float* c) {
   const D d;
+  const Functions functions{rnn::fused(p.activations.of(direction, 0)), rnn::fused(p.activations.of(direction, 1)),
+                            rnn::fused(p.activations.of(direction, 2))};
   const std::size_t lanes = hn::Lanes(d);
   for (std::size_t i = 0; i < hidden; i += lanes) {
     const std::size_t n = std::min(lanes, hidden - i);
@@ -61,7 +70,7 @@ void update_state(const LstmParams& p, std::size_t hidden, const float* gates, c
               peephole(2),
               load(c),
               hn::Zero(d)};
-    update_cell(d, p, &cell);
+    update_cell(d, p, functions, &cell);
     if (n < lanes) {
       store_partial(cell.c, d, c + i, n);
       store_partial(cell.h, d, h + i, n);
@@ -74,9 +83,9 @@ void update_state(const LstmParams& p, std::size_t hidden, const float* gates, c
 
 }  // namespace
 
-void update_lstm_state(const LstmParams& p, std::size_t hidden, const float* gates, const float* peepholes, float* h,
-                       float* c) {
-  update_state(p, hidden, gates, peepholes, h, c);
+void update_lstm_state(const LstmParams& p, std::int64_t direction, std::size_t hidden, const float* gates,
+                       const float* peepholes, float* h, float* c) {
+  update_state(p, direction, hidden, gates, peepholes, h, c);
 }
 
 }  // namespace bantam::ops::HWY_NAMESPACE
@@ -147,7 +156,7 @@ void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d
       float* c = call.output<float>(2) + d * e.state() + b * e.hidden;
       const float* products = scratch.products + ((t - first_step) * e.batch + b) * count;
       multiply(h, 1, e.hidden, r, count, products, scratch.gates);
-      HWY_DYNAMIC_DISPATCH(update_lstm_state)(p, static_cast<std::size_t>(e.hidden), scratch.gates, peepholes, h, c);
+      HWY_DYNAMIC_DISPATCH(update_lstm_state)(p, d, static_cast<std::size_t>(e.hidden), scratch.gates, peepholes, h, c);
     });
   }
 }
@@ -155,7 +164,8 @@ void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d
 }  // namespace
 
 bool supports_packed(const OpCall& call) {
-  return all_dense(call) && call.inputs[rnn::kW].data != nullptr && call.inputs[rnn::kR].data != nullptr;
+  return all_dense(call) && rnn::are_fusible(call.as<LstmParams>().activations) &&
+         call.inputs[rnn::kW].data != nullptr && call.inputs[rnn::kR].data != nullptr;
 }
 
 Footprint packed_footprint(const OpCall& call, int /*threads*/) {

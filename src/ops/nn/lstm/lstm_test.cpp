@@ -118,10 +118,17 @@ TEST(Lstm, NoStepsKeepTheInitialState) {
 }
 
 OpCase random_case(Random& random) {
-  const LstmParams params{.direction = static_cast<RnnDirection>(random_int(random, 0, 2)),
-                          .clip = random_int(random, 0, 2) == 0 ? 0.7F : 0.0F,
-                          .input_forget = static_cast<std::int32_t>(random_int(random, 0, 1)),
-                          .cell_clip = random_int(random, 0, 2) == 0 ? 0.3F : 0.0F};
+  LstmParams params{.direction = static_cast<RnnDirection>(random_int(random, 0, 2)),
+                    .clip = random_int(random, 0, 2) == 0 ? 0.7F : 0.0F,
+                    .input_forget = static_cast<std::int32_t>(random_int(random, 0, 1)),
+                    .cell_clip = random_int(random, 0, 2) == 0 ? 0.3F : 0.0F};
+  // Bounded ones: others let the state grow, and with it the rounding.
+  constexpr RnnFunction kBounded[] = {RnnFunction::kHardSigmoid, RnnFunction::kTanh, RnnFunction::kSigmoid};
+  if (random_int(random, 0, 2) == 0) {
+    for (RnnFunction& function : params.activations.functions) function = kBounded[random_int(random, 0, 2)];
+    std::ranges::fill(params.activations.alpha, 0.2F);
+    std::ranges::fill(params.activations.beta, 0.5F);
+  }
   const std::int64_t d = params.direction == RnnDirection::kBidirectional ? 2 : 1;
   const std::int64_t t = random_int(random, 0, 20);
   const std::int64_t b = random_int(random, 1, 3);
@@ -168,6 +175,9 @@ TEST(Lstm, RefusesHostileShapesAndParameters) {
   EXPECT_FALSE(accepted({.input_forget = 2}, {x, w, w}));
   EXPECT_FALSE(accepted({.cell_clip = -1}, {x, w, w}));
   EXPECT_FALSE(accepted({.cell_clip = std::nanf("")}, {x, w, w}));
+  LstmParams params;
+  params.activations.functions[5] = RnnFunction::kCount;
+  EXPECT_FALSE(accepted(params, {x, w, w}));
   EXPECT_FALSE(accepted({}, {x, filled({1, 6, 2}, 1), w}));
   EXPECT_FALSE(accepted({}, {x, w, filled({1, 8, 3}, 1)}));
   EXPECT_FALSE(accepted({}, {filled({1, 2}, 1), w, w}));

@@ -1,11 +1,15 @@
-// What LSTM and GRU have in common: extents, validation, and the walk over time steps, directions and batch items.
-// Freestanding; called by lstm/ and gru/ only.
+// What the recurrent layers have in common: extents, validation, and the walk over time steps, directions and batch
+// items. Freestanding; called by lstm/, gru/ and simple_rnn/ only.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "ops/common/operands.h"
+#include "ops/common/params.h"
+#include "ops/elementwise/unary/function.h"
 #include "ops/nn/lstm/lstm.h"
 
 namespace bantam::ops::rnn {
@@ -27,7 +31,77 @@ struct Rules {
   float clip = 0.0F;
 };
 
-/// Operand positions, the same for both operators.
+inline constexpr std::string_view kDirectionNames[] = {"forward", "reverse", "bidirectional"};
+
+inline constexpr std::string_view kFunctionNames[] = {"sigmoid",          "tanh",         "relu",       "leaky_relu",
+                                                      "thresholded_relu", "hard_sigmoid", "elu",        "softsign",
+                                                      "softplus",         "affine",       "scaled_tanh"};
+static_assert(std::size(kFunctionNames) == static_cast<std::size_t>(RnnFunction::kCount));
+
+/// The function of one argument that it is; kIdentity for the two that are none.
+constexpr UnaryFunction unary_of(RnnFunction function) noexcept {
+  switch (function) {
+    case RnnFunction::kSigmoid: return UnaryFunction::kSigmoid;
+    case RnnFunction::kTanh: return UnaryFunction::kTanh;
+    case RnnFunction::kRelu: return UnaryFunction::kRelu;
+    case RnnFunction::kLeakyRelu: return UnaryFunction::kLeakyRelu;
+    case RnnFunction::kThresholdedRelu: return UnaryFunction::kThresholdedRelu;
+    case RnnFunction::kHardSigmoid: return UnaryFunction::kHardSigmoid;
+    case RnnFunction::kElu: return UnaryFunction::kElu;
+    case RnnFunction::kSoftsign: return UnaryFunction::kSoftsign;
+    case RnnFunction::kSoftplus: return UnaryFunction::kSoftplus;
+    case RnnFunction::kAffine:
+    case RnnFunction::kScaledTanh:
+    case RnnFunction::kCount: break;
+  }
+  return UnaryFunction::kIdentity;
+}
+
+/// As kernels with vector forms fuse it; requires that unary_of is fusible.
+constexpr Activation fused(const RnnActivation& activation) noexcept {
+  return {unary_of(activation.function), activation.alpha, activation.beta};
+}
+
+inline float apply(float x, const RnnActivation& activation) noexcept {
+  if (activation.function == RnnFunction::kAffine) return activation.alpha * x + activation.beta;
+  if (activation.function == RnnFunction::kScaledTanh) return activation.alpha * std::tanh(activation.beta * x);
+  return apply_activation(x, fused(activation));
+}
+
+/// Field rows of a member RnnActivations<count> at `offset` of the parameters.
+template <int count>
+constexpr ParamField activation_field(std::size_t offset) {
+  ParamField field = enum_field("activations", offset + offsetof(RnnActivations<count>, functions), kFunctionNames);
+  field.count = 2 * count;
+  return field;
+}
+template <int count>
+constexpr ParamField alpha_field(std::size_t offset) {
+  return f32_field("alpha", offset + offsetof(RnnActivations<count>, alpha), 2 * count);
+}
+template <int count>
+constexpr ParamField beta_field(std::size_t offset) {
+  return f32_field("beta", offset + offsetof(RnnActivations<count>, beta), 2 * count);
+}
+
+template <int count>
+Status check_activations(const RnnActivations<count>& activations) noexcept {
+  for (const RnnFunction function : activations.functions)
+    if (!is_enumerator(function))
+      return failure(StatusCode::kInvalidModel, "unknown activation", static_cast<std::int64_t>(function),
+                     static_cast<std::int64_t>(RnnFunction::kCount) - 1);
+  return ok_status();
+}
+
+/// True when all of them have vector forms (activation_simd-inl.h).
+template <int count>
+bool are_fusible(const RnnActivations<count>& activations) noexcept {
+  for (const RnnFunction function : activations.functions)
+    if (!is_fusible(unary_of(function))) return false;
+  return true;
+}
+
+/// Operand positions, the same for all operators.
 enum Operand : int { kX = 0, kW, kR, kB, kLengths, kInitialH };
 
 /// Validates parameters and operands 0..5 and fills the descs of results y and y_h.
