@@ -1,5 +1,9 @@
 // How the operators of audio features are drawn.
+#include <cmath>
+#include <numbers>
+
 #include "ops/signal/auto_scale/auto_scale.h"
+#include "ops/signal/dft/dft.h"
 #include "ops/signal/filter_bank/filter_bank.h"
 #include "ops/signal/framer/framer.h"
 #include "ops/signal/overlap_add/overlap_add.h"
@@ -20,6 +24,25 @@ constexpr ElementType kI32 = ElementType::kI32;
 constexpr ElementType kU32 = ElementType::kU32;
 
 void auto_scale(Sampling& s) { s.any(s.type({kI16}), 0, 3); }
+
+template <typename T>
+TestTensor twiddles(std::int64_t n) {
+  std::vector<T> table;
+  for (std::int64_t k = 0; k < n; ++k) {
+    const T phase = 2 * std::numbers::pi_v<T> * static_cast<T>(k) / static_cast<T>(n);
+    table.push_back(std::cos(phase));
+    table.push_back(-std::sin(phase));
+  }
+  return tensor_of<T>({n, 2}, table).with_placement(Placement::kAligned);
+}
+
+void dft(Sampling& s) {
+  const TensorDesc x = s.any(s.type({ElementType::kF32, ElementType::kF64}), 3, 3);
+  const DftParams p{s.pick(1, 12), s.one_in(2) ? 0 : s.pick(1, 4), s.pick(0, 1), s.pick(0, 1)};
+  s.constant(x.type == ElementType::kF64 ? twiddles<double>(p.length) : twiddles<float>(p.length));
+  if (p.step > 0 && s.one_in(2)) s.like(dense_desc(x.type, {s.pick(1, p.length)}));
+  s.set_params(p);
+}
 
 /// Bands whose slopes lie side by side, each over three bins and three weights.
 void filter_bank(Sampling& s) {
@@ -112,6 +135,7 @@ void spectrum_energy(Sampling& s) {
 }
 
 constexpr SamplerRow kRows[] = {{&kAutoScale, auto_scale},
+                                {&kDft, dft},
                                 {&kFilterBank, filter_bank},
                                 {&kFramer, framer},
                                 {&kOverlapAdd, overlap_add},
