@@ -1,4 +1,5 @@
 // How the operators of neural networks are drawn.
+#include "ops/nn/attention/attention.h"
 #include "ops/nn/conv2d/conv2d.h"
 #include "ops/nn/conv_transpose2d/conv_transpose2d.h"
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
@@ -9,6 +10,7 @@
 #include "ops/nn/norm/norm.h"
 #include "ops/nn/pool2d/pool2d.h"
 #include "ops/nn/resize/resize.h"
+#include "ops/nn/simple_rnn/simple_rnn.h"
 #include "ops/nn/softmax/softmax.h"
 #include "ops/nn/softmax_q/softmax_q.h"
 #include "ops/nn/svdf/svdf.h"
@@ -154,6 +156,40 @@ void gru(Sampling& s) {
   s.set_params(p);
 }
 
+void simple_rnn(Sampling& s) {
+  SimpleRnnParams p;
+  recurrent(s, p, 1, 2, false);
+  s.set_params(p);
+}
+
+void attention(Sampling& s) {
+  const TensorDesc q = s.any(s.type({kF32}), 4, 4);
+  AttentionParams p{.scale = s.real(0.1, 0.5),
+                    .softcap = s.one_in(4) ? 3.0F : 0.0F,
+                    .empty_rows_zero = 1,
+                    .left = s.one_in(4) ? s.pick(0, 3) : -1,
+                    .right = s.one_in(3) ? s.pick(0, 3) : -1,
+                    .aligned_end = s.pick(0, 1),
+                    .q_heads_last = s.pick(0, 1),
+                    .k_heads_last = s.pick(0, 1),
+                    .v_heads_last = s.pick(0, 1),
+                    .y_heads_last = s.pick(0, 1)};
+  const std::int64_t heads = q.dims[p.q_heads_last != 0 ? 2 : 1];
+  const std::int64_t queries = q.dims[p.q_heads_last != 0 ? 1 : 2];
+  const std::int64_t key_heads = s.one_in(2) ? 1 : heads;
+  const std::int64_t keys = s.pick(1, 9);
+  const auto operand = [&](std::int64_t width, bool heads_last) {
+    s.like(heads_last ? dense_desc(kF32, {q.dims[0], keys, key_heads, width})
+                      : dense_desc(kF32, {q.dims[0], key_heads, keys, width}));
+  };
+  operand(q.dims[3], p.k_heads_last != 0);
+  operand(s.pick(1, 9), p.v_heads_last != 0);
+  const TensorDesc scores = dense_desc(kF32, {q.dims[0], heads, queries, keys});
+  if (s.one_in(2)) s.like(broadcastable(scores, s));
+  if (s.operands.size() == 4 && s.one_in(2)) s.like(with_type(broadcastable(scores, s), ElementType::kBool));
+  s.set_params(p);
+}
+
 void lstm(Sampling& s) {
   LstmParams p{.input_forget = s.one_in(4) ? 1 : 0};
   recurrent(s, p, 4, 8, true);
@@ -161,7 +197,7 @@ void lstm(Sampling& s) {
 }
 
 void norm(Sampling& s) {
-  const TensorDesc x = s.any(s.type({kF32}), 1, 4);
+  const TensorDesc x = s.any(s.type({kF32, ElementType::kF64}), 1, 4);
   NormParams p{.axes = s.axes(x), .epsilon = 1e-3F, .rms = s.pick(0, 1)};
   if (s.one_in(2)) s.like(broadcastable(x, s));
   if (s.operands.size() == 2 && s.one_in(2)) s.like(broadcastable(x, s));
@@ -197,7 +233,7 @@ void resize(Sampling& s) {
 }
 
 void softmax(Sampling& s) {
-  const TensorDesc x = s.any(s.type({kF32}), 1, 4);
+  const TensorDesc x = s.any(s.type({kF32, ElementType::kF64}), 1, 4);
   s.set_params(SoftmaxParams{s.axis(x), s.pick(0, 1)});
 }
 
@@ -249,7 +285,8 @@ void svdf(Sampling& s) {
   s.set_params(p);
 }
 
-constexpr SamplerRow kRows[] = {{&kConv2d, conv2d},
+constexpr SamplerRow kRows[] = {{&kAttention, attention},
+                                {&kConv2d, conv2d},
                                 {&kConvTranspose2d, conv_transpose2d},
                                 {&kDepthwiseConv2d, depthwise_conv2d},
                                 {&kGru, gru},
@@ -259,6 +296,7 @@ constexpr SamplerRow kRows[] = {{&kConv2d, conv2d},
                                 {&kNorm, norm},
                                 {&kPool2d, pool2d},
                                 {&kResize, resize},
+                                {&kSimpleRnn, simple_rnn},
                                 {&kSoftmax, softmax},
                                 {&kSoftmaxQ, softmax_q},
                                 {&kSvdf, svdf}};

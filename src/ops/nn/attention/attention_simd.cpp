@@ -1,0 +1,361 @@
+// Attention in blocks of queries and keys. The scores of a block are one small matrix product on packed keys, the
+// values they weigh another; where there are few queries, packing would cost more than it saves, and keys are read
+// where they lie. Between blocks of keys each query keeps its maximum, the sum of its weights, and its weighted values
+// so far.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/nn/attention/attention_simd.cpp"
+#include "hwy/foreach_target.h"
+// Highway wants the headers below after foreach_target.h.
+#include "hwy/highway.h"
+#include "ops/common/math_simd-inl.h"
+#include "ops/common/parallel.h"
+#include "ops/common/rows_simd-inl.h"
+#include "ops/nn/attention/kernels.h"
+#include "ops/nn/attention/problem.h"
+#include "ops/nn/gemm/gemm_f32.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::HWY_NAMESPACE {
+namespace {
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+using attention::ScoreRow;
+
+/// Calls f(i, load, store) for vectors of `n` floats: load(p) and store(v, p) access p[i...], all lanes or what is
+/// left.
+template <class F>
+HWY_INLINE void for_vectors(std::size_t n, F f) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    f([=](const float* from) HWY_ATTR { return hn::LoadU(d, from + i); },
+      [=](V v, float* to) HWY_ATTR { hn::StoreU(v, d, to + i); });
+  if (i == n) return;
+  const std::size_t rest = n - i;
+  f([=](const float* from) HWY_ATTR { return load_partial(d, from + i, rest); },
+    [=](V v, float* to) HWY_ATTR { store_partial(v, d, to + i, rest); });
+}
+
+/// The scalar product of two rows.
+HWY_INLINE float product(const float* a, const float* b, std::size_t n) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d);
+  V sums[2] = {hn::Zero(d), hn::Zero(d)};
+  std::size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    sums[0] = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sums[0]);
+    sums[1] = hn::MulAdd(hn::LoadU(d, a + i + lanes), hn::LoadU(d, b + i + lanes), sums[1]);
+  }
+  for (; i + lanes <= n; i += lanes) sums[0] = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sums[0]);
+  float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(sums[0], sums[1])));
+  for (; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+}  // namespace
+
+/// scores[j] = q . key j, for keys `stride` apart.
+void score_row(const float* q, const float* keys, std::int64_t stride, std::size_t width, std::size_t count,
+               float* scores) {
+  for (std::size_t j = 0; j < count; ++j) scores[j] = product(q, keys + static_cast<std::int64_t>(j) * stride, width);
+}
+
+/// y += weights[j] * value j.
+void weigh_row(const float* weights, const float* values, std::int64_t stride, std::size_t width, std::size_t count,
+               float* y) {
+  const D d;
+  for_vectors(width, [&](auto load, auto store) HWY_ATTR {
+    V sum = load(y);
+    for (std::size_t j = 0; j < count; ++j)
+      sum = hn::MulAdd(hn::Set(d, weights[j]), load(values + static_cast<std::int64_t>(j) * stride), sum);
+    store(sum, y);
+  });
+}
+
+/// Scale, cap, bias and mask, in place.
+void finish_scores(const AttentionParams& p, const ScoreRow& row) {
+  const D d;
+  for_vectors(row.count, [&](auto load, auto store) HWY_ATTR {
+    V score = hn::Mul(load(row.scores), hn::Set(d, p.scale));
+    if (p.softcap > 0) score = hn::Mul(tanh_f32(d, hn::Div(score, hn::Set(d, p.softcap))), hn::Set(d, p.softcap));
+    if (row.bias != nullptr && row.bias_stride == 1)
+      score = hn::MulAdd(hn::Set(d, p.bias_scale), load(row.bias), score);
+    store(score, row.scores);
+  });
+  if (row.bias != nullptr && row.bias_stride != 1)
+    for (std::size_t j = 0; j < row.count; ++j) row.scores[j] += p.bias_scale * row.bias[0];
+  if (row.mask == nullptr) return;
+  for (std::size_t j = 0; j < row.count; ++j)
+    if ((row.mask[static_cast<std::int64_t>(j) * row.mask_stride] != 0) != (p.mask_keeps != 0))
+      row.scores[j] = p.masked_value;
+}
+
+/// The largest of a row and `start`; where the row has a NaN, any of them or NaN, since the row's weights become NaN.
+HWY_INLINE float highest_of(const float* row, std::size_t count, float start) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d);
+  V highest = hn::Set(d, start);
+  std::size_t j = 0;
+  for (; j + lanes <= count; j += lanes) highest = at_least(d, hn::LoadU(d, row + j), highest);
+  float result = hn::GetLane(hn::MaxOfLanes(d, highest));
+  for (; j < count; ++j) result = row[j] > result ? row[j] : result;
+  return result;
+}
+
+/// Turns scores into weights relative to the maximum so far, which it raises; `sum` and the `width` weighted values in
+/// y follow the new maximum.
+void advance_softmax(float* scores, std::size_t count, float* maximum, float* sum, float* y, std::size_t width) {
+  const D d;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float highest = highest_of(scores, count, *maximum);
+  const V shift = hn::Set(d, highest);
+  V sums = hn::Zero(d);
+  // Lanes beyond the row hold 0, which exp makes 1: they are summed apart.
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t j = 0;
+  for (; j + lanes <= count; j += lanes) {
+    const V weight = exp_f32(d, hn::Sub(hn::LoadU(d, scores + j), shift));
+    sums = hn::Add(sums, weight);
+    hn::StoreU(weight, d, scores + j);
+  }
+  if (j < count) {
+    const V weight = exp_f32(d, hn::Sub(load_partial(d, scores + j, count - j), shift));
+    sums = hn::Add(sums, hn::IfThenElseZero(hn::FirstN(d, count - j), weight));
+    store_partial(weight, d, scores + j, count - j);
+  }
+  const float added = hn::GetLane(hn::SumOfLanes(d, sums));
+  if (highest == *maximum) {
+    *sum += added;
+    return;
+  }
+  const V factor = exp_f32(d, hn::Sub(hn::Set(d, *maximum), shift));
+  *sum = *maximum == -infinity ? added : *sum * hn::GetLane(factor) + added;
+  const bool first = *maximum == -infinity;
+  for_vectors(width, [&](auto load, auto store) HWY_ATTR { store(first ? hn::Zero(d) : hn::Mul(load(y), factor), y); });
+  *maximum = highest;
+}
+
+void add_row(const float* x, float* y, std::size_t width) {
+  for_vectors(width, [&](auto load, auto store) HWY_ATTR { store(hn::Add(load(y), load(x)), y); });
+}
+
+void divide_row(float divisor, const float* x, float* y, std::size_t width) {
+  const D d;
+  for_vectors(width, [&](auto load, auto store) HWY_ATTR { store(hn::Div(load(x), hn::Set(d, divisor)), y); });
+}
+
+}  // namespace bantam::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops {
+
+HWY_EXPORT(score_row);
+HWY_EXPORT(weigh_row);
+HWY_EXPORT(finish_scores);
+HWY_EXPORT(advance_softmax);
+HWY_EXPORT(add_row);
+HWY_EXPORT(divide_row);
+
+namespace attention {
+namespace {
+
+/// Queries that share packed keys, and keys of a block: a block's scores, keys and values stay in a cache of 256 KiB.
+constexpr std::int64_t kQueries = 96;
+constexpr std::int64_t kKeys = 64;
+/// Fewer queries than this read keys where they lie.
+constexpr std::int64_t kFewQueries = 8;
+
+constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, kAlignment / sizeof(float)); }
+
+/// One task's scratch memory.
+struct Scratch {
+  float* scores;   ///< [queries, keys]
+  float* sums;     ///< [queries, width of values]: the weighted values so far
+  float* partial;  ///< the same of one block
+  float* maxima;   ///< [queries]
+  float* weights;  ///< [queries]: sums of weights
+  float* keys;     ///< packed
+  float* values;   ///< packed
+};
+
+std::int64_t block_queries(const Problem& problem) { return std::min(problem.q.rows, kQueries); }
+
+/// Floats of one task; sets the regions when `memory` is not null.
+std::int64_t layout_scratch(const Problem& problem, float* memory, Scratch* scratch) {
+  const std::int64_t queries = block_queries(problem);
+  const bool packs = queries >= kFewQueries;
+  std::int64_t used = 0;
+  const auto take = [&](std::int64_t floats) {
+    float* region = memory != nullptr ? memory + used : nullptr;
+    used += round_up(floats);
+    return region;
+  };
+  const Scratch regions{take(queries * kKeys),
+                        take(queries * problem.v.width),
+                        take(packs ? queries * problem.v.width : 0),
+                        take(queries),
+                        take(queries),
+                        take(packs ? gemm::packed_floats(problem.q.width, kKeys) : 0),
+                        take(packs ? gemm::packed_floats(kKeys, problem.v.width) : 0)};
+  if (scratch != nullptr) *scratch = regions;
+  return used;
+}
+
+/// Queries [first, last) of one head, and the keys that at least one of them sees.
+struct QueryBlock {
+  std::int64_t b, h, first, last;
+  std::int64_t length;
+  KeyRange keys;
+
+  std::int64_t rows() const { return last - first; }
+};
+
+class BlockKernel {
+ public:
+  BlockKernel(const Invocation& call, const Problem& problem, float* memory)
+      : call_(call), p_(call.as<AttentionParams>()), problem_(problem) {
+    layout_scratch(problem, memory, &scratch_);
+  }
+
+  void run(std::int64_t b, std::int64_t h, std::int64_t first) {
+    QueryBlock block{b, h, first, std::min(first + kQueries, problem_.q.rows), length_of(call_, problem_, b), {}};
+    block.keys = {problem_.visible(p_, block.length, block.first).first,
+                  problem_.visible(p_, block.length, block.last - 1).last};
+    std::fill_n(scratch_.maxima, block.rows(), -std::numeric_limits<float>::infinity());
+    std::fill_n(scratch_.weights, block.rows(), 0.0F);
+    std::fill_n(scratch_.sums, block.rows() * problem_.v.width, 0.0F);
+    for (std::int64_t j = block.keys.first; j < block.keys.last; j += kKeys)
+      run_keys(block, {j, std::min(j + kKeys, block.keys.last)});
+    finish(block);
+  }
+
+ private:
+  void run_keys(const QueryBlock& block, const KeyRange& keys) {
+    const std::int64_t count = keys.last - keys.first;
+    const std::int64_t width = problem_.v.width;
+    multiply_keys(block, keys);
+    for (std::int64_t r = 0; r < block.rows(); ++r) {
+      const KeyRange visible = problem_.visible(p_, block.length, block.first + r);
+      weigh(block, r, keys,
+            {std::clamp(visible.first, keys.first, keys.last), std::clamp(visible.last, keys.first, keys.last)});
+    }
+    const float* values = call_.input<float>(kV) + problem_.v.at(block.b, block.h / problem_.group, keys.first);
+    if (block.rows() < kFewQueries) {
+      for (std::int64_t r = 0; r < block.rows(); ++r) HWY_DYNAMIC_DISPATCH(weigh_row)
+      (scratch_.scores + r * kKeys, values, problem_.v.row_stride, static_cast<std::size_t>(width),
+       static_cast<std::size_t>(count), scratch_.sums + r * width);
+      return;
+    }
+    const std::int64_t panels = gemm::panel_count(width);
+    gemm::pack_panels(values, count, width, problem_.v.row_stride, 1, 0, panels, scratch_.values);
+    gemm::multiply({.data = scratch_.scores, .rows = block.rows(), .row_stride = kKeys, .length = count},
+                   {.data = scratch_.values, .n = width, .first = 0, .last = panels},
+                   {.data = scratch_.partial, .row_stride = width});
+    HWY_DYNAMIC_DISPATCH(add_row)
+    (scratch_.partial, scratch_.sums, static_cast<std::size_t>(block.rows() * width));
+  }
+
+  /// The raw products of the block's queries and these keys.
+  void multiply_keys(const QueryBlock& block, const KeyRange& keys) {
+    const std::int64_t count = keys.last - keys.first;
+    const float* queries = call_.input<float>(kQ) + problem_.q.at(block.b, block.h, block.first);
+    const float* rows = call_.input<float>(kK) + problem_.k.at(block.b, block.h / problem_.group, keys.first);
+    if (block.rows() < kFewQueries) {
+      for (std::int64_t r = 0; r < block.rows(); ++r) HWY_DYNAMIC_DISPATCH(score_row)
+      (queries + r * problem_.q.row_stride, rows, problem_.k.row_stride, static_cast<std::size_t>(problem_.k.width),
+       static_cast<std::size_t>(count), scratch_.scores + r * kKeys);
+      return;
+    }
+    const std::int64_t panels = gemm::panel_count(count);
+    gemm::pack_panels(rows, problem_.k.width, count, 1, problem_.k.row_stride, 0, panels, scratch_.keys);
+    gemm::multiply(
+        {.data = queries, .rows = block.rows(), .row_stride = problem_.q.row_stride, .length = problem_.q.width},
+        {.data = scratch_.keys, .n = count, .first = 0, .last = panels},
+        {.data = scratch_.scores, .row_stride = kKeys});
+  }
+
+  /// Makes row r's products weights; those of keys out of its sight are zero.
+  void weigh(const QueryBlock& block, std::int64_t r, const KeyRange& keys, const KeyRange& visible) {
+    float* scores = scratch_.scores + r * kKeys;
+    std::fill(scores, scores + (visible.first - keys.first), 0.0F);
+    std::fill(scores + (visible.last - keys.first), scores + (keys.last - keys.first), 0.0F);
+    const auto count = static_cast<std::size_t>(visible.last - visible.first);
+    if (count == 0) return;
+    scores += visible.first - keys.first;
+    HWY_DYNAMIC_DISPATCH(finish_scores)(p_, score_row_of(block, r, scores, visible));
+    constexpr float kLowest = -std::numeric_limits<float>::infinity();
+    if (scratch_.maxima[r] == kLowest && std::all_of(scores, scores + count, [](float x) { return x == kLowest; })) {
+      std::fill_n(scores, count, 0.0F);
+      return;
+    }
+    HWY_DYNAMIC_DISPATCH(advance_softmax)
+    (scores, count, scratch_.maxima + r, scratch_.weights + r, scratch_.sums + r * problem_.v.width,
+     static_cast<std::size_t>(problem_.v.width));
+  }
+
+  ScoreRow score_row_of(const QueryBlock& block, std::int64_t r, float* scores, const KeyRange& keys) const {
+    ScoreRow row{scores, static_cast<std::size_t>(keys.last - keys.first), nullptr, 0, nullptr, 0};
+    const std::int64_t s = block.first + r;
+    if (call_.has(kBias)) {
+      row.bias_stride = problem_.bias.strides[3];
+      row.bias = call_.input<float>(kBias) + problem_.bias.at(block.b, block.h, s) + keys.first * row.bias_stride;
+    }
+    if (call_.has(kMask)) {
+      row.mask_stride = problem_.mask.strides[3];
+      row.mask =
+          call_.input<std::uint8_t>(kMask) + problem_.mask.at(block.b, block.h, s) + keys.first * row.mask_stride;
+    }
+    return row;
+  }
+
+  void finish(const QueryBlock& block) {
+    const auto width = static_cast<std::size_t>(problem_.v.width);
+    for (std::int64_t r = 0; r < block.rows(); ++r) {
+      float* y = call_.output<float>() + problem_.y.at(block.b, block.h, block.first + r);
+      // A weight of zero means that nothing was in sight, or that all of it was -inf.
+      const KeyRange visible = problem_.visible(p_, block.length, block.first + r);
+      const bool zero = p_.empty_rows_zero != 0 || visible.first == visible.last;
+      const float weight = scratch_.weights[r] == 0.0F && zero ? 1.0F : scratch_.weights[r];
+      HWY_DYNAMIC_DISPATCH(divide_row)(weight, scratch_.sums + r * problem_.v.width, y, width);
+    }
+  }
+
+  const Invocation& call_;
+  const AttentionParams& p_;
+  const Problem& problem_;
+  Scratch scratch_{};
+};
+
+}  // namespace
+
+Footprint blocks_footprint(const OpCall& call, int threads) {
+  return {.scratch_bytes = layout_scratch(make_problem(call), nullptr, nullptr) * threads *
+                           static_cast<std::int64_t>(sizeof(float))};
+}
+
+Status run_blocks(const Invocation& call) {
+  const Problem problem = make_problem(call);
+  BANTAM_RETURN_IF_ERROR(check_lengths(call, problem));
+  if (call.out().elements() == 0) return ok_status();
+  const std::int64_t slot_floats = layout_scratch(problem, nullptr, nullptr);
+  const std::int64_t blocks = (problem.q.rows + kQueries - 1) / kQueries;
+  // Work of about ten microseconds, so that small products do not wake other threads.
+  const std::int64_t per_block = block_queries(problem) * problem.k.rows * (problem.q.width + problem.v.width) + 1;
+  const std::int64_t grain = std::max<std::int64_t>(100'000 / per_block, 1);
+  parallel_slots(*call.threads, problem.batch * problem.q.heads * blocks, grain,
+                 [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+                   BlockKernel kernel(call, problem, reinterpret_cast<float*>(call.scratch) + slot * slot_floats);
+                   for (std::int64_t i = begin; i < end; ++i) {
+                     const std::int64_t head = i / blocks;
+                     kernel.run(head / problem.q.heads, head % problem.q.heads, i % blocks * kQueries);
+                   }
+                 });
+  return ok_status();
+}
+
+}  // namespace attention
+}  // namespace bantam::ops
+#endif
