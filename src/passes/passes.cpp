@@ -17,6 +17,7 @@ constexpr Pass kPasses[] = {
     {"recognize-functions", "finds activations and normalisations written out as arithmetic", recognize_functions},
     {"integer-arithmetic", "computes in integers what lies between dequantisation and quantisation",
      integer_arithmetic},
+    {"fuse-attention", "computes attention without a matrix of its scores", fuse_attention},
     {"channels-last", "computes in the layout that transposes the fewest bytes", channels_last},
     {"fuse-affine", "folds scales, biases and batch normalisation into weights", fuse_affine},
     {"fuse-pads", "moves padding into the convolution or pooling behind it", fuse_pads},

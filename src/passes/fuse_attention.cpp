@@ -1,0 +1,306 @@
+// Computes attention that exporters write out as products and a softmax by the operator that needs no matrix of scores.
+//
+//   matmul(softmax(scores), v) -> attention(q, k, v), where scores is, from the inside out:
+//     matmul(q, k transposed); times or divided by a number and plus a bias, in any order; where(mask, number, .)
+//
+// Around the softmax: where(mask, 0, .) with the mask of the scores, and where(is_nan(.), 0, .), which make rows
+// without keys zero. Numbers that scale q or k beforehand become part of the scale. Transposes that bring heads before
+// positions are left out where the operator reads and writes heads last. What other nodes read of the scores stays
+// written out. The sums are the same over the reals; float results differ by a few units in the last place.
+#include <cmath>
+#include <limits>
+
+#include "ops/data/reshape/reshape.h"
+#include "ops/data/transpose/transpose.h"
+#include "ops/elementwise/binary/binary.h"
+#include "ops/elementwise/select/select.h"
+#include "ops/elementwise/unary/unary.h"
+#include "ops/nn/attention/attention.h"
+#include "ops/nn/matmul/matmul.h"
+#include "ops/nn/softmax/softmax.h"
+#include "passes/list.h"
+#include "passes/permutation.h"
+#include "passes/rewriter.h"
+
+namespace bantam::passes {
+namespace {
+
+using graph::kNone;
+using graph::Node;
+using graph::ValueId;
+using ops::BinaryFunction;
+using Replacement = std::optional<ValueId>;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+/// Scores at or below this weigh nothing beside real ones.
+constexpr float kAsGoodAsMasked = -1e4F;
+
+/// True for a matrix product of float operands without bias, activation or turned left side.
+bool is_plain_product(const Rewriter& rewriter, const Node& node) {
+  if (!node.is(ops::kMatmul)) return false;
+  const auto& p = node.as<ops::MatmulParams>();
+  return p.transpose_a == 0 && p.activation.function == ops::UnaryFunction::kIdentity &&
+         (node.inputs.size() < 3 || node.inputs[2] == kNone) &&
+         rewriter.desc(node.inputs[0]).type == ElementType::kF32 &&
+         rewriter.desc(node.inputs[1]).type == ElementType::kF32;
+}
+
+/// The operand of a product or quotient with one finite number, and the factor that it is.
+struct Scaled {
+  ValueId x;
+  float factor;
+};
+std::optional<Scaled> scaled(const Rewriter& rewriter, ValueId id) {
+  const Node* node = rewriter.producer(id, ops::kBinary);
+  if (node == nullptr || node->as<ops::BinaryParams>().activation.function != ops::UnaryFunction::kIdentity)
+    return std::nullopt;
+  const BinaryFunction function = node->as<ops::BinaryParams>().function;
+  if (function != BinaryFunction::kMul && function != BinaryFunction::kDiv) return std::nullopt;
+  for (const std::size_t c : {std::size_t{1}, std::size_t{0}}) {
+    if (c == 0 && function == BinaryFunction::kDiv) break;
+    const auto number = splat(rewriter.graph(), node->inputs[c]);
+    const ValueId x = node->inputs[1 - c];
+    if (!number || !same_shape_and_type(rewriter.desc(x), rewriter.desc(id))) continue;
+    const float factor = function == BinaryFunction::kMul ? *number : 1.0F / *number;
+    if (std::isfinite(factor)) return Scaled{x, factor};
+  }
+  return std::nullopt;
+}
+
+/// A select between a number and a tensor of the result's shape.
+struct Masked {
+  ValueId mask;
+  ValueId x;
+  float number;
+  bool keeps;  ///< a true element keeps x
+};
+std::optional<Masked> masked(const Rewriter& rewriter, ValueId id) {
+  const Node* node = rewriter.producer(id, ops::kSelect);
+  if (node == nullptr) return std::nullopt;
+  for (const std::size_t x : {std::size_t{2}, std::size_t{1}}) {
+    const auto number = splat(rewriter.graph(), node->inputs[3 - x]);
+    if (number && !std::isnan(*number) && same_shape_and_type(rewriter.desc(node->inputs[x]), rewriter.desc(id)))
+      return Masked{node->inputs[0], node->inputs[x], *number, x == 1};
+  }
+  return std::nullopt;
+}
+
+/// What has been read of the scores on the way in.
+struct Scores {
+  ops::AttentionParams params;
+  ValueId bias = kNone;
+  ValueId mask = kNone;
+  const Node* product = nullptr;
+};
+
+/// Reads scores from the outside in. `factor` is what everything further in is multiplied by.
+bool read_scores(const Rewriter& rewriter, ValueId id, float factor, Scores* scores) {
+  if (!rewriter.only_reader(id)) return false;
+  if (const Node* product = rewriter.producer(id); product != nullptr && is_plain_product(rewriter, *product)) {
+    scores->product = product;
+    scores->params.scale = factor;
+    return true;
+  }
+  if (const auto s = scaled(rewriter, id)) return read_scores(rewriter, s->x, factor * s->factor, scores);
+  if (const auto m = masked(rewriter, id); m && scores->mask == kNone && scores->bias == kNone) {
+    const float value = m->number * factor;
+    if (std::isnan(value)) return false;
+    scores->mask = m->mask;
+    scores->params.masked_value = value;
+    scores->params.mask_keeps = m->keeps ? 1 : 0;
+    return read_scores(rewriter, m->x, factor, scores);
+  }
+  const Node* sum = rewriter.producer(id, ops::kBinary);
+  if (sum == nullptr || scores->bias != kNone) return false;
+  const auto& p = sum->as<ops::BinaryParams>();
+  if (p.function != BinaryFunction::kAdd || p.activation.function != ops::UnaryFunction::kIdentity) return false;
+  for (const std::size_t x : {std::size_t{0}, std::size_t{1}}) {
+    if (!same_shape_and_type(rewriter.desc(sum->inputs[x]), rewriter.desc(id))) continue;
+    Scores attempt = *scores;
+    attempt.bias = sum->inputs[1 - x];
+    attempt.params.bias_scale = factor;
+    if (!read_scores(rewriter, sum->inputs[x], factor, &attempt)) continue;
+    *scores = attempt;
+    return true;
+  }
+  return false;
+}
+
+/// The softmax over the last axis that produces `id`.
+const Node* softmax_of(const Rewriter& rewriter, ValueId id) {
+  const Node* node = rewriter.producer(id, ops::kSoftmax);
+  if (node == nullptr) return nullptr;
+  const auto& p = node->as<ops::SoftmaxParams>();
+  const int rank = rewriter.desc(id).rank;
+  return p.log == 0 && (p.axis == rank - 1 || p.axis == -1) ? node : nullptr;
+}
+
+/// Reads the weights: a softmax, or one whose empty or masked elements are replaced by zero.
+bool read_weights(const Rewriter& rewriter, ValueId id, Scores* scores) {
+  if (!rewriter.only_reader(id)) return false;
+  if (const Node* softmax = softmax_of(rewriter, id)) return read_scores(rewriter, softmax->inputs[0], 1.0F, scores);
+  const auto m = masked(rewriter, id);
+  const Node* softmax = m && m->number == 0.0F ? softmax_of(rewriter, m->x) : nullptr;
+  if (softmax == nullptr) return false;
+  scores->params.empty_rows_zero = 1;
+  const Node* is_nan = rewriter.producer(m->mask, ops::kUnary);
+  if (!m->keeps && is_nan != nullptr && is_nan->as<ops::UnaryParams>().function == ops::UnaryFunction::kIsNan &&
+      is_nan->inputs[0] == m->x)
+    return rewriter.only_reader(m->mask) && read_scores(rewriter, softmax->inputs[0], 1.0F, scores);
+  if (!rewriter.only_reader(m->x) || !read_scores(rewriter, softmax->inputs[0], 1.0F, scores)) return false;
+  if (scores->mask != m->mask || (scores->params.mask_keeps != 0) != m->keeps ||
+      scores->params.masked_value > kAsGoodAsMasked)
+    return false;
+  scores->params.masked_value = -kInfinity;
+  return true;
+}
+
+/// A tensor [..., heads, length, width] of rank 2 to 4 as an operand of rank 4.
+struct HeadOperand {
+  ValueId value = kNone;
+  std::int32_t heads_last = 0;
+};
+
+Permutation heads_moved(int rank) {
+  Permutation p = Permutation::identity(rank);
+  std::swap(p.v[static_cast<std::size_t>(rank - 3)], p.v[static_cast<std::size_t>(rank - 2)]);
+  return p;
+}
+
+/// `x` with ones in front, of rank 4.
+Replacement with_rank_4(Rewriter& rewriter, ValueId x) {
+  const TensorDesc& d = rewriter.desc(x);
+  if (d.rank == 4) return x;
+  ops::ReshapeParams params;
+  params.shape.size = 4;
+  for (int i = 0; i < 4; ++i) params.shape.v[i] = i < 4 - d.rank ? 1 : d.dims[i - (4 - d.rank)];
+  return rewriter.emit(ops::kReshape, params, {x});
+}
+
+/// The operand that is transpose(x, perm), perm being the identity or moving heads where that costs nothing.
+std::optional<HeadOperand> head_operand(Rewriter& rewriter, ValueId x, const Permutation& perm) {
+  HeadOperand operand{x, 0};
+  if (perm.rank >= 3 && perm == heads_moved(perm.rank)) {
+    operand.heads_last = 1;
+  } else if (!perm.is_identity()) {
+    const auto turned = rewriter.transpose(x, perm.span());
+    if (!turned) return std::nullopt;
+    operand.value = *turned;
+  }
+  const auto value = with_rank_4(rewriter, operand.value);
+  if (!value) return std::nullopt;
+  operand.value = *value;
+  return operand;
+}
+
+/// Takes a transpose off `x`, which is composed with `perm`, and numbers before and after it, when `scale` is given.
+/// Returns whether there was a transpose.
+bool look_through(const Rewriter& rewriter, ValueId* x, Permutation* perm, float* scale) {
+  const auto take_scale = [&] {
+    const auto s = scale != nullptr ? scaled(rewriter, *x) : std::nullopt;
+    if (!s) return;
+    *x = s->x;
+    *scale *= s->factor;
+  };
+  take_scale();
+  const Node* transpose = rewriter.producer(*x, ops::kTranspose);
+  if (transpose == nullptr) return false;
+  *perm = Permutation::of(transpose->as<ops::TransposeParams>().perm).then(*perm);
+  *x = transpose->inputs[0];
+  take_scale();
+  return true;
+}
+
+Permutation last_two_swapped(int rank) {
+  Permutation p = Permutation::identity(rank);
+  std::swap(p.v[static_cast<std::size_t>(rank - 1)], p.v[static_cast<std::size_t>(rank - 2)]);
+  return p;
+}
+
+/// An optional operand must broadcast to [...,S,T] without a leading dimension of its own.
+bool fits_scores(const Rewriter& rewriter, ValueId id, const TensorDesc& scores, ElementType type) {
+  if (id == kNone) return true;
+  const TensorDesc& d = rewriter.desc(id);
+  if (d.type != type || d.rank > scores.rank) return false;
+  for (int i = 0; i < d.rank; ++i)
+    if (d.last(i) != 1 && d.last(i) != scores.last(i)) return false;
+  return true;
+}
+
+Replacement fuse(Rewriter& rewriter, const Node& node) {
+  Scores scores;
+  if (!is_plain_product(rewriter, node) || node.as<ops::MatmulParams>().transpose_b != 0) return std::nullopt;
+  if (!read_weights(rewriter, node.inputs[0], &scores)) return std::nullopt;
+  const TensorDesc y = rewriter.desc(node.outputs[0]);
+  const TensorDesc matrix = rewriter.desc(scores.product->outputs[0]);
+  const int rank = matrix.rank;
+  ValueId q = scores.product->inputs[0];
+  ValueId k = scores.product->inputs[1];
+  ValueId v = node.inputs[1];
+  // The operator does not broadcast leading dimensions.
+  for (const ValueId operand : {q, k, v}) {
+    const TensorDesc& d = rewriter.desc(operand);
+    if (d.rank != rank || rank < 2 || rank > 4) return std::nullopt;
+    for (int i = 0; i < rank - 2; ++i)
+      if (d.dims[i] != matrix.dims[i]) return std::nullopt;
+  }
+  if (!fits_scores(rewriter, scores.bias, matrix, ElementType::kF32) ||
+      !fits_scores(rewriter, scores.mask, matrix, ElementType::kBool))
+    return std::nullopt;
+
+  Permutation q_perm = Permutation::identity(rank);
+  Permutation v_perm = Permutation::identity(rank);
+  Permutation k_perm =
+      scores.product->as<ops::MatmulParams>().transpose_b != 0 ? Permutation::identity(rank) : last_two_swapped(rank);
+  look_through(rewriter, &q, &q_perm, &scores.params.scale);
+  look_through(rewriter, &v, &v_perm, nullptr);
+  // Keys that are stored as columns, in a cache for example, would have to be copied first.
+  if (!look_through(rewriter, &k, &k_perm, &scores.params.scale) && !k_perm.is_identity()) return std::nullopt;
+  if (!std::isfinite(scores.params.scale)) return std::nullopt;
+  const auto q4 = head_operand(rewriter, q, q_perm);
+  const auto k4 = head_operand(rewriter, k, k_perm);
+  const auto v4 = head_operand(rewriter, v, v_perm);
+  if (!q4 || !k4 || !v4) return std::nullopt;
+  scores.params.q_heads_last = q4->heads_last;
+  scores.params.k_heads_last = k4->heads_last;
+  scores.params.v_heads_last = v4->heads_last;
+  const auto result =
+      rewriter.emit(ops::kAttention, scores.params, {q4->value, k4->value, v4->value, scores.bias, scores.mask, kNone});
+  return result && rank < 4 ? rewriter.reshape(*result, y) : result;
+}
+
+/// transpose(attention) that moves heads last again, or the same with the leading dimension of one left out.
+Replacement write_heads_last(Rewriter& rewriter, const Node& node) {
+  const Permutation perm = Permutation::of(node.as<ops::TransposeParams>().perm);
+  ValueId x = node.inputs[0];
+  if (perm.rank < 3 || perm.rank > 4 || perm != heads_moved(perm.rank) || !rewriter.only_reader(x)) return std::nullopt;
+  if (perm.rank == 3) {
+    const Node* reshape = rewriter.producer(x, ops::kReshape);
+    if (reshape == nullptr) return std::nullopt;
+    const TensorDesc& from = rewriter.desc(reshape->inputs[0]);
+    const TensorDesc& to = rewriter.desc(x);
+    x = reshape->inputs[0];
+    if (from.rank != 4 || from.dims[0] != 1 || from.dims[1] != to.dims[0] || from.dims[2] != to.dims[1] ||
+        !rewriter.only_reader(x))
+      return std::nullopt;
+  }
+  const Node* attention = rewriter.producer(x, ops::kAttention);
+  if (attention == nullptr || attention->as<ops::AttentionParams>().y_heads_last != 0) return std::nullopt;
+  ops::AttentionParams params = attention->as<ops::AttentionParams>();
+  params.y_heads_last = 1;
+  rewriter.set_fused_source(*attention, node);
+  const auto result = rewriter.emit(ops::kAttention, params, attention->inputs);
+  return result && perm.rank == 3 ? rewriter.reshape(*result, rewriter.desc(node.outputs[0])) : result;
+}
+
+}  // namespace
+
+Result<bool> fuse_attention(graph::Graph& graph) {
+  return Rewriter(graph).sweep([](Rewriter& rewriter, const Node& node) -> Replacement {
+    if (node.is(ops::kMatmul)) return fuse(rewriter, node);
+    if (node.is(ops::kTranspose)) return write_heads_last(rewriter, node);
+    return std::nullopt;
+  });
+}
+
+}  // namespace bantam::passes

@@ -1,0 +1,220 @@
+// Text-to-text tests of fuse_attention, and a comparison of results with the graph as it was.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "graph/testing/interpret.h"
+#include "passes/list.h"
+#include "passes/testing/text_to_text.h"
+
+namespace bantam::passes {
+namespace {
+
+using graph::testing::HostTensor;
+using testing::after;
+using testing::normalised;
+
+/// Random numbers for every input; bools are mixed.
+std::map<std::string, HostTensor> random_inputs(const graph::Graph& graph) {
+  std::mt19937 random(5);
+  std::map<std::string, HostTensor> inputs;
+  for (const graph::Port& port : graph.inputs) {
+    HostTensor tensor{graph.value(port.value).desc, {}};
+    tensor.bytes.resize(static_cast<std::size_t>(tensor.desc.bytes()));
+    if (tensor.desc.type == ElementType::kBool) {
+      for (std::byte& b : tensor.bytes) b = static_cast<std::byte>(random() % 2);
+    } else {
+      for (std::size_t i = 0; i < tensor.bytes.size(); i += 4) {
+        const float value = std::uniform_real_distribution<float>(-2, 2)(random);
+        std::memcpy(&tensor.bytes[i], &value, 4);
+      }
+    }
+    inputs.emplace(port.name, std::move(tensor));
+  }
+  return inputs;
+}
+
+std::vector<float> results_of(const graph::Graph& graph) {
+  auto results = graph::testing::interpret(graph, random_inputs(graph));
+  EXPECT_TRUE(results) << (results ? "" : results.error().message);
+  if (!results) return {};
+  const HostTensor& y = results->at("y");
+  std::vector<float> values(y.bytes.size() / 4);
+  std::memcpy(values.data(), y.bytes.data(), y.bytes.size());
+  return values;
+}
+
+/// The pass turns `text` into `expected`, with the same results.
+void expect_fused(std::string_view text, std::string_view expected) {
+  EXPECT_EQ(after(fuse_attention, text), normalised(expected));
+  const auto before = results_of(testing::parse(text));
+  const auto fused = results_of(testing::parse(expected));
+  ASSERT_EQ(before.size(), fused.size());
+  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(before[i], fused[i], 1e-5) << i;
+}
+
+TEST(FuseAttention, ReadsAndWritesProjectionsWhereTheyLie) {
+  expect_fused(R"(graph "g" {
+    %0 "q" = input : f32[2,5,3,4]
+    %1 "k" = input : f32[2,7,3,4]
+    %2 "v" = input : f32[2,7,3,6]
+    %3 = transpose(%0) {perm=[0, 2, 1, 3]}
+    %4 = transpose(%1) {perm=[0, 2, 3, 1]}
+    %5 = transpose(%2) {perm=[0, 2, 1, 3]}
+    %6 = matmul(%3, %4)
+    %7 = const : f32[] {2}
+    %8 = binary(%6, %7) {function="div"}
+    %9 = softmax(%8) {axis=3}
+    %10 = matmul(%9, %5)
+    %11 = transpose(%10) {perm=[0, 2, 1, 3]}
+    output "y" %11
+  })",
+               R"(graph "g" {
+    %0 "q" = input : f32[2,5,3,4]
+    %1 "k" = input : f32[2,7,3,4]
+    %2 "v" = input : f32[2,7,3,6]
+    %3 = attention(%0, %1, %2, _, _, _) {scale=0.5, q_heads_last=true, k_heads_last=true, v_heads_last=true, y_heads_last=true}
+    output "y" %3
+  })");
+}
+
+TEST(FuseAttention, TakesAnAdditiveMaskAndScaledOperands) {
+  expect_fused(R"(graph "g" {
+    %0 "q" = input : f32[1,2,5,4]
+    %1 "k" = input : f32[1,2,7,4]
+    %2 "v" = input : f32[1,2,7,4]
+    %3 "m" = input : f32[5,7]
+    %4 = const : f32[] {0.5}
+    %5 = binary(%0, %4) {function="mul"}
+    %6 = transpose(%1) {perm=[0, 1, 3, 2]}
+    %7 = binary(%6, %4) {function="mul"}
+    %8 = matmul(%5, %7)
+    %9 = binary(%3, %8) {function="add"}
+    %10 = softmax(%9) {axis=-1}
+    %11 = matmul(%10, %2)
+    output "y" %11
+  })",
+               R"(graph "g" {
+    %0 "q" = input : f32[1,2,5,4]
+    %1 "k" = input : f32[1,2,7,4]
+    %2 "v" = input : f32[1,2,7,4]
+    %3 "m" = input : f32[5,7]
+    %4 = attention(%0, %1, %2, %3, _, _) {scale=0.25}
+    output "y" %4
+  })");
+}
+
+TEST(FuseAttention, TakesRelativePositionsAndAMaskThatZeroesEmptyRows) {
+  // A conformer's scores: (q k + positions) / 2, masked before and after the softmax.
+  expect_fused(R"(graph "g" {
+    %0 "q" = input : f32[1,2,5,4]
+    %1 "k" = input : f32[1,2,7,4]
+    %2 "v" = input : f32[1,2,7,4]
+    %3 "p" = input : f32[1,2,5,7]
+    %4 "m" = input : bool[1,1,1,7]
+    %5 = transpose(%1) {perm=[0, 1, 3, 2]}
+    %6 = matmul(%0, %5)
+    %7 = binary(%6, %3) {function="add"}
+    %8 = const : f32[] {2}
+    %9 = binary(%7, %8) {function="div"}
+    %10 = const : f32[] {-inf}
+    %11 = select(%4, %10, %9)
+    %12 = softmax(%11) {axis=3}
+    %13 = const : f32[] {0}
+    %14 = select(%4, %13, %12)
+    %15 = matmul(%14, %2)
+    output "y" %15
+  })",
+               R"(graph "g" {
+    %0 "q" = input : f32[1,2,5,4]
+    %1 "k" = input : f32[1,2,7,4]
+    %2 "v" = input : f32[1,2,7,4]
+    %3 "p" = input : f32[1,2,5,7]
+    %4 "m" = input : bool[1,1,1,7]
+    %5 = attention(%0, %1, %2, %3, %4, _) {scale=0.5, bias_scale=0.5, mask_keeps=false, empty_rows_zero=true}
+    output "y" %5
+  })");
+}
+
+TEST(FuseAttention, TakesBatchesOfMatricesAndSafeSoftmax) {
+  expect_fused(R"(graph "g" {
+    %0 "q" = input : f32[5,2,4]
+    %1 "k" = input : f32[7,2,4]
+    %2 "v" = input : f32[7,2,4]
+    %3 "m" = input : bool[5,7]
+    %4 = transpose(%0) {perm=[1, 0, 2]}
+    %5 = transpose(%1) {perm=[1, 2, 0]}
+    %6 = transpose(%2) {perm=[1, 0, 2]}
+    %7 = matmul(%4, %5)
+    %8 = const : f32[] {-10000}
+    %9 = select(%3, %7, %8)
+    %10 = softmax(%9) {axis=2}
+    %11 = unary(%10) {function="is_nan"}
+    %12 = const : f32[] {0}
+    %13 = select(%11, %12, %10)
+    %14 = matmul(%13, %6)
+    %15 = transpose(%14) {perm=[1, 0, 2]}
+    output "y" %15
+  })",
+               R"(graph "g" {
+    %0 "q" = input : f32[5,2,4]
+    %1 "k" = input : f32[7,2,4]
+    %2 "v" = input : f32[7,2,4]
+    %3 "m" = input : bool[5,7]
+    %4 = reshape(%0) {shape=[1, 5, 2, 4]}
+    %5 = reshape(%1) {shape=[1, 7, 2, 4]}
+    %6 = reshape(%2) {shape=[1, 7, 2, 4]}
+    %7 = attention(%4, %5, %6, _, %3, _) {masked_value=-10000, empty_rows_zero=true, q_heads_last=true, k_heads_last=true, v_heads_last=true, y_heads_last=true}
+    %8 = reshape(%7) {shape=[5, 2, 4]}
+    output "y" %8
+  })");
+}
+
+TEST(FuseAttention, KeepsWhatIsReadElsewhere) {
+  const char* text = R"(graph "g" {
+    %0 "q" = input : f32[2,5,4]
+    %1 "v" = input : f32[2,5,4]
+    %2 = matmul(%0, %0) {transpose_b=true}
+    %3 = softmax(%2) {axis=2}
+    %4 = matmul(%3, %1)
+    output "y" %4
+    output "weights" %3
+  })";
+  EXPECT_EQ(after(fuse_attention, text), normalised(text));
+}
+
+TEST(FuseAttention, KeepsAnotherAxisAndKeysStoredAsColumns) {
+  const char* columns = R"(graph "g" {
+    %0 "q" = input : f32[2,5,4]
+    %1 "k" = input : f32[2,4,5]
+    %2 = matmul(%0, %1)
+    %3 = softmax(%2) {axis=2}
+    %4 = matmul(%3, %0)
+    output "y" %4
+  })";
+  EXPECT_EQ(after(fuse_attention, columns), normalised(columns));
+  const char* axis = R"(graph "g" {
+    %0 "q" = input : f32[2,5,4]
+    %1 = matmul(%0, %0) {transpose_b=true}
+    %2 = softmax(%1) {axis=1}
+    %3 = matmul(%2, %0)
+    output "y" %3
+  })";
+  EXPECT_EQ(after(fuse_attention, axis), normalised(axis));
+}
+
+TEST(FuseAttention, KeepsAMaskThatEnlargesTheScores) {
+  const char* text = R"(graph "g" {
+    %0 "q" = input : f32[1,5,4]
+    %1 "m" = input : f32[3,5,5]
+    %2 = matmul(%0, %0) {transpose_b=true}
+    %3 = binary(%2, %1) {function="add"}
+    %4 = softmax(%3) {axis=2}
+    %5 = matmul(%4, %0)
+    output "y" %5
+  })";
+  EXPECT_EQ(after(fuse_attention, text), normalised(text));
+}
+
+}  // namespace
+}  // namespace bantam::passes
