@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ops/common/float_types.h"
 #include "ops/common/operands.h"
 #include "ops/common/params.h"
 #include "ops/nn/norm/kernels.h"
@@ -23,14 +24,14 @@ Status check_axes(const IntList& axes, int rank) {
 Status infer_norm(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
   const auto& p = *static_cast<const NormParams*>(params);
   const TensorDesc& x = desc_of(inputs, 0);
-  BANTAM_RETURN_IF_ERROR(check_type(x, ElementType::kF32, 0));
+  BANTAM_RETURN_IF_ERROR(check_float_type(x, 0));
   BANTAM_RETURN_IF_ERROR(check_axes(p.axes, x.rank));
   if (!is_flag(p.rms)) return failure(StatusCode::kInvalidModel, "rms is neither 0 nor 1", p.rms, 1);
   if (!(p.epsilon >= 0) || !std::isfinite(p.epsilon))
     return failure(StatusCode::kInvalidModel, "epsilon is negative or not a number");
   for (int i = 1; i <= 2; ++i) {
     if (!is_given(inputs, i)) continue;
-    BANTAM_RETURN_IF_ERROR(check_type(desc_of(inputs, i), ElementType::kF32, i));
+    BANTAM_RETURN_IF_ERROR(check_type(desc_of(inputs, i), x.type, i));
     TensorDesc joint;
     if (!broadcast(x, desc_of(inputs, i), x.type, &joint) || !same_shape_and_type(joint, x))
       return failure(StatusCode::kInvalidModel, "scale or bias does not broadcast to the operand").at(i);
@@ -61,7 +62,7 @@ constexpr KernelVariant kVariants[] = {
      // Means of float sums of up to 2^31 terms, against sums in double.
      .accuracy = {Accuracy::Kind::kRelative, 2e-5F}},
 #endif
-    {.name = "f32__ref", .supports = all_dense, .footprint = norm_footprint, .run = norm::run_reference},
+    {.name = "any__ref", .supports = all_dense, .footprint = norm_footprint, .run = norm::run_reference},
 };
 
 }  // namespace

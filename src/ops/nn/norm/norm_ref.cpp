@@ -22,16 +22,16 @@ Split split_dimensions(const TensorDesc& x, const IntList& axes) {
 }
 
 /// Element of an optional operand that broadcasts to x, or `fallback`.
-float parameter(const float* values, std::int64_t offset, float fallback) {
+template <typename T>
+T parameter(const T* values, std::int64_t offset, T fallback) {
   return values != nullptr ? values[offset] : fallback;
 }
 
-}  // namespace
-
-Status run_reference(const Invocation& call) {
+template <typename T>
+void run(const Invocation& call) {
   const auto& p = call.as<NormParams>();
   const TensorDesc& x = call.in(0);
-  if (x.elements() == 0) return ok_status();
+  if (x.elements() == 0) return;
   const TensorDesc& scale = call.has(1) ? call.in(1) : x;
   const TensorDesc& bias = call.has(2) ? call.in(2) : x;
   const Split split = split_dimensions(x, p.axes);
@@ -52,8 +52,8 @@ Status run_reference(const Invocation& call) {
   const auto members = nest(split.normalised);
   const auto count = static_cast<double>(members.elements);
   for_each_element(groups, [&](const auto& base) {
-    const float* from = call.input<float>(0) + base[0];
-    float* to = call.output<float>() + base[0];
+    const T* from = call.input<T>(0) + base[0];
+    T* to = call.output<T>() + base[0];
     double sum = 0;
     if (p.rms == 0) for_each_element(members, [&](const auto& at) { sum += from[at[0]]; });
     const double mean = sum / count;
@@ -61,11 +61,21 @@ Status run_reference(const Invocation& call) {
     for_each_element(members, [&](const auto& at) { squares += (from[at[0]] - mean) * (from[at[0]] - mean); });
     const double factor = 1 / std::sqrt(squares / count + static_cast<double>(p.epsilon));
     for_each_element(members, [&](const auto& at) {
-      const auto normal = static_cast<float>((from[at[0]] - mean) * factor);
-      to[at[0]] = normal * parameter(call.has(1) ? call.input<float>(1) : nullptr, base[1] + at[1], 1.0F) +
-                  parameter(call.has(2) ? call.input<float>(2) : nullptr, base[2] + at[2], 0.0F);
+      const auto normal = static_cast<T>((from[at[0]] - mean) * factor);
+      to[at[0]] = normal * parameter<T>(call.has(1) ? call.input<T>(1) : nullptr, base[1] + at[1], T{1}) +
+                  parameter<T>(call.has(2) ? call.input<T>(2) : nullptr, base[2] + at[2], T{0});
     });
   });
+}
+
+}  // namespace
+
+Status run_reference(const Invocation& call) {
+  if (call.in(0).type == ElementType::kF64) {
+    run<double>(call);
+  } else {
+    run<float>(call);
+  }
   return ok_status();
 }
 

@@ -106,7 +106,7 @@ HWY_EXPORT(run_norm);
 bool supports_rows(const OpCall& call) {
   const IntList& axes = call.as<NormParams>().axes;
   const TensorDesc& x = call.in(0);
-  if (!all_dense(call) || axes.size == 0) return false;
+  if (x.type != ElementType::kF32 || !all_dense(call) || axes.size == 0) return false;
   if (axes[0] != x.rank - axes.size) return false;
   for (int i = 1; i <= 2; ++i)
     if (call.has(i) && !lists_rows(call.in(i), x, axes.size)) return false;

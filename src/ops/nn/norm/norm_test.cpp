@@ -22,6 +22,14 @@ void expect_near(const std::vector<float>& actual, const std::vector<float>& exp
   for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5) << i;
 }
 
+TEST(Norm, KeepsDoublePrecision) {
+  // The mean is 1 and the deviation 1e-10, which float would not see.
+  const NormParams params{.axes = {1, {0}}, .epsilon = 0.0F};
+  const Outcome y = run_reference(make_case(kNorm, params, {tensor_of<double>({2}, {1 - 1e-10, 1 + 1e-10})}));
+  ASSERT_TRUE(y.status.ok());
+  EXPECT_NEAR(y.outputs[0].values<double>()[1], 1, 1e-5);
+}
+
 TEST(Norm, InstanceNormalisationExampleOfTheStandard) {
   // ONNX test_instancenorm_example, channels-last: x [1,1,3,2], normalised over the image.
   const Outcome y = run_reference(make_case(kNorm, over({1, 2}),

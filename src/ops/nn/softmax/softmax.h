@@ -1,4 +1,4 @@
-// Softmax or log-softmax along one axis. Operand 0: f32, rank >= 1; result: same shape. Sub-maximum stabilised; a row
+// Softmax or log-softmax along one axis. Operand 0: f32 or f64, rank >= 1; result: same shape. Sub-maximum stabilised; a row
 // of all -inf gives NaN as in IEEE arithmetic. In place allowed.
 #pragma once
 

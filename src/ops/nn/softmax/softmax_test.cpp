@@ -27,6 +27,12 @@ TEST(Softmax, GivesTheStandardsExamples) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(log.outputs[0].values<float>()[i], logs[i], 1e-6);
 }
 
+TEST(Softmax, KeepsDoublePrecision) {
+  const Outcome y = run_reference(make_case(kSoftmax, SoftmaxParams{}, {tensor_of<double>({2}, {0, 1e-12})}));
+  ASSERT_TRUE(y.status.ok());
+  EXPECT_NEAR(y.outputs[0].values<double>()[1] - 0.5, 2.5e-13, 1e-15);
+}
+
 TEST(Softmax, VariantsMatchReferenceOverAnyAxis) {
   expect_variants_match_reference(
       [](Random& random) {

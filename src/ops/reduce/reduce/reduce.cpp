@@ -23,8 +23,10 @@ bool is_defined(ReduceFunction function, ElementType type) {
     case ReduceFunction::kAll: return type == ElementType::kBool;
     case ReduceFunction::kL2:
     case ReduceFunction::kLogSum:
-    case ReduceFunction::kLogSumExp: return type == ElementType::kF32;
-    default: return is_one_of<float, std::int32_t, std::int64_t, std::int8_t, std::uint8_t>(type);
+    case ReduceFunction::kLogSumExp: return is_one_of<float, double>(type);
+    default:
+      return is_one_of<float, double, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t,
+                       std::uint32_t, std::int64_t, std::uint64_t>(type);
   }
 }
 

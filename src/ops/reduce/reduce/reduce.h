@@ -1,9 +1,9 @@
-// Reduction over a set of axes. Operand 0: f32, i32, i64, i8, u8 (bool for any/all); result: the same type, reduced
-// axes removed or kept as 1. An empty reduction gives the identity (sum 0, prod 1, max -inf or the lowest integer, min
-// the opposite, mean NaN). Empty `axes` reduces nothing (importers expand "all axes"). f32 sums are accumulated in f32
-// with pairwise or blocked order, the same for every variant's thread count; `sequential` sums and means add element
-// after element, as TensorFlow Lite defines: less precise, but models that normalise by a tiny variance amplify the
-// difference, and agree with their source only if the order is its own.
+// Reduction over a set of axes. Operand 0: f32, f64, an integer of 8 to 64 bits (bool for any/all); result: the same
+// type, reduced axes removed or kept as 1. An empty reduction gives the identity (sum 0, prod 1, max -inf or the lowest
+// integer, min the opposite, mean NaN). Empty `axes` reduces nothing (importers expand "all axes"). f32 sums are
+// accumulated in f32 with pairwise or blocked order, the same for every variant's thread count; `sequential` sums and
+// means add element after element, as TensorFlow Lite defines: less precise, but models that normalise by a tiny
+// variance amplify the difference, and agree with their source only if the order is its own.
 #pragma once
 
 #include <iterator>

@@ -30,15 +30,15 @@ constexpr std::int64_t kBlock = 64;
 
 /// Sums term(x) in blocks, so that the rounding error grows with the number of blocks.
 template <typename T, typename Term>
-float blocked_sum(const StridedRows<1>& elements, const T* x, std::int64_t block_size, Term term) {
-  float total = 0.0F;
-  float block = 0.0F;
+T blocked_sum(const StridedRows<1>& elements, const T* x, std::int64_t block_size, Term term) {
+  T total = 0;
+  T block = 0;
   std::int64_t count = 0;
   for_each_element(elements, [&](const auto& offsets) {
     block += term(x[offsets[0]]);
     if (++count % block_size != 0) return;
     total += block;
-    block = 0.0F;
+    block = 0;
   });
   return total + block;
 }
@@ -49,31 +49,32 @@ T fold(const StridedRows<1>& elements, const T* x, T start, F f) {
   return start;
 }
 
-float reduce_float(const ReduceParams& params, const StridedRows<1>& elements, const float* x) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+template <typename T>
+T reduce_float(const ReduceParams& params, const StridedRows<1>& elements, const T* x) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
   // One block of everything is the sequential sum: adding it to a total of zero changes nothing.
   const std::int64_t block_size = params.sequential != 0 ? elements.elements + 1 : kBlock;
   const auto sum = [&](auto term) { return blocked_sum(elements, x, block_size, term); };
-  const auto same = [](float v) { return v; };
-  const auto square = [](float v) { return v * v; };
-  const auto larger = [](float a, float b) { return a > b || std::isnan(a) ? a : b; };
-  const auto smaller = [](float a, float b) { return a < b || std::isnan(a) ? a : b; };
+  const auto same = [](T v) { return v; };
+  const auto square = [](T v) { return v * v; };
+  const auto larger = [](T a, T b) { return a > b || std::isnan(a) ? a : b; };
+  const auto smaller = [](T a, T b) { return a < b || std::isnan(a) ? a : b; };
   switch (params.function) {
     case ReduceFunction::kSum: return sum(same);
-    case ReduceFunction::kMean: return sum(same) / static_cast<float>(elements.elements);
+    case ReduceFunction::kMean: return sum(same) / static_cast<T>(elements.elements);
     case ReduceFunction::kMax: return fold(elements, x, -kInfinity, larger);
     case ReduceFunction::kMin: return fold(elements, x, kInfinity, smaller);
-    case ReduceFunction::kProd: return fold(elements, x, 1.0F, [](float a, float b) { return a * b; });
-    case ReduceFunction::kL1: return sum([](float v) { return std::abs(v); });
+    case ReduceFunction::kProd: return fold(elements, x, T{1}, [](T a, T b) { return a * b; });
+    case ReduceFunction::kL1: return sum([](T v) { return std::abs(v); });
     case ReduceFunction::kL2: return std::sqrt(sum(square));
     case ReduceFunction::kLogSum: return std::log(sum(same));
     case ReduceFunction::kSumSquare: return sum(square);
     case ReduceFunction::kLogSumExp: {
-      const float largest = fold(elements, x, -kInfinity, larger);
+      const T largest = fold(elements, x, -kInfinity, larger);
       if (std::isinf(largest)) return largest;
-      return largest + std::log(sum([largest](float v) { return std::exp(v - largest); }));
+      return largest + std::log(sum([largest](T v) { return std::exp(v - largest); }));
     }
-    default: return 0.0F;
+    default: return T{0};
   }
 }
 
@@ -89,13 +90,19 @@ T reduce_integer(ReduceFunction function, const StridedRows<1>& elements, const 
   switch (function) {
     case ReduceFunction::kSum: return static_cast<T>(sum(same));
     case ReduceFunction::kMean:
-      return elements.elements == 0 ? T{0} : static_cast<T>(static_cast<std::int64_t>(sum(same)) / elements.elements);
+      if (elements.elements == 0) return T{0};
+      if constexpr (std::is_unsigned_v<T>) {
+        return static_cast<T>(sum(same) / static_cast<std::uint64_t>(elements.elements));
+      } else {
+        return static_cast<T>(static_cast<std::int64_t>(sum(same)) / elements.elements);
+      }
     case ReduceFunction::kMax:
       return fold(elements, x, std::numeric_limits<T>::lowest(), [](T a, T b) { return a > b ? a : b; });
     case ReduceFunction::kMin:
       return fold(elements, x, std::numeric_limits<T>::max(), [](T a, T b) { return a < b ? a : b; });
     case ReduceFunction::kL1:
-      return static_cast<T>(sum([](std::uint64_t v) { return static_cast<std::int64_t>(v) < 0 ? 0 - v : v; }));
+      return static_cast<T>(
+          sum([](std::uint64_t v) { return std::is_signed_v<T> && static_cast<std::int64_t>(v) < 0 ? 0 - v : v; }));
     case ReduceFunction::kSumSquare: return static_cast<T>(sum([](std::uint64_t v) { return v * v; }));
     case ReduceFunction::kProd:
       return fold(elements, x, T{1}, [](T a, T b) {
@@ -127,10 +134,11 @@ Status run_reduce_ref(const Invocation& invocation) {
     });
     return ok_status();
   }
-  dispatch_type<float, std::int8_t, std::uint8_t, std::int32_t, std::int64_t>(type, [&](auto tag) {
+  dispatch_type<float, double, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t,
+                std::int64_t, std::uint64_t>(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     for_each_result<T>(invocation, [&](const StridedRows<1>& elements, const T* x) {
-      if constexpr (std::is_same_v<T, float>) {
+      if constexpr (std::is_floating_point_v<T>) {
         return reduce_float(params, elements, x);
       } else {
         return reduce_integer<T>(function, elements, x);
