@@ -11,6 +11,7 @@
 
 #include "base/shape.h"
 #include "import/onnx/fields.h"
+#include "ops/common/half.h"
 
 namespace bantam::import::onnx {
 namespace {
@@ -168,7 +169,28 @@ bool stays_inside(const std::filesystem::path& location) {
   return std::none_of(location.begin(), location.end(), [](const auto& part) { return part == ".."; });
 }
 
+template <typename T>
+graph::Constant widened(const graph::Constant& constant) {
+  const std::size_t count = constant.bytes.size() / sizeof(T);
+  Bytes bytes(count * sizeof(float));
+  for (std::size_t i = 0; i < count; ++i) {
+    T element;
+    std::memcpy(&element, constant.bytes.data() + i * sizeof(T), sizeof(T));
+    const float value = ops::to_f32(element);
+    std::memcpy(bytes.data() + i * sizeof(float), &value, sizeof(float));
+  }
+  return own(std::move(bytes));
+}
+
 }  // namespace
+
+TensorConstant in_compute_type(TensorConstant constant) {
+  const ElementType type = constant.desc.type;
+  if (compute_type(type) == type) return constant;
+  constant.data = type == ElementType::kF16 ? widened<ops::Half>(constant.data) : widened<ops::BFloat16>(constant.data);
+  constant.desc.type = ElementType::kF32;
+  return constant;
+}
 
 Result<TensorConstant> ConstantReader::read(const TensorProto& tensor) {
   TensorConstant result;

@@ -39,4 +39,12 @@ class ConstantReader {
   std::map<std::string, std::shared_ptr<const io::MappedFile>> files_;
 };
 
+/// The type that graphs compute in: 16-bit floats are storage of ports, everything between is f32 and not rounded.
+constexpr ElementType compute_type(ElementType type) noexcept {
+  return type == ElementType::kF16 || type == ElementType::kBF16 ? ElementType::kF32 : type;
+}
+
+/// The same numbers in their compute_type.
+TensorConstant in_compute_type(TensorConstant constant);
+
 }  // namespace bantam::import::onnx

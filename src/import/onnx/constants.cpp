@@ -107,7 +107,7 @@ void lower_eye_like(NodeLowering& n) {
   const ValueId x = n.input(0);
   const std::int64_t diagonal = n.attr_int("k", 0);
   const auto code = n.attr_int32("dtype", 0);
-  const ElementType type = n.has_attr("dtype") ? element_type(code) : n.type(x);
+  const ElementType type = n.has_attr("dtype") ? compute_type(element_type(code)) : n.type(x);
   if (!n.failed() && n.rank(x) != 2) n.fail("the operand must have rank 2", StatusCode::kInvalidModel);
   if (n.failed()) return;
   const std::int64_t rows = n.desc(x).dims[0];

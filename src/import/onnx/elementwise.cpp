@@ -64,9 +64,13 @@ void lower_fast_gelu(NodeLowering& n) {
   n.set_output(0, n.unary(UnaryFunction::kGeluTanh, x));
 }
 
-void lower_quick_gelu(NodeLowering& n) {
+/// x sigmoid(alpha x): Swish, and with another default the QuickGelu of com.microsoft.
+template <bool gelu>
+void lower_swish(NodeLowering& n) {
   const ValueId x = n.input(0);
-  const ValueId scaled = n.binary(BinaryFunction::kMul, x, n.scalar(n.attr_float("alpha", 1.702F)));
+  const float alpha = n.attr_float("alpha", gelu ? 1.702F : 1.0F);
+  if (alpha == 1.0F) return n.set_output(0, n.unary(UnaryFunction::kSilu, x));
+  const ValueId scaled = n.binary(BinaryFunction::kMul, x, n.scalar(n.type(x), static_cast<double>(alpha)));
   n.set_output(0, n.binary(BinaryFunction::kMul, x, n.unary(UnaryFunction::kSigmoid, scaled)));
 }
 
@@ -171,7 +175,7 @@ void lower_cast(NodeLowering& n) {
   const ValueId x = n.input(0);
   const auto code = n.attr_int32("to", 0);
   n.ignore({"saturate"});  // matters to 8-bit floats only
-  const ElementType to = element_type(code);
+  const ElementType to = compute_type(element_type(code));
   if (to == ElementType::kNone || to == ElementType::kI4)
     n.fail(fmt::format("conversion to {} is not supported", data_type_name(code)));
   n.set_output(0, n.cast(x, to));
@@ -248,6 +252,7 @@ constexpr OperatorRow kRows[] = {
     {"", "Sqrt", 6, kNewest, lower_unary<UnaryFunction::kSqrt>},
     {"", "Sub", 7, kNewest, lower_binary<BinaryFunction::kSub>},
     {"", "Sum", 6, kNewest, lower_variadic<BinaryFunction::kAdd>},
+    {"", "Swish", 24, kNewest, lower_swish<false>},
     {"", "Tan", 7, kNewest, lower_unary<UnaryFunction::kTan>},
     {"", "Tanh", 6, kNewest, lower_unary<UnaryFunction::kTanh>},
     {"", "ThresholdedRelu", 10, kNewest, lower_thresholded_relu},
@@ -256,7 +261,7 @@ constexpr OperatorRow kRows[] = {
     {"com.microsoft", "BiasGelu", 1, kNewest, lower_bias_gelu},
     {"com.microsoft", "FastGelu", 1, kNewest, lower_fast_gelu},
     {"com.microsoft", "Gelu", 1, kNewest, lower_unary<UnaryFunction::kGelu>},
-    {"com.microsoft", "QuickGelu", 1, kNewest, lower_quick_gelu},
+    {"com.microsoft", "QuickGelu", 1, kNewest, lower_swish<true>},
 };
 
 }  // namespace

@@ -72,6 +72,7 @@ void Importer::add_inputs(Scope& scope) {
                                       [&](const auto& state) { return state.first == name; });
     if (fixed != options_.values.end()) {
       values_used_.insert(name);
+      (*descs)[i].type = compute_type((*descs)[i].type);
       auto constant = constant_from_values((*descs)[i], fixed->second);
       if (!constant) {
         findings_.add(constant.error().code, fmt::format("--set {}: {}", name, constant.error().message));
@@ -80,10 +81,20 @@ void Importer::add_inputs(Scope& scope) {
       }
       scope.set(inputs[i]->name, builder_.constant(name, (*descs)[i], constant->bytes, constant->owner));
     } else {
-      scope.set(inputs[i]->name, is_state ? builder_.state(name, (*descs)[i]) : builder_.input(name, (*descs)[i]));
+      const ValueId port = is_state ? builder_.state(name, (*descs)[i]) : builder_.input(name, (*descs)[i]);
+      scope.set(inputs[i]->name, converted(port, compute_type((*descs)[i].type)));
     }
   }
   add_counts(inputs, *descs, scope);
+}
+
+ValueId Importer::converted(ValueId id, ElementType type) {
+  if (builder_.desc(id).type == type) return id;
+  builder_.set_source(builder_.graph().value(id).name, "Cast");
+  auto result = builder_.cast(id, type);
+  if (result) return *result;
+  findings_.add(result.error());
+  return kUnknown;
 }
 
 void Importer::add_counts(const std::vector<const ValueInfo*>& inputs, std::span<const TensorDesc> descs,
@@ -112,7 +123,7 @@ void Importer::add_initializers(const GraphProto& graph, const std::unordered_se
                                 Scope& scope) {
   for (const TensorProto& tensor : graph.initializers) {
     if (!used.contains(tensor.name)) continue;
-    auto constant = constants_.read(tensor);
+    auto constant = constants_.read(tensor).map(in_compute_type);
     if (!constant) {
       findings_.add(constant.error());
       scope.set(tensor.name, kUnknown);
@@ -197,8 +208,14 @@ void Importer::bind_results(const NodeLowering& lowering, Scope& scope) {
   }
 }
 
-void Importer::bind_outputs(const std::vector<ValueId>& outputs) {
+void Importer::bind_outputs(std::vector<ValueId> outputs) {
   const auto& declared = model_.graph.outputs;
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    const ElementType type = element_type(declared[i].data_type);
+    if (outputs[i] != kUnknown && builder_.desc(outputs[i]).type == ElementType::kF32 &&
+        compute_type(type) == ElementType::kF32)
+      outputs[i] = converted(outputs[i], type);
+  }
   const auto names = collect(declared, [](const ValueInfo& o) { return o.name; });
   std::vector<bool> is_state(declared.size(), false);
   for (const auto& [in, out] : options_.states) {

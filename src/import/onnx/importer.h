@@ -42,12 +42,14 @@ class Importer {
 
  private:
   void add_inputs(Scope& scope);
+  /// A port's value in another type: 16-bit floats end at the ports.
+  ValueId converted(ValueId id, ElementType type);
   void add_counts(const std::vector<const ValueInfo*>& inputs, std::span<const TensorDesc> descs, const Scope& scope);
   void add_initializers(const GraphProto& graph, const std::unordered_set<std::string_view>& used, Scope& scope);
   std::vector<ValueId> lower_nodes(const GraphProto& graph, const NodeOrder& order, Scope& scope);
   void lower_node(const NodeProto& node, const std::unordered_set<std::string_view>& used, Scope& scope);
   void bind_results(const NodeLowering& lowering, Scope& scope);
-  void bind_outputs(const std::vector<ValueId>& outputs);
+  void bind_outputs(std::vector<ValueId> outputs);
   void check_option_names();
 
   const ModelProto& model_;

@@ -299,7 +299,7 @@ ValueId NodeLowering::attr_tensor(std::string_view name) {
     fail(fmt::format("attribute '{}' is missing", name), StatusCode::kInvalidModel);
     return kNone;
   }
-  auto constant = importer_.constants().read(*a->tensor);
+  auto constant = importer_.constants().read(*a->tensor).map(in_compute_type);
   if (!constant) {
     fail(fmt::format("attribute '{}': {}", name, constant.error().message), constant.error().code);
     return kNone;
@@ -352,10 +352,33 @@ graph::Builder& NodeLowering::builder() noexcept { return importer_.builder(); }
 std::vector<ValueId> NodeLowering::emit_all(const ops::OpDef& op, graph::Params params, std::vector<ValueId> inputs) {
   std::vector<ValueId> none(static_cast<std::size_t>(std::max(op.outputs, 1)), kNone);
   if (failed_) return none;
-  auto outputs = builder().emit(op, std::move(params), std::move(inputs));
+  auto outputs = builder().emit(op, params, inputs);
   if (outputs) return std::move(*outputs);
+  if (auto narrowed = emit_in_float(op, std::move(params), std::move(inputs))) return std::move(*narrowed);
   take(bantam::fail(std::move(outputs.error())));
   return none;
+}
+
+std::optional<std::vector<ValueId>> NodeLowering::emit_in_float(const ops::OpDef& op, graph::Params params,
+                                                                std::vector<ValueId> inputs) {
+  bool is_double = false;
+  for (ValueId& id : inputs) {
+    if (type(id) != ElementType::kF64) continue;
+    is_double = true;
+    auto narrow = builder().cast(id, ElementType::kF32);
+    if (!narrow) return std::nullopt;
+    id = *narrow;
+  }
+  if (!is_double) return std::nullopt;
+  auto outputs = builder().emit(op, std::move(params), std::move(inputs));
+  if (!outputs) return std::nullopt;
+  for (ValueId& id : *outputs) {
+    if (type(id) != ElementType::kF32) continue;
+    auto wide = builder().cast(id, ElementType::kF64);
+    if (!wide) return std::nullopt;
+    id = *wide;
+  }
+  return std::move(*outputs);
 }
 
 ValueId NodeLowering::transpose(ValueId x, std::span<const int> perm) {

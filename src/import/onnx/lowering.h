@@ -200,6 +200,10 @@ class NodeLowering {
 
  private:
   const AttributeProto* find(std::string_view name, AttributeProto::Kind kind);
+  /// For operators without a form in double precision: the same in float, its float results as doubles. Nothing when
+  /// there is no double among the operands, or the operator refuses float, too.
+  std::optional<std::vector<ValueId>> emit_in_float(const ops::OpDef& op, graph::Params params,
+                                                    std::vector<ValueId> inputs);
   void report(StatusCode code, const std::string& line);
   static constexpr std::int64_t kSpareCapacity = 4;
   std::pair<std::string, std::int64_t> announce(const ops::OpDef& op, const graph::Params& params,
@@ -231,12 +235,14 @@ struct OperatorRow {
 };
 
 /// The operators of one file each; operators.cpp joins them.
+std::span<const OperatorRow> attention_operators();
 std::span<const OperatorRow> constant_operators();
 std::span<const OperatorRow> control_operators();
 std::span<const OperatorRow> convolution_operators();
 std::span<const OperatorRow> einsum_operators();
 std::span<const OperatorRow> elementwise_operators();
 std::span<const OperatorRow> indexing_operators();
+std::span<const OperatorRow> loss_operators();
 std::span<const OperatorRow> matmul_operators();
 std::span<const OperatorRow> normalization_operators();
 std::span<const OperatorRow> pooling_operators();
@@ -248,6 +254,7 @@ std::span<const OperatorRow> resize_operators();
 std::span<const OperatorRow> sampling_operators();
 std::span<const OperatorRow> selection_operators();
 std::span<const OperatorRow> shape_operators();
+std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> slicing_operators();
 
 /// Every row of every family, for documentation.

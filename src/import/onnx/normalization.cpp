@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "import/onnx/lowering.h"
+#include "ops/data/gather/gather.h"
 #include "ops/data/one_hot/one_hot.h"
 #include "ops/nn/norm/norm.h"
 #include "ops/nn/pool2d/pool2d.h"
@@ -35,7 +36,7 @@ void lower_batch_norm(NodeLowering& n) {
   n.require("is_test", 1);
   n.require("spatial", 1);
   const ValueId x = n.input(0);
-  const ValueId epsilon = n.scalar(n.attr_float("epsilon", 1e-5F));
+  const ValueId epsilon = n.scalar(n.type(n.input(4)), static_cast<double>(n.attr_float("epsilon", 1e-5F)));
   const ValueId deviation = n.unary(UnaryFunction::kSqrt, n.binary(BinaryFunction::kAdd, n.input(4), epsilon));
   const ValueId factor = n.binary(BinaryFunction::kDiv, n.input(1), deviation);
   const ValueId offset = n.binary(BinaryFunction::kSub, n.input(2), n.binary(BinaryFunction::kMul, n.input(3), factor));
@@ -69,9 +70,18 @@ void lower_instance_norm(NodeLowering& n) {
                        per_channel(n, n.input(2), rank)));
 }
 
+/// The type that an attribute names for statistics: float unless it says otherwise. The normalisation itself is never
+/// less precise than its operand.
+ElementType read_stash_type(NodeLowering& n) {
+  const auto code = n.attr_int32("stash_type", 1);
+  const ElementType type = compute_type(element_type(code));
+  if (!is_float(type)) n.fail(fmt::format("attribute 'stash_type' = {} is not a float type", code));
+  return type;
+}
+
 /// Groups of channels become an axis of their own; before operator set 21 scale and bias are per group.
 void lower_group_norm(NodeLowering& n) {
-  n.ignore({"stash_type"});
+  read_stash_type(n);
   const ValueId x = n.input(0);
   const TensorDesc d = n.desc(x);
   const std::int64_t groups = n.attr_int("num_groups", 0);
@@ -100,41 +110,82 @@ void lower_group_norm(NodeLowering& n) {
   n.set_output(0, n.binary(BinaryFunction::kAdd, scaled, per_channel(n, bias, d.rank)));
 }
 
-/// The statistics that LayerNormalization can hand out.
-void emit_statistics(NodeLowering& n, ValueId x, std::span<const int> axes, float epsilon) {
+/// 1 / sqrt(x + epsilon).
+ValueId reciprocal_root(NodeLowering& n, ValueId x, float epsilon) {
+  const ValueId sum = n.binary(BinaryFunction::kAdd, x, n.scalar(n.type(x), static_cast<double>(epsilon)));
+  return n.unary(UnaryFunction::kRsqrt, sum);
+}
+
+/// The statistics that LayerNormalization can hand out, in the type that it computes them in.
+void emit_statistics(NodeLowering& n, ValueId x, std::span<const int> axes, float epsilon, ElementType stash) {
   const ValueId mean = n.reduce(ReduceFunction::kMean, x, axes, true);
   const ValueId centred = n.binary(BinaryFunction::kSub, x, mean);
   const ValueId variance = n.reduce(ReduceFunction::kMean, n.unary(UnaryFunction::kSquare, centred), axes, true);
-  n.set_output(1, mean);
-  n.set_output(2, n.unary(UnaryFunction::kRsqrt, n.binary(BinaryFunction::kAdd, variance, n.scalar(epsilon))));
+  n.set_output(1, n.cast(mean, stash));
+  n.set_output(2, n.cast(reciprocal_root(n, variance, epsilon), stash));
 }
 
 void lower_layer_norm(NodeLowering& n) {
-  n.ignore({"stash_type"});
+  const ElementType stash = read_stash_type(n);
   const ValueId x = n.input(0);
   const int rank = n.rank(x);
   const int axis = n.axis(n.attr_int("axis", -1), rank);
   const float epsilon = n.attr_float("epsilon", 1e-5F);
   const auto axes = axes_from(axis, rank);
   n.set_output(0, norm(n, x, axes, epsilon, n.input(1), n.optional(2)));
-  if (n.wants(1) || n.wants(2)) emit_statistics(n, x, axes, epsilon);
+  if (n.wants(1) || n.wants(2)) emit_statistics(n, x, axes, epsilon, stash);
 }
 
 void lower_rms_norm(NodeLowering& n) {
-  n.ignore({"stash_type"});
+  read_stash_type(n);
   const ValueId x = n.input(0);
   const int rank = n.rank(x);
   const int axis = n.axis(n.attr_int("axis", -1), rank);
-  n.set_output(0, norm(n, x, axes_from(axis, rank), n.attr_float("epsilon", 1e-5F), n.input(1), kNone, true));
+  const float epsilon = n.attr_float("epsilon", 1e-5F);
+  const auto axes = axes_from(axis, rank);
+  n.set_output(0, norm(n, x, axes, epsilon, n.input(1), kNone, true));
+  if (n.wants(1)) {
+    const ValueId square = n.reduce(ReduceFunction::kMean, n.unary(UnaryFunction::kSquare, x), axes, true);
+    n.set_output(1, reciprocal_root(n, square, epsilon));
+  }
 }
 
-/// com.microsoft SkipLayerNormalization: the normalised sum of two tensors and an optional bias.
+/// com.microsoft SkipLayerNormalization: the normalised sum of two tensors and an optional bias. The simplified form
+/// has no shift.
+template <bool rms>
 void lower_skip_layer_norm(NodeLowering& n) {
+  constexpr int kBias = rms ? 3 : 4;
   ValueId sum = n.binary(BinaryFunction::kAdd, n.input(0), n.input(1));
-  if (n.has(4)) sum = n.binary(BinaryFunction::kAdd, sum, n.input(4));
+  if (n.has(kBias)) sum = n.binary(BinaryFunction::kAdd, sum, n.input(kBias));
   const int rank = n.rank(sum);
-  n.set_output(0, norm(n, sum, axes_from(rank - 1, rank), n.attr_float("epsilon", 1e-12F), n.input(2), n.optional(3)));
+  n.set_output(0, norm(n, sum, axes_from(rank - 1, rank), n.attr_float("epsilon", 1e-12F), n.input(2),
+                       rms ? kNone : n.optional(3), rms));
   n.set_output(3, sum);
+}
+
+/// com.microsoft EmbedLayerNormalization: the normalised sum of the embeddings of words, positions and segments.
+void lower_embed_layer_norm(NodeLowering& n) {
+  n.require("mask_index_type", 0);
+  const ValueId words = n.input(0);
+  const auto dims = n.dims(words);
+  if (!n.failed() && dims.size() != 2) n.fail("words must have rank 2", StatusCode::kInvalidModel);
+  if (n.failed()) return;
+  const auto rows = [&](ValueId table, ValueId index) {
+    return n.emit(ops::kGather, ops::GatherParams{}, {table, index});
+  };
+  ValueId sum = rows(n.input(2), words);
+  if (n.has(8)) {
+    sum = n.binary(BinaryFunction::kAdd, sum, rows(n.input(3), n.input(8)));
+  } else {
+    sum = n.binary(BinaryFunction::kAdd, sum, n.slice(n.input(3), 0, 0, dims[1]));
+  }
+  if (n.has(1) && n.has(4)) sum = n.binary(BinaryFunction::kAdd, sum, rows(n.input(4), n.input(1)));
+  n.set_output(0, norm(n, sum, axes_from(2, 3), n.attr_float("epsilon", 1e-12F), n.input(5), n.input(6)));
+  n.set_output(2, sum);
+  if (!n.wants(1)) return;
+  const int steps[] = {1};
+  n.set_output(1, n.has(7) ? n.reduce(ReduceFunction::kSum, n.input(7), steps, false)
+                           : n.expand(n.scalar(ElementType::kI32, 0), std::span(dims).first(1)));
 }
 
 /// (x - mean) / (deviation + 1e-9): the small number as an epsilon of the variance differs below float's resolution.
@@ -178,9 +229,10 @@ void lower_lrn(NodeLowering& n) {
   params.count_include_pad = 1;
   const ValueId rows = n.reshape(n.unary(UnaryFunction::kSquare, x), {d.dims[0], d.dims[1], 1, spatial});
   const ValueId mean = n.reshape(n.emit(ops::kPool2d, params, {rows}), n.dims(x));
+  const auto number = [&](float value) { return n.scalar(d.type, static_cast<double>(value)); };
   const ValueId base =
-      n.binary(BinaryFunction::kAdd, n.binary(BinaryFunction::kMul, mean, n.scalar(alpha)), n.scalar(bias));
-  n.set_output(0, n.binary(BinaryFunction::kDiv, x, n.binary(BinaryFunction::kPow, base, n.scalar(beta))));
+      n.binary(BinaryFunction::kAdd, n.binary(BinaryFunction::kMul, mean, number(alpha)), number(bias));
+  n.set_output(0, n.binary(BinaryFunction::kDiv, x, n.binary(BinaryFunction::kPow, base, number(beta))));
 }
 
 /// From operator set 13 on the axis alone is normalised; before, everything from the axis on as one row.
@@ -225,7 +277,8 @@ constexpr OperatorRow kRows[] = {
     {"", "Hardmax", 1, kNewest, lower_hardmax},
     {"", "InstanceNormalization", 1, kNewest, lower_instance_norm},
     {"", "LRN", 1, kNewest, lower_lrn},
-    {"", "LayerNormalization", 17, kNewest, lower_layer_norm},
+    // Since 17; ONNX Runtime writes it into models of older sets.
+    {"", "LayerNormalization", 1, kNewest, lower_layer_norm},
     {"", "LogSoftmax", 1, kNewest, lower_softmax<true>},
     {"", "LpNormalization", 1, kNewest, lower_lp_norm},
     {"", "MeanVarianceNormalization", 9, kNewest, lower_mean_variance_norm},
@@ -233,7 +286,9 @@ constexpr OperatorRow kRows[] = {
     // ONNX Runtime writes this one into ONNX's own domain.
     {"", "SimplifiedLayerNormalization", 1, kNewest, lower_rms_norm},
     {"", "Softmax", 1, kNewest, lower_softmax<false>},
-    {"com.microsoft", "SkipLayerNormalization", 1, kNewest, lower_skip_layer_norm},
+    {"com.microsoft", "EmbedLayerNormalization", 1, kNewest, lower_embed_layer_norm},
+    {"com.microsoft", "SkipLayerNormalization", 1, kNewest, lower_skip_layer_norm<false>},
+    {"com.microsoft", "SkipSimplifiedLayerNormalization", 1, kNewest, lower_skip_layer_norm<true>},
 };
 
 }  // namespace
