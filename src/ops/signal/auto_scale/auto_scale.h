@@ -7,6 +7,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kAutoScale;  // "auto_scale". Accuracy: exact
+extern const OpDef kAutoScale;  // "auto_scale"
 
 }  // namespace bantam::ops

@@ -9,6 +9,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kFilterBank;  // "filter_bank". Accuracy: exact
+extern const OpDef kFilterBank;  // "filter_bank"
 
 }  // namespace bantam::ops
