@@ -6,6 +6,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kCopy;  // "copy". Accuracy: exact
+extern const OpDef kCopy;  // "copy"
 
 }  // namespace bantam::ops

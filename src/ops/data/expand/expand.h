@@ -9,6 +9,6 @@ struct ExpandParams {
   IntList shape{};
 };
 
-extern const OpDef kExpand;  // "expand". Accuracy: exact
+extern const OpDef kExpand;  // "expand"
 
 }  // namespace bantam::ops

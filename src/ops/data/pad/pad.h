@@ -14,6 +14,6 @@ struct PadParams {
   IntList after{};
 };
 
-extern const OpDef kPad;  // "pad". Accuracy: exact
+extern const OpDef kPad;  // "pad"
 
 }  // namespace bantam::ops

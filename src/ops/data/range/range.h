@@ -7,6 +7,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kRange;  // "range". Accuracy: consistent
+extern const OpDef kRange;  // "range"
 
 }  // namespace bantam::ops

@@ -10,6 +10,6 @@ struct ReshapeParams {
   IntList shape{};
 };
 
-extern const OpDef kReshape;  // "reshape". Accuracy: exact
+extern const OpDef kReshape;  // "reshape"
 
 }  // namespace bantam::ops

@@ -13,6 +13,6 @@ struct ReverseSequenceParams {
   std::int32_t time_axis = 0;
 };
 
-extern const OpDef kReverseSequence;  // "reverse_sequence". Accuracy: exact
+extern const OpDef kReverseSequence;  // "reverse_sequence"
 
 }  // namespace bantam::ops

@@ -13,6 +13,6 @@ struct SliceParams {
   IntList sizes{};
 };
 
-extern const OpDef kSlice;  // "slice". Accuracy: exact
+extern const OpDef kSlice;  // "slice"
 
 }  // namespace bantam::ops

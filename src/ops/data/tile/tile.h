@@ -9,6 +9,6 @@ struct TileParams {
   IntList repeats{};
 };
 
-extern const OpDef kTile;  // "tile". Accuracy: exact
+extern const OpDef kTile;  // "tile"
 
 }  // namespace bantam::ops

@@ -10,6 +10,6 @@ struct TransposeParams {
   IntList perm{};
 };
 
-extern const OpDef kTranspose;  // "transpose". Accuracy: exact
+extern const OpDef kTranspose;  // "transpose"
 
 }  // namespace bantam::ops

@@ -11,6 +11,6 @@ struct TriluParams {
   std::int32_t diagonal = 0;
 };
 
-extern const OpDef kTrilu;  // "trilu". Accuracy: exact
+extern const OpDef kTrilu;  // "trilu"
 
 }  // namespace bantam::ops

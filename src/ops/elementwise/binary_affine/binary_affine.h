@@ -23,6 +23,6 @@ struct BinaryAffineParams {
   std::int32_t maximum = 127;
 };
 
-extern const OpDef kBinaryAffine;  // "binary_affine". Accuracy: consistent
+extern const OpDef kBinaryAffine;  // "binary_affine"
 
 }  // namespace bantam::ops

@@ -11,6 +11,6 @@ struct CastParams {
   ElementType32 to{};
 };
 
-extern const OpDef kCast;  // "cast". Accuracy: exact
+extern const OpDef kCast;  // "cast"
 
 }  // namespace bantam::ops

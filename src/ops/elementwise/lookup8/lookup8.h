@@ -7,6 +7,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kLookup8;  // "lookup8". Accuracy: exact
+extern const OpDef kLookup8;  // "lookup8"
 
 }  // namespace bantam::ops

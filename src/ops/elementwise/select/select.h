@@ -6,6 +6,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kSelect;  // "select". Accuracy: exact
+extern const OpDef kSelect;  // "select"
 
 }  // namespace bantam::ops

@@ -7,6 +7,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kDet;  // "det". Accuracy: consistent
+extern const OpDef kDet;  // "det"
 
 }  // namespace bantam::ops

@@ -20,6 +20,6 @@ struct MaxPoolIndicesParams {
   std::int32_t column_major = 0;
 };
 
-extern const OpDef kMaxPoolIndices;  // "max_pool_indices". Accuracy: exact
+extern const OpDef kMaxPoolIndices;  // "max_pool_indices"
 
 }  // namespace bantam::ops

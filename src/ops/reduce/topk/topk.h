@@ -13,6 +13,6 @@ struct TopkParams {
   ElementType32 to{ElementType::kI64};
 };
 
-extern const OpDef kTopk;  // "topk". Accuracy: exact
+extern const OpDef kTopk;  // "topk"
 
 }  // namespace bantam::ops
