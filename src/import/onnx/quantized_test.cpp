@@ -43,8 +43,7 @@ std::vector<Y> run(const GraphWriter& writer, const Ints& dims, const std::vecto
     ADD_FAILURE() << found.error().message;
     return {};
   }
-  const HostTensor& y = found->at("y");
-  const auto elements = y.as<Y>();
+  const auto elements = found->at("y").as<Y>();
   return {elements.begin(), elements.end()};
 }
 
