@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
+#include <fstream>
+#include <regex>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,14 @@ bool any_variant(const ops::OpDef& op, const ops::testing::OpCase& op_case, std:
   });
 }
 
+/// Of the first operand, or of the result where there is none.
+ElementType first_type(const ops::testing::OpCase& op_case) {
+  if (!op_case.inputs.empty()) return op_case.inputs.front().tensor.desc().type;
+  std::vector<TensorDesc> outputs;
+  (void)infer_case(op_case, &outputs);
+  return outputs.front().type;
+}
+
 Probe probe(const ops::OpDef& op) {
   Probe found;
   for (int t = 1; t <= static_cast<int>(ElementType::kBool); ++t) {
@@ -48,13 +57,14 @@ Probe probe(const ops::OpDef& op) {
     bool accepted = false;
     bool simd = false;
     bool portable = false;
-    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 24 && (accepted || seed <= 5); ++seed) {
       Random random(seed);
       Sampling sampling(random);
       sampling.force_type(type);
-      if (!sample(op, sampling, 40) || sampling.operands.front().desc.type != type) continue;
-      accepted = true;
+      if (!sample(op, sampling, 40)) continue;
       const ops::testing::OpCase op_case = to_case(op, sampling);
+      if (first_type(op_case) != type) continue;
+      accepted = true;
       simd = simd || any_variant(op, op_case, "__simd");
       portable = portable || any_variant(op, op_case, "__portable");
     }
@@ -71,28 +81,24 @@ std::string names_of(const std::vector<ElementType>& types) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-std::string results_of(const ops::OpDef& op) {
-  float bound = 0.0F;
-  for (const ops::KernelVariant& variant : op.variants)
-    if (variant.accuracy.kind == ops::Accuracy::Kind::kRelative) bound = std::max(bound, variant.accuracy.bound);
-  return bound == 0.0F ? "identical" : fmt::format("floats within {:.0e}", bound);
-}
-
 std::string core_operators() {
   std::string text = R"(## Core operators
 
 What models are lowered to. *Types* are those of the first operand. *Fast* kernels use SIMD on x86-64 and AArch64; those
-for *small* cores are made for Cortex-M. Everything else runs on the plain kernel, everywhere. *Results*: the same bits from
-every kernel, on every target, with any number of threads; or, for floats, within that part of a tensor's largest
-magnitude of the plain kernel's, and the same bits with any number of threads. Integers are always identical.
+for *small* cores are made for Cortex-M. Everything else runs on the plain kernel, everywhere. *Accuracy*: an *exact* result
+is defined to the bit; a *consistent* one is made of floats by one order of operations; both are the same bits from every
+kernel, on every target, with any number of threads. With a *bound*, floats of a fast kernel are within that part of the
+result's largest magnitude of the plain kernel's, integers are exact, and the number of threads changes nothing.
 
-| operator | types | fast | small | results |
+| operator | types | fast | small | accuracy |
 | --- | --- | --- | --- | --- |
 )";
+  const auto accuracies = stated_accuracies();
   for (const ops::OpDef* op : ops::all_ops()) {
+    const auto accuracy = accuracies.find(std::string(op->name));
     const Probe found = probe(*op);
     text += fmt::format("| `{}` | {} | {} | {} | {} |\n", op->name, names_of(found.types), names_of(found.simd),
-                        names_of(found.portable), results_of(*op));
+                        names_of(found.portable), accuracy == accuracies.end() ? "" : accuracy->second);
   }
   return text;
 }
@@ -149,6 +155,26 @@ std::string tflite_operators() {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> stated_accuracies() {
+  static const std::regex kDefinition(R"re(extern const OpDef \w+;\s+// "(\w+)".*\. Accuracy: (.*))re");
+  std::map<std::string, std::string> stated;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator("src/ops")) {
+    if (entry.path().extension() != ".h") continue;
+    std::ifstream file(entry.path());
+    std::smatch match;
+    for (std::string line; std::getline(file, line);)
+      if (std::regex_match(line, match, kDefinition)) stated[match[1]] = match[2];
+  }
+  return stated;
+}
+
+float accuracy_bound(const ops::OpDef& op) {
+  float bound = 0.0F;
+  for (const ops::KernelVariant& variant : op.variants)
+    if (variant.accuracy.kind == ops::Accuracy::Kind::kRelative) bound = std::max(bound, variant.accuracy.bound);
+  return bound;
+}
 
 std::string operators_document() { return kHead + core_operators() + onnx_operators() + tflite_operators(); }
 

@@ -1,6 +1,7 @@
 // docs/operators.md says what the tables say.
 //
 //   documentation_test --update     writes it anew
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,6 +45,24 @@ TEST(OperatorsDocument, SaysWhatTheTablesSay) {
   const std::string now = operators_document();
   EXPECT_TRUE(text == now) << kDocument << " is stale: run documentation_test --update in the repository's root.\n"
                            << first_difference(text, now);
+}
+
+TEST(OperatorHeaders, StateTheAccuracyThatTheirKernelsHave) {
+  const auto stated = stated_accuracies();
+  for (const ops::OpDef* op : ops::all_ops()) {
+    const auto found = stated.find(std::string(op->name));
+    if (found == stated.end()) {
+      ADD_FAILURE() << "the header of " << op->name << " lacks: extern const OpDef ...;  // \"" << op->name
+                    << "\". Accuracy: exact | consistent | bound 1e-05";
+      continue;
+    }
+    // That kernels are as accurate as they say, exact ones to the bit, EveryOperator of ops_test checks.
+    if (const float bound = accuracy_bound(*op); bound > 0.0F) {
+      EXPECT_EQ(found->second, fmt::format("bound {:.0e}", bound)) << op->name;
+    } else {
+      EXPECT_TRUE(found->second == "exact" || found->second == "consistent") << op->name << ": " << found->second;
+    }
+  }
 }
 
 int update() {

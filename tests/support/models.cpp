@@ -73,7 +73,9 @@ std::vector<TestModel> shared_models() {
   for (const char* file :
        {"kws-dscnn-int8.tflite", "vww96-int8.tflite", "resnet8-cifar10-int8.tflite", "ad01-int8.tflite",
         "person-detect-int8.tflite", "micro-speech-int8.tflite", "streaming-wakeword-int8.tflite",
-        "mww-okay-nabu-int8.tflite", "mww-vad-int8.tflite", "kws-dscnn-hybrid.tflite", "vww96-float.tflite"})
+        "mww-okay-nabu-int8.tflite", "mww-vad-int8.tflite", "kws-dscnn-hybrid.tflite", "vww96-float.tflite",
+        "keyword-svdf-int8.tflite", "keyword-svdf-recal-int8.tflite", "mnist-lstm-int8.tflite", "mnist-lstm-float.tflite",
+        "dtln-1-int8.tflite"})
     models.push_back(shared(file));
   models.push_back(shared("dtln-1.onnx"));
   models.back().states = {{"input_3", "tf_op_layer_stack_2"}};

@@ -16,8 +16,16 @@
 namespace bantam::import::onnx {
 namespace {
 
-/// Windows longer than this are not taken apart tap by tap.
+/// More taps are not taken apart one by one.
 constexpr std::int32_t kMaxTaps = 1024;
+
+/// Refuses windows whose axes but the last two have too many elements together.
+void check_taps(NodeLowering& n, std::span<const std::int32_t> kernel) {
+  std::int64_t taps = 1;
+  for (std::size_t i = 0; i + 2 < kernel.size() && taps <= kMaxTaps; ++i) taps *= kernel[i];
+  if (taps > kMaxTaps)
+    n.fail(fmt::format("a window of more than {} elements along its axes but the last two is not supported", kMaxTaps));
+}
 
 /// Kernel size per spatial axis from the shape of the weights, checked against kernel_shape.
 std::vector<std::int32_t> kernel_size(NodeLowering& n, ValueId weights, int rank) {
@@ -29,6 +37,7 @@ std::vector<std::int32_t> kernel_size(NodeLowering& n, ValueId weights, int rank
     return size;
   }
   for (std::size_t i = 0; i < size.size(); ++i) size[i] = w.dims[i + 2];
+  check_taps(n, size);
   if (n.has_attr("kernel_shape") && read_spatial(n, "kernel_shape", rank, 1) != size)
     n.fail(fmt::format("attribute 'kernel_shape' does not agree with the weights, {}", format_desc(w)),
            StatusCode::kInvalidModel);
@@ -49,13 +58,6 @@ ValueId tap_weights(NodeLowering& n, ValueId weights, std::int32_t k) {
   if (n.failed()) return kNone;
   dims.erase(dims.begin() + 1);
   return n.reshape(n.slice(weights, 1, k, 1), dims);
-}
-
-bool too_many_taps(NodeLowering& n, const WindowAxis& axis) {
-  if (axis.kernel <= kMaxTaps) return false;
-  n.fail(fmt::format("a window of {} elements along the third axis from the end is not supported, at most {}",
-                     axis.kernel, kMaxTaps));
-  return true;
 }
 
 /// A convolution of x [N,...,C] with weights [OC,...,C/g].
@@ -86,7 +88,7 @@ ValueId convolve(NodeLowering& n, ValueId x, const Convolution& c, std::span<con
   const WindowAxis& axis = window.front();
   const std::int64_t batch = n.desc(x).dims[0];
   const std::int64_t count = positions(n, axis, n.desc(x).dims[1], false);
-  if (n.failed() || too_many_taps(n, axis)) return kNone;
+  if (n.failed()) return kNone;
   const ValueId padded = n.pad(x, 1, axis.pad_before, axis.pad_after);
   ValueId sum = kNone;
   for (std::int32_t k = 0; k < axis.kernel && !n.failed(); ++k) {
@@ -215,7 +217,7 @@ ValueId convolve_transposed(NodeLowering& n, ValueId x, ValueId weights, ValueId
     n.fail(fmt::format("stride {}, dilation {} and padding of {} and {} leave nothing of {} elements", axis.stride,
                        axis.dilation, axis.pad_before, axis.pad_after, in),
            StatusCode::kInvalidModel);
-  if (n.failed() || too_many_taps(n, axis)) return kNone;
+  if (n.failed()) return kNone;
   const ValueId merged = merge_first_axes(n, x);
   ValueId sum = kNone;
   for (std::int32_t k = 0; k < axis.kernel && !n.failed(); ++k) {

@@ -118,7 +118,7 @@ TEST(OnnxImport, DeclarationListsPortsDimensionsAndOperators) {
                                               .model(13)));
   ASSERT_TRUE(declared) << declared.error().message;
   EXPECT_EQ(declared->format, "ONNX");
-  EXPECT_EQ(declared->version, "opset 13, IR 8");
+  EXPECT_EQ(declared->version, "opset 13, my.domain 1, IR 8");
   EXPECT_EQ(declared->producer, "test");
   ASSERT_EQ(declared->inputs.size(), 1U);
   EXPECT_THAT(declared->inputs[0].dims, ElementsAre("N", "3", "?"));

@@ -61,13 +61,13 @@ ValueId lower_gemm_value(NodeLowering& n) {
            StatusCode::kInvalidModel);
     return kNone;
   }
-  if (c != kNone && beta != 1.0F) c = n.binary(BinaryFunction::kMul, c, n.scalar(beta));
+  if (c != kNone && beta != 1.0F) c = n.binary(BinaryFunction::kMul, c, n.scalar(n.type(a), beta));
   const bool scale_weights = alpha != 1.0F && n.is_constant(b);
-  if (scale_weights) b = n.binary(BinaryFunction::kMul, b, n.scalar(alpha));
+  if (scale_weights) b = n.binary(BinaryFunction::kMul, b, n.scalar(n.type(a), alpha));
   const std::int32_t columns = n.desc(b).dims[params.transpose_b != 0 ? 0 : 1];
   const bool as_bias = c != kNone && (alpha == 1.0F || scale_weights) && is_row(n.desc(c), columns);
   ValueId y = n.emit(ops::kMatmul, params, {a, b, as_bias ? n.reshape(c, {columns}) : kNone});
-  if (alpha != 1.0F && !scale_weights) y = n.binary(BinaryFunction::kMul, y, n.scalar(alpha));
+  if (alpha != 1.0F && !scale_weights) y = n.binary(BinaryFunction::kMul, y, n.scalar(n.type(a), alpha));
   if (c != kNone && !as_bias) y = n.binary(BinaryFunction::kAdd, y, c);
   return y;
 }

@@ -43,7 +43,8 @@ std::vector<Y> run(const GraphWriter& writer, const Ints& dims, const std::vecto
     ADD_FAILURE() << found.error().message;
     return {};
   }
-  const auto elements = found->at("y").as<Y>();
+  const HostTensor& y = found->at("y");
+  const auto elements = y.as<Y>();
   return {elements.begin(), elements.end()};
 }
 

@@ -106,13 +106,22 @@ ValueId resample(NodeLowering& n, ValueId x, const ops::ResizeParams& params) {
   return x;
 }
 
+/// Elements that are mixed are mixed as float; integers drop the fraction then, as in ONNX Runtime.
+ValueId resample_as_float(NodeLowering& n, ValueId x, const ops::ResizeParams& params) {
+  const bool mixed =
+      params.mode != ops::ResizeMode::kNearest || params.coordinates == ops::ResizeCoordinates::kCropAndResize;
+  if (!mixed) return resample(n, x, params);
+  const ElementType type = n.type(x);
+  return n.cast(resample(n, n.cast(x, ElementType::kF32), params), type);
+}
+
 /// Emits the resampling; images of which only height and width change go through channels-last.
 void emit_resize(NodeLowering& n, ValueId x, const ops::ResizeParams& params) {
   if (n.failed()) return;
   const TensorDesc d = n.desc(x);
   const bool image = d.rank == 4 && params.sizes.v[0] == d.dims[0] && params.sizes.v[1] == d.dims[1] &&
                      params.scales[0] == 1.0F && params.scales[1] == 1.0F;
-  if (!image) return n.set_output(0, resample(n, x, params));
+  if (!image) return n.set_output(0, resample_as_float(n, x, params));
   constexpr int kToLast[] = {0, 2, 3, 1};
   ops::ResizeParams turned = params;
   for (int i = 0; i < 4; ++i) {
@@ -121,7 +130,7 @@ void emit_resize(NodeLowering& n, ValueId x, const ops::ResizeParams& params) {
     turned.roi_start[i] = params.roi_start[kToLast[i]];
     turned.roi_end[i] = params.roi_end[kToLast[i]];
   }
-  const ValueId y = resample(n, n.transpose(x, kToLast), turned);
+  const ValueId y = resample_as_float(n, n.transpose(x, kToLast), turned);
   n.set_output(0, n.transpose(y, {0, 3, 1, 2}));
 }
 

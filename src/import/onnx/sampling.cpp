@@ -2,12 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "import/onnx/spatial.h"
 #include "ops/nn/deform_conv2d/deform_conv2d.h"
 #include "ops/nn/grid_sample/grid_sample.h"
-#include "ops/nn/matmul/matmul.h"
 #include "ops/nn/roi_pool/roi_pool.h"
 
 namespace bantam::import::onnx {
@@ -69,13 +67,15 @@ std::vector<float> centres(std::int64_t size, bool align_corners) {
   return result;
 }
 
-/// theta [N, k, k + 1] applied to the coordinates (x, y, ..., 1) of every element of an image of k axes.
+/// theta [N, k, k + 1] applied to the coordinates (x, y, ..., 1) of every element of an image of k axes: per axis the
+/// products of its coordinates with one column, added from the last axis to the first, so that only the last sum is as
+/// large as the result.
 void lower_affine_grid(NodeLowering& n) {
   const ValueId theta = n.input(0);
   const auto size = n.integers(1, "size");
   const bool align_corners = n.attr_int("align_corners", 0) != 0;
   if (n.failed()) return;
-  const auto axes = static_cast<std::int64_t>(size.size()) - 2;
+  const auto axes = static_cast<int>(size.size()) - 2;
   if (axes != 2 && axes != 3)
     return n.fail(fmt::format("operand 1 (size) has {} entries, expected 4 or 5", size.size()),
                   StatusCode::kInvalidModel);
@@ -84,29 +84,26 @@ void lower_affine_grid(NodeLowering& n) {
     return n.fail(
         fmt::format("operand 0 (theta) must be [{}, {}, {}], it is {}", size[0], axes, axes + 1, format_desc(t)),
         StatusCode::kInvalidModel);
-  std::vector<std::int64_t> grid(size.begin() + 2, size.end());
-  std::int64_t points = 1;
-  for (const std::int64_t dim : grid)
-    if (dim < 0 || __builtin_mul_overflow(points, dim, &points) || points > kMaxElements)
-      return n.fail("operand 1 (size) is out of range", StatusCode::kInvalidModel);
-  std::vector<ValueId> coordinates;
-  std::vector<std::int64_t> one = grid;
-  one.push_back(1);
-  for (std::size_t axis = grid.size(); axis-- > 0;) {
-    const auto along = centres(grid[axis], align_corners);
-    std::vector<std::int64_t> dims(grid.size() + 1, 1);
-    dims[axis] = grid[axis];
-    const std::int64_t flat[] = {grid[axis]};
-    const ValueId line = n.builder().constant<float>("", flat, std::span<const float>(along));
-    coordinates.push_back(n.expand(n.reshape(line, dims), one));
+  constexpr std::int64_t kMaxSize = 1 << 20;
+  if (*std::min_element(size.begin() + 2, size.end()) < 0 || *std::max_element(size.begin() + 2, size.end()) > kMaxSize)
+    return n.fail(fmt::format("operand 1 (size) is out of range, at most {} per axis are supported", kMaxSize));
+  // Column c of theta as [N, 1, ..., 1, k].
+  const auto column = [&](int c) {
+    std::vector<std::int64_t> dims(static_cast<std::size_t>(axes) + 2, 1);
+    dims.front() = size[0];
+    dims.back() = axes;
+    return n.reshape(n.slice(theta, 2, c, 1), dims);
+  };
+  ValueId sum = column(axes);
+  for (int axis = axes - 1; axis >= 0; --axis) {
+    const auto along = centres(size[static_cast<std::size_t>(axis) + 2], align_corners);
+    std::vector<std::int64_t> dims(static_cast<std::size_t>(axes) + 2, 1);
+    dims[static_cast<std::size_t>(axis) + 1] = static_cast<std::int64_t>(along.size());
+    const ValueId coordinates = n.builder().constant<float>("", dims, std::span<const float>(along));
+    const ValueId product = n.binary(ops::BinaryFunction::kMul, coordinates, column(axes - 1 - axis));
+    sum = n.binary(ops::BinaryFunction::kAdd, sum, product);
   }
-  coordinates.push_back(n.expand(n.scalar(1.0F), one));
-  const ValueId base = n.reshape(n.concat(std::move(coordinates), static_cast<int>(axes)), {1, points, axes + 1});
-  const ValueId y = n.emit(ops::kMatmul, ops::MatmulParams{}, {base, n.transpose(theta, {0, 2, 1})});
-  std::vector<std::int64_t> dims{size[0]};
-  dims.insert(dims.end(), grid.begin(), grid.end());
-  dims.push_back(axes);
-  n.set_output(0, n.reshape(y, dims));
+  n.set_output(0, sum);
 }
 
 ValueId emit_roi_pool(NodeLowering& n, const ops::RoiPoolParams& params, ValueId x, ValueId regions, ValueId images) {

@@ -42,7 +42,7 @@ void draw_field(const ParamField& field, Sampling& s, int rank) {
 }
 
 void sample_by_fields(const OpDef& op, Sampling& s) {
-  const TensorDesc x = s.any(0, 4);
+  const TensorDesc x = op.max_inputs > 0 ? s.any(0, 4) : TensorDesc{};
   const std::int64_t most = std::min<std::int64_t>(op.max_inputs, op.min_inputs + 3);
   for (std::int64_t i = s.pick(op.min_inputs, most); i > 1; --i) {
     TensorDesc other = x;

@@ -10,6 +10,6 @@ struct ConcatParams {
   std::int32_t axis = 0;  ///< normalised
 };
 
-extern const OpDef kConcat;  // "concat"
+extern const OpDef kConcat;  // "concat". Accuracy: exact
 
 }  // namespace bantam::ops

@@ -6,6 +6,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kCopy;  // "copy"
+extern const OpDef kCopy;  // "copy". Accuracy: exact
 
 }  // namespace bantam::ops

@@ -9,6 +9,6 @@ struct ExpandParams {
   IntList shape{};
 };
 
-extern const OpDef kExpand;  // "expand"
+extern const OpDef kExpand;  // "expand". Accuracy: exact
 
 }  // namespace bantam::ops

@@ -12,6 +12,6 @@ struct GatherParams {
   std::int32_t batch_dims = 0;
 };
 
-extern const OpDef kGather;  // "gather"
+extern const OpDef kGather;  // "gather". Accuracy: exact
 
 }  // namespace bantam::ops

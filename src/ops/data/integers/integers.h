@@ -13,6 +13,6 @@ struct IntegersParams {
   ElementType32 to{ElementType::kI64};
 };
 
-extern const OpDef kIntegers;  // "integers"
+extern const OpDef kIntegers;  // "integers". Accuracy: exact
 
 }  // namespace bantam::ops

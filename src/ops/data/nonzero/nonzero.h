@@ -11,6 +11,6 @@ struct NonzeroParams {
   std::int32_t capacity = 0;
 };
 
-extern const OpDef kNonzero;  // "nonzero"
+extern const OpDef kNonzero;  // "nonzero". Accuracy: exact
 
 }  // namespace bantam::ops

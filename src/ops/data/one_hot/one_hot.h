@@ -11,6 +11,6 @@ struct OneHotParams {
   std::int32_t depth = 0;
 };
 
-extern const OpDef kOneHot;  // "one_hot"
+extern const OpDef kOneHot;  // "one_hot". Accuracy: exact
 
 }  // namespace bantam::ops

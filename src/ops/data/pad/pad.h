@@ -14,6 +14,6 @@ struct PadParams {
   IntList after{};
 };
 
-extern const OpDef kPad;  // "pad"
+extern const OpDef kPad;  // "pad". Accuracy: exact
 
 }  // namespace bantam::ops

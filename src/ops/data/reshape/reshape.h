@@ -10,6 +10,6 @@ struct ReshapeParams {
   IntList shape{};
 };
 
-extern const OpDef kReshape;  // "reshape"
+extern const OpDef kReshape;  // "reshape". Accuracy: exact
 
 }  // namespace bantam::ops

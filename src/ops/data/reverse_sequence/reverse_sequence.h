@@ -13,6 +13,6 @@ struct ReverseSequenceParams {
   std::int32_t time_axis = 0;
 };
 
-extern const OpDef kReverseSequence;  // "reverse_sequence"
+extern const OpDef kReverseSequence;  // "reverse_sequence". Accuracy: exact
 
 }  // namespace bantam::ops

@@ -13,6 +13,6 @@ struct SliceParams {
   IntList sizes{};
 };
 
-extern const OpDef kSlice;  // "slice"
+extern const OpDef kSlice;  // "slice". Accuracy: exact
 
 }  // namespace bantam::ops

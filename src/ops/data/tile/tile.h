@@ -9,6 +9,6 @@ struct TileParams {
   IntList repeats{};
 };
 
-extern const OpDef kTile;  // "tile"
+extern const OpDef kTile;  // "tile". Accuracy: exact
 
 }  // namespace bantam::ops

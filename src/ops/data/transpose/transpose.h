@@ -10,6 +10,6 @@ struct TransposeParams {
   IntList perm{};
 };
 
-extern const OpDef kTranspose;  // "transpose"
+extern const OpDef kTranspose;  // "transpose". Accuracy: exact
 
 }  // namespace bantam::ops

@@ -11,6 +11,6 @@ struct TriluParams {
   std::int32_t diagonal = 0;
 };
 
-extern const OpDef kTrilu;  // "trilu"
+extern const OpDef kTrilu;  // "trilu". Accuracy: exact
 
 }  // namespace bantam::ops

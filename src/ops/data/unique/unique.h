@@ -16,6 +16,6 @@ struct UniqueParams {
   std::int32_t capacity = 0;
 };
 
-extern const OpDef kUnique;  // "unique"
+extern const OpDef kUnique;  // "unique". Accuracy: exact
 
 }  // namespace bantam::ops

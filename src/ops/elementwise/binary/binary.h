@@ -68,6 +68,6 @@ struct BinaryParams {
   Activation activation{};
 };
 
-extern const OpDef kBinary;  // "binary"
+extern const OpDef kBinary;  // "binary". Accuracy: bound 1e-06
 
 }  // namespace bantam::ops

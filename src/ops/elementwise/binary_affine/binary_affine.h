@@ -23,6 +23,6 @@ struct BinaryAffineParams {
   std::int32_t maximum = 127;
 };
 
-extern const OpDef kBinaryAffine;  // "binary_affine"
+extern const OpDef kBinaryAffine;  // "binary_affine". Accuracy: consistent
 
 }  // namespace bantam::ops

@@ -11,6 +11,6 @@ struct CastParams {
   ElementType32 to{};
 };
 
-extern const OpDef kCast;  // "cast"
+extern const OpDef kCast;  // "cast". Accuracy: exact
 
 }  // namespace bantam::ops

@@ -7,6 +7,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kLookup8;  // "lookup8"
+extern const OpDef kLookup8;  // "lookup8". Accuracy: exact
 
 }  // namespace bantam::ops

@@ -13,6 +13,6 @@ struct QuantizeParams {
   std::int32_t round_half_away = 0;  ///< 0: half to even (ONNX); 1: half away from zero (TFLite)
 };
 
-extern const OpDef kQuantize;  // "quantize"
+extern const OpDef kQuantize;  // "quantize". Accuracy: consistent
 
 }  // namespace bantam::ops

@@ -19,6 +19,6 @@ struct RequantizeParams {
   std::int32_t negative_shift = 0;
 };
 
-extern const OpDef kRequantize;  // "requantize"
+extern const OpDef kRequantize;  // "requantize". Accuracy: exact
 
 }  // namespace bantam::ops

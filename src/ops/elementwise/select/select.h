@@ -6,6 +6,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kSelect;  // "select"
+extern const OpDef kSelect;  // "select". Accuracy: exact
 
 }  // namespace bantam::ops

@@ -37,6 +37,6 @@ struct AttentionParams {
   std::int32_t y_heads_last = 0;
 };
 
-extern const OpDef kAttention;  // "attention"
+extern const OpDef kAttention;  // "attention". Accuracy: bound 3e-05
 
 }  // namespace bantam::ops

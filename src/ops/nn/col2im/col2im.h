@@ -18,6 +18,6 @@ struct Col2ImParams {
   IntList after{};
 };
 
-extern const OpDef kCol2im;  // "col2im"
+extern const OpDef kCol2im;  // "col2im". Accuracy: consistent
 
 }  // namespace bantam::ops

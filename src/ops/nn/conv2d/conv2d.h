@@ -42,6 +42,6 @@ struct Conv2dParams {
   std::int32_t maximum = 127;
 };
 
-extern const OpDef kConv2d;  // "conv2d"
+extern const OpDef kConv2d;  // "conv2d". Accuracy: bound 1e-05
 
 }  // namespace bantam::ops

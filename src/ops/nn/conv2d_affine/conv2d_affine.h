@@ -24,6 +24,6 @@ struct Conv2dAffineParams {
   AffineForm form{};
 };
 
-extern const OpDef kConv2dAffine;  // "conv2d_affine"
+extern const OpDef kConv2dAffine;  // "conv2d_affine". Accuracy: bound 1e-06
 
 }  // namespace bantam::ops

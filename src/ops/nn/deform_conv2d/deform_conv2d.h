@@ -24,6 +24,6 @@ struct DeformConv2dParams {
   std::int32_t offset_groups = 1;
 };
 
-extern const OpDef kDeformConv2d;  // "deform_conv2d"
+extern const OpDef kDeformConv2d;  // "deform_conv2d". Accuracy: consistent
 
 }  // namespace bantam::ops

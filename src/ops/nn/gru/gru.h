@@ -15,6 +15,6 @@ struct GruParams {
   RnnActivations<2> activations{{RnnFunction::kSigmoid, RnnFunction::kTanh, RnnFunction::kSigmoid, RnnFunction::kTanh}};
 };
 
-extern const OpDef kGru;  // "gru"
+extern const OpDef kGru;  // "gru". Accuracy: bound 3e-05
 
 }  // namespace bantam::ops

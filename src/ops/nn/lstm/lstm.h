@@ -58,6 +58,6 @@ struct LstmParams {
                                  RnnFunction::kTanh, RnnFunction::kTanh}};
 };
 
-extern const OpDef kLstm;  // "lstm"
+extern const OpDef kLstm;  // "lstm". Accuracy: bound 3e-05
 
 }  // namespace bantam::ops

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "ops/common/dispatch.h"
 #include "ops/common/linear_form.h"
 #include "ops/common/strides.h"
 #include "ops/nn/matmul/matmul.h"
@@ -73,6 +74,11 @@ inline MatmulGeometry fold_batch(const MatmulGeometry& g) {
   folded.m = static_cast<std::int32_t>(batch.elements * g.m);
   folded.batch = {};
   return folded;
+}
+
+/// The types of the plain form.
+constexpr bool is_plain_product(ElementType type) noexcept {
+  return is_one_of<double, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>(type);
 }
 
 inline Int8Range int8_range(const MatmulParams& p) noexcept {

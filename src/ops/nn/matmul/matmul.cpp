@@ -2,6 +2,7 @@
 
 #include "base/shape.h"
 #include "ops/built.h"
+#include "ops/common/operands.h"
 #include "ops/common/params.h"
 #include "ops/nn/matmul/geometry.h"
 #include "ops/nn/matmul/kernels.h"
@@ -32,6 +33,28 @@ Status check_quantized_layout(const MatmulParams& p, const TensorDesc& b) {
   return ok_status();
 }
 
+Status check_plain_form(std::span<const Tensor> inputs, std::int32_t columns, const Activation& activation) {
+  const ElementType type = inputs[0].desc->type;
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    const TensorDesc& d = *inputs[i].desc;
+    if (!d.present()) continue;
+    if (i > 2) return failure(StatusCode::kInvalidModel, "the plain form has no such operand").at(static_cast<int>(i));
+    BANTAM_RETURN_IF_ERROR(check_type(d, type, static_cast<int>(i)));
+    if (i == 2 && (d.rank != 1 || d.dims[0] != columns))
+      return failure(StatusCode::kInvalidModel, "bias does not have one value per column", d.elements(), columns).at(2);
+  }
+  if (activation.function != UnaryFunction::kIdentity)
+    return failure(StatusCode::kUnsupported, "the plain form has no activation");
+  return ok_status();
+}
+
+Status check_form(const MatmulParams& p, std::span<const Tensor> inputs, std::int32_t columns) {
+  if (is_plain_product(inputs[0].desc->type)) return check_plain_form(inputs, columns, p.activation);
+  LinearForm form{};
+  BANTAM_RETURN_IF_ERROR(infer_linear_form(inputs, columns, p.activation, int8_range(p), &form));
+  return form == LinearForm::kFloat ? ok_status() : check_quantized_layout(p, *inputs[1].desc);
+}
+
 Status infer_matmul(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
   const auto& p = *static_cast<const MatmulParams*>(params);
   const TensorDesc& a = *inputs[0].desc;
@@ -47,10 +70,7 @@ Status infer_matmul(const void* params, std::span<const Tensor> inputs, std::spa
   if (left.columns != right.rows)
     return failure(StatusCode::kInvalidModel, "inner dimensions of the matrices differ", right.rows, left.columns)
         .at(1);
-  LinearForm form{};
-  BANTAM_RETURN_IF_ERROR(infer_linear_form(inputs, right.columns, p.activation, int8_range(p), &form));
-  if (form != LinearForm::kFloat) BANTAM_RETURN_IF_ERROR(check_quantized_layout(p, b));
-
+  BANTAM_RETURN_IF_ERROR(check_form(p, inputs, right.columns));
   TensorDesc y;
   if (!broadcast(batch_shape(a), batch_shape(b), a.type, &y))
     return failure(StatusCode::kInvalidModel, "leading dimensions of the matrices do not broadcast").at(1);

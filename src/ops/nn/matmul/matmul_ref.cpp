@@ -1,5 +1,6 @@
 // The plain definition of matmul: every output is a sum over k in ascending order.
 #include <algorithm>
+#include <type_traits>
 
 #include "ops/nn/matmul/geometry.h"
 #include "ops/nn/matmul/kernels.h"
@@ -96,6 +97,21 @@ void run_hybrid(const Invocation& call, const MatmulGeometry& g) {
   });
 }
 
+/// Integers are summed without a sign, so that they wrap.
+template <typename T>
+void run_plain(const Invocation& call, const MatmulGeometry& g) {
+  using Sum = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
+  const auto* bias = optional_input<T>(call, 2);
+  for_each_matrix_row<T, T, T>(call, g, [&](T* y, const T* a, const T* b) {
+    multiply_row(
+        g, a, b, y, Sum{0},
+        [](Sum sum, T left, T right) { return sum + static_cast<Sum>(left) * static_cast<Sum>(right); },
+        [&](Sum sum, std::int32_t n) {
+          return static_cast<T>(bias != nullptr ? sum + static_cast<Sum>(bias[n]) : sum);
+        });
+  });
+}
+
 }  // namespace
 
 Footprint reference_footprint(const OpCall& call, int /*threads*/) {
@@ -107,6 +123,10 @@ Footprint reference_footprint(const OpCall& call, int /*threads*/) {
 
 Status run_reference(const Invocation& call) {
   const MatmulGeometry g = matmul_geometry(call.as<MatmulParams>(), call.in(0), call.in(1), call.out());
+  const bool plain = is_plain_product(call.in(0).type) &&
+                     dispatch_type<double, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>(
+                         call.in(0).type, [&](auto tag) { run_plain<typename decltype(tag)::type>(call, g); });
+  if (plain) return ok_status();
   switch (linear_form(call.in(0), call.in(1))) {
     case LinearForm::kFloat: run_float(call, g); break;
     case LinearForm::kInt8: run_int8(call, g); break;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kFloat = sizeof(float);
 
 bool is_float(const OpCall& call) {
-  return linear_form(call.in(0), call.in(1)) == LinearForm::kFloat && call.in(0).elements() > 0 &&
+  return call.in(0).type == ElementType::kF32 && call.in(1).type == ElementType::kF32 && call.in(0).elements() > 0 &&
          call.in(1).elements() > 0 && call.out().elements() > 0;
 }
 

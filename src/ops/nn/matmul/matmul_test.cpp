@@ -116,7 +116,7 @@ TEST(Matmul, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(ok({}, {2, 2, 3}, {3, 3, 4}));
   EXPECT_FALSE(ok({}, {50000, 1}, {1, 50000}));
   EXPECT_FALSE(ok({.transpose_b = 1}, {2, 3}, {4, 3}, ElementType::kI8)) << "int8 without scales";
-  EXPECT_FALSE(ok({}, {2, 3}, {3, 4}, ElementType::kF64));
+  EXPECT_FALSE(ok({}, {2, 3}, {3, 4}, ElementType::kF16));
 }
 
 /// A random product; sizes around the kernels' tiles and vectors, batches that fold and batches that broadcast.
@@ -212,6 +212,30 @@ TEST(Matmul, HybridVariantsMatchReference) {
   testing::expect_variants_match_reference(
       [](Random& random) { return random_quantized_case(random, ElementType::kF32); },
       {.cases = 100, .must_cover = {"i8_packed__simd"}});
+}
+
+TEST(Matmul, PlainFormKeepsItsType) {
+  const auto product = [](auto zero) {
+    using T = decltype(zero);
+    const OpCase plain =
+        make_case(kMatmul, MatmulParams{.transpose_b = 1},
+                  {tensor_of<T>({2, 2}, {1, 2, 3, 4}), tensor_of<T>({1, 2}, {5, 6}), tensor_of<T>({1}, {7})});
+    return run_reference(plain).outputs[0].values<T>();
+  };
+  EXPECT_EQ(product(0.0), (std::vector<double>{24, 46}));
+  EXPECT_EQ(product(std::int32_t{0}), (std::vector<std::int32_t>{24, 46}));
+  EXPECT_EQ(product(std::uint64_t{0}), (std::vector<std::uint64_t>{24, 46}));
+  // Wraps, and keeps signs.
+  const OpCase wraps =
+      make_case(kMatmul, {tensor_of<std::int32_t>({1, 2}, {0x7fffffff, -3}), tensor_of<std::int32_t>({2, 1}, {2, 5})});
+  EXPECT_EQ(run_reference(wraps).outputs[0].values<std::int32_t>(), std::vector<std::int32_t>{-17});
+  std::vector<TensorDesc> outputs;
+  EXPECT_FALSE(
+      infer_case(make_case(kMatmul, {tensor_of<double>({1, 1}, {1}), tensor_of<float>({1, 1}, {1})}), &outputs).ok());
+  EXPECT_FALSE(infer_case(make_case(kMatmul, MatmulParams{.activation = {UnaryFunction::kRelu, 0, 0}},
+                                    {tensor_of<double>({1, 1}, {1}), tensor_of<double>({1, 1}, {1})}),
+                          &outputs)
+                   .ok());
 }
 
 }  // namespace

@@ -16,6 +16,6 @@ struct MatmulAffineParams {
   AffineForm form{};
 };
 
-extern const OpDef kMatmulAffine;  // "matmul_affine"
+extern const OpDef kMatmulAffine;  // "matmul_affine". Accuracy: bound 1e-06
 
 }  // namespace bantam::ops

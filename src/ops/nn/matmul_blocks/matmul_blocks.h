@@ -17,6 +17,6 @@ struct MatmulBlocksParams {
   std::int32_t block_size = 32;  ///< a multiple of 2
 };
 
-extern const OpDef kMatmulBlocks;  // "matmul_blocks"
+extern const OpDef kMatmulBlocks;  // "matmul_blocks". Accuracy: bound 1e-05
 
 }  // namespace bantam::ops

@@ -93,7 +93,10 @@ Footprint panels_footprint(const OpCall& call, int threads) {
 
 std::int64_t panels_packed_bytes(const OpCall& call, int input) {
   if (input != 1) return 0;
-  return gemm::panel_count(call.out().last(0)) * panel_bytes(call.in(0).last(0), call.as<MatmulBlocksParams>().bits);
+  const std::int64_t panels =
+      gemm::panel_count(call.out().last(0)) * panel_bytes(call.in(0).last(0), call.as<MatmulBlocksParams>().bits);
+  // Panels leave out what pads the last block; packing must not make a constant smaller.
+  return std::max(panels, call.in(1).bytes());
 }
 
 void panels_pack(const OpCall& call, int /*input*/, std::byte* destination) {
@@ -108,6 +111,7 @@ void panels_pack(const OpCall& call, int /*input*/, std::byte* destination) {
     const std::uint8_t* q = data + column * column_bytes;
     return p.bits == 8 ? q[i] : (q[i / 2] >> (i % 2 * 4)) & 15U;
   };
+  std::byte* const end = destination + panels_packed_bytes(call, 1);
   for (std::int64_t panel = 0; panel < gemm::panel_count(n); ++panel)
     for (std::int64_t i = 0; i < k; ++i)
       for (std::int64_t c = 0; c < gemm::kPanel * p.bits / 8; ++c) {
@@ -115,6 +119,7 @@ void panels_pack(const OpCall& call, int /*input*/, std::byte* destination) {
         const unsigned high = p.bits == 8 ? 0 : number(column + gemm::kPanel / 2, i);
         *destination++ = static_cast<std::byte>(number(column, i) | high << 4U);
       }
+  std::fill(destination, end, std::byte{0});
 }
 
 Status run_panels(const Invocation& call) {

@@ -20,6 +20,6 @@ struct MaxPoolIndicesParams {
   std::int32_t column_major = 0;
 };
 
-extern const OpDef kMaxPoolIndices;  // "max_pool_indices"
+extern const OpDef kMaxPoolIndices;  // "max_pool_indices". Accuracy: exact
 
 }  // namespace bantam::ops

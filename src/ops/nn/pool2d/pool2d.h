@@ -35,6 +35,6 @@ struct Pool2dParams {
   std::int32_t maximum = 127;
 };
 
-extern const OpDef kPool2d;  // "pool2d"
+extern const OpDef kPool2d;  // "pool2d". Accuracy: bound 2e-06
 
 }  // namespace bantam::ops

@@ -35,6 +35,6 @@ struct ResizeParams {
   std::int32_t antialias = 0;
 };
 
-extern const OpDef kResize;  // "resize"
+extern const OpDef kResize;  // "resize". Accuracy: bound 4e-06
 
 }  // namespace bantam::ops

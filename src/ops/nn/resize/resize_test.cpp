@@ -117,6 +117,13 @@ TEST(Resize, AntialiasingThreadsGiveTheSame) {
   });
 }
 
+TEST(Resize, CoordinatesJustBelowAHalfRoundDown) {
+  // 2 / (4 / 7) is 3.4999998 in float, whose sum with a half is 4: ONNX Runtime takes element 3.
+  const auto y = resize({.coordinates = ResizeCoordinates::kAsymmetric, .nearest = ResizeNearest::kRoundPreferCeil}, 1,
+                        7, {1, 1}, {4, 4.0F / 7});
+  EXPECT_EQ(y, (std::vector<float>{1, 3, 4, 6}));
+}
+
 TEST(Resize, NearestMovesElementsOfAnyType) {
   const TestTensor x = tensor_of<std::int8_t>({1, 2, 2}, {1, 2, 3, 4});
   const ResizeParams p = with_sizes({.coordinates = ResizeCoordinates::kAsymmetric, .nearest = ResizeNearest::kFloor},

@@ -10,7 +10,8 @@ namespace {
 
 float nearest_coordinate(ResizeNearest mode, float x) {
   switch (mode) {
-    case ResizeNearest::kRoundPreferCeil: return std::floor(x + 0.5F);
+    // Not floor(x + 0.5), whose sum rounds up what lies just below a half. Coordinates below 0 are clamped to it.
+    case ResizeNearest::kRoundPreferCeil: return std::round(x);
     case ResizeNearest::kFloor: return std::floor(x);
     case ResizeNearest::kCeil: return std::ceil(x);
     default: return std::ceil(x - 0.5F);
@@ -59,7 +60,7 @@ float source_coordinate(const ResizeParams& p, std::int32_t in, int axis, std::i
     case ResizeCoordinates::kPytorchHalfPixel: return out > 1 ? half_pixel : 0.0F;
     case ResizeCoordinates::kHalfPixelSymmetric: {
       const float adjustment = static_cast<float>(out) / (scale * size);
-      return 0.5F * size * (1.0F - adjustment) + half_pixel;
+      return 0.5F * size * (1.0F - adjustment) + (x + 0.5F) / scale - 0.5F;
     }
     case ResizeCoordinates::kCropAndResize: {
       const float start = p.roi_start[axis];

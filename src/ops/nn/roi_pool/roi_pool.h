@@ -26,6 +26,6 @@ struct RoiPoolParams {
   float spatial_scale = 1.0F;
 };
 
-extern const OpDef kRoiPool;  // "roi_pool"
+extern const OpDef kRoiPool;  // "roi_pool". Accuracy: consistent
 
 }  // namespace bantam::ops

@@ -14,6 +14,6 @@ struct SimpleRnnParams {
   RnnActivations<1> activations{{RnnFunction::kTanh, RnnFunction::kTanh}};
 };
 
-extern const OpDef kSimpleRnn;  // "simple_rnn"
+extern const OpDef kSimpleRnn;  // "simple_rnn". Accuracy: consistent
 
 }  // namespace bantam::ops

@@ -11,6 +11,6 @@ struct CumsumParams {
   std::int32_t reverse = 0;
 };
 
-extern const OpDef kCumsum;  // "cumsum"
+extern const OpDef kCumsum;  // "cumsum". Accuracy: consistent
 
 }  // namespace bantam::ops

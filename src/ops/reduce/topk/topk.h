@@ -13,6 +13,6 @@ struct TopkParams {
   ElementType32 to{ElementType::kI64};
 };
 
-extern const OpDef kTopk;  // "topk"
+extern const OpDef kTopk;  // "topk". Accuracy: exact
 
 }  // namespace bantam::ops

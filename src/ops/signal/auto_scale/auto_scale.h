@@ -7,6 +7,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kAutoScale;  // "auto_scale"
+extern const OpDef kAutoScale;  // "auto_scale". Accuracy: exact
 
 }  // namespace bantam::ops

@@ -9,6 +9,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kFilterBank;  // "filter_bank"
+extern const OpDef kFilterBank;  // "filter_bank". Accuracy: exact
 
 }  // namespace bantam::ops

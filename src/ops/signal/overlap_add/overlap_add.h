@@ -12,6 +12,6 @@ struct OverlapAddParams {
   std::int32_t step = 1;
 };
 
-extern const OpDef kOverlapAdd;  // "overlap_add"
+extern const OpDef kOverlapAdd;  // "overlap_add". Accuracy: consistent
 
 }  // namespace bantam::ops

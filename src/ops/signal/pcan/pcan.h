@@ -12,6 +12,6 @@ struct PcanParams {
   std::int32_t shift = 0;  ///< 0..63
 };
 
-extern const OpDef kPcan;  // "pcan"
+extern const OpDef kPcan;  // "pcan". Accuracy: exact
 
 }  // namespace bantam::ops

@@ -15,6 +15,6 @@ struct RealFftParams {
   std::int32_t inverse = 0;
 };
 
-extern const OpDef kRealFft;  // "real_fft"
+extern const OpDef kRealFft;  // "real_fft". Accuracy: consistent
 
 }  // namespace bantam::ops

@@ -7,6 +7,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kRoundedRoot;  // "rounded_root"
+extern const OpDef kRoundedRoot;  // "rounded_root". Accuracy: exact
 
 }  // namespace bantam::ops

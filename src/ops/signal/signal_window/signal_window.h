@@ -11,6 +11,6 @@ struct SignalWindowParams {
   std::int32_t shift = 0;  ///< 0..31
 };
 
-extern const OpDef kSignalWindow;  // "signal_window"
+extern const OpDef kSignalWindow;  // "signal_window". Accuracy: exact
 
 }  // namespace bantam::ops

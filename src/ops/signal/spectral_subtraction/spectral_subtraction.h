@@ -23,6 +23,6 @@ struct SpectralSubtractionParams {
   std::int32_t clamping = 0;
 };
 
-extern const OpDef kSpectralSubtraction;  // "spectral_subtraction"
+extern const OpDef kSpectralSubtraction;  // "spectral_subtraction". Accuracy: exact
 
 }  // namespace bantam::ops

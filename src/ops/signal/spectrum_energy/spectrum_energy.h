@@ -12,6 +12,6 @@ struct SpectrumEnergyParams {
   std::int32_t end = 0;  ///< begin..n
 };
 
-extern const OpDef kSpectrumEnergy;  // "spectrum_energy"
+extern const OpDef kSpectrumEnergy;  // "spectrum_energy". Accuracy: exact
 
 }  // namespace bantam::ops
