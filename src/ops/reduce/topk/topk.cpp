@@ -22,8 +22,8 @@ constexpr TopkParams kDefaults{};
 Status infer_topk(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
   const auto& p = *static_cast<const TopkParams*>(params);
   const TensorDesc& x = *inputs[0].desc;
-  if (!is_one_of<float, std::int32_t, std::int64_t, std::int8_t, std::uint8_t>(x.type))
-    return failure(StatusCode::kUnsupported, "topk: operand is not f32, i8, u8, i32 or i64",
+  if (!is_one_of<float, double, std::int32_t, std::int64_t, std::int8_t, std::uint8_t>(x.type))
+    return failure(StatusCode::kUnsupported, "topk: operand is not f32, f64, i8, u8, i32 or i64",
                    static_cast<std::int64_t>(x.type), static_cast<std::int64_t>(ElementType::kF32))
         .at(0);
   if (!is_one_of<std::int32_t, std::int64_t>(p.to))
@@ -99,11 +99,12 @@ void topk(const Invocation& invocation) {
 }
 
 Status run_ref(const Invocation& invocation) {
-  dispatch_type<float, std::int32_t, std::int64_t, std::int8_t, std::uint8_t>(invocation.in(0).type, [&](auto tag) {
-    dispatch_type<std::int32_t, std::int64_t>(invocation.out(1).type, [&](auto index) {
-      topk<typename decltype(tag)::type, typename decltype(index)::type>(invocation);
-    });
-  });
+  dispatch_type<float, double, std::int32_t, std::int64_t, std::int8_t, std::uint8_t>(
+      invocation.in(0).type, [&](auto tag) {
+        dispatch_type<std::int32_t, std::int64_t>(invocation.out(1).type, [&](auto index) {
+          topk<typename decltype(tag)::type, typename decltype(index)::type>(invocation);
+        });
+      });
   return ok_status();
 }
 

@@ -1,5 +1,5 @@
 // The k largest or smallest elements along an axis, in sorted order; of equal elements the lower index first. Operand
-// 0: f32, i32, i64, i8, u8. Results: 0 values, 1 indices (i64 or i32: `to`).
+// 0: f32, f64, i32, i64, i8, u8. Results: 0 values, 1 indices (i64 or i32: `to`).
 #pragma once
 
 #include "ops/op.h"

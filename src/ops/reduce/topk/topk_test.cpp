@@ -50,6 +50,13 @@ TEST(Topk, AgreesWithAStableSort) {
   }
 }
 
+TEST(Topk, DistinguishesDoublesThatAreEqualAsFloats) {
+  const TestTensor x = tensor_of<double>({3}, {1.0, 1.0 + 0x1p-40, 1.0 - 0x1p-40});
+  const Outcome top = run_reference(make_case(kTopk, TopkParams{0, 3, 1, ElementType::kI64}, {x}));
+  ASSERT_TRUE(top.status.ok());
+  EXPECT_EQ(top.outputs[1].values<std::int64_t>(), (std::vector<std::int64_t>{1, 0, 2}));
+}
+
 TEST(Topk, WorksAlongEveryAxis) {
   expect_variants_match_reference(
       [](Random& random) {
