@@ -7,8 +7,8 @@
 
 namespace bantam::ops {
 
-/// Restores the heap order below slot i of the first n: no element comes before its children... in reverse, so that the
-/// root is the last one of all.
+/// Restores the heap order below slot i of the first n: no element comes before one of its children, so that the root
+/// is the last of all.
 template <typename Before>
 void sift_down(std::int32_t* indices, std::int64_t i, std::int64_t n, const Before& before) {
   for (std::int64_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
