@@ -6,6 +6,7 @@
 
 #include "import/import.h"
 #include "import/tflite/testing/model_builder.h"
+#include "import/tflite/testing/peer_cases.h"
 
 namespace bantam::import::tflite {
 namespace {
@@ -124,6 +125,23 @@ TEST(TfliteHostile, ForgedWordsNeverCrash) {
       std::memcpy(forged.data() + at, &word, sizeof word);
       SCOPED_TRACE(::testing::Message() << "word " << word << " at " << at);
       expect_graph_or_message(forged);
+    }
+  }
+}
+
+/// One file per operator, options of custom operators among them.
+TEST(TfliteHostile, DamagedFilesOfEveryOperatorNeverCrash) {
+  constexpr std::uint32_t kSeed = 20260411;
+  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
+  std::mt19937 random(kSeed);
+  for (const testing::PeerCase& peer_case : testing::peer_cases()) {
+    SCOPED_TRACE(peer_case.name);
+    for (int round = 0; round < 25; ++round) {
+      auto damaged = peer_case.file;
+      for (auto flips = 1 + random() % 3; flips > 0; --flips)
+        damaged[random() % damaged.size()] = static_cast<std::uint8_t>(random() % 3 == 0 ? random() : random() % 8);
+      SCOPED_TRACE(round);
+      expect_graph_or_message(damaged);
     }
   }
 }

@@ -1,6 +1,7 @@
 // Functions of two or three operands with broadcasting.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "import/tflite/operators.h"
@@ -41,13 +42,8 @@ void lower_plain(Lowering& op, BinaryFunction function, schema::Activation activ
   op.result(0, clamp_integer(op, binary(op, function, op.in(0), op.in(1)), fused));
 }
 
-void lower_quantized_arithmetic(Lowering& op, BinaryQFunction function, schema::Activation activation) {
-  if (!op.require_type(0, {kI8, kU8, kI16}) || !op.require_type(1, {op.in_type(0)})) return;
-  const Affine a = op.in_affine(0);
-  const Affine b = op.in_affine(1);
-  const Affine output = op.out_affine();
-  const IntegerRange range = op.activation_range(activation);
-  if (op.failed()) return;
+/// What every quantised operator says of its operands and result.
+ops::BinaryQParams quantized_params(BinaryQFunction function, Affine a, Affine b, Affine output, IntegerRange range) {
   ops::BinaryQParams params;
   params.function = function;
   params.a_zero_point = a.zero_point;
@@ -55,6 +51,30 @@ void lower_quantized_arithmetic(Lowering& op, BinaryQFunction function, schema::
   params.output_zero_point = output.zero_point;
   params.minimum = range.minimum;
   params.maximum = range.maximum;
+  return params;
+}
+
+void set_a(ops::BinaryQParams& params, FixedMultiplier m) {
+  params.a_multiplier = m.multiplier;
+  params.a_shift = m.shift;
+}
+void set_b(ops::BinaryQParams& params, FixedMultiplier m) {
+  params.b_multiplier = m.multiplier;
+  params.b_shift = m.shift;
+}
+void set_output(ops::BinaryQParams& params, FixedMultiplier m) {
+  params.output_multiplier = m.multiplier;
+  params.output_shift = m.shift;
+}
+
+void lower_quantized_arithmetic(Lowering& op, BinaryQFunction function, schema::Activation activation) {
+  if (!op.require_type(0, {kI8, kU8, kI16}) || !op.require_type(1, {op.in_type(0)})) return;
+  const Affine a = op.in_affine(0);
+  const Affine b = op.in_affine(1);
+  const Affine output = op.out_affine();
+  const IntegerRange range = op.activation_range(activation);
+  if (op.failed()) return;
+  ops::BinaryQParams params = quantized_params(function, a, b, output, range);
   params.left_shift = op.in_type(0) == kI16 ? 15 : 20;
   FixedMultiplier to_output;
   if (function == BinaryQFunction::kMul) {
@@ -63,10 +83,8 @@ void lower_quantized_arithmetic(Lowering& op, BinaryQFunction function, schema::
   } else {
     const auto scaling = (function == BinaryQFunction::kAdd ? add_scaling : sub_scaling)(a.scale, b.scale, output.scale,
                                                                                          params.left_shift);
-    params.a_multiplier = scaling.a.multiplier;
-    params.a_shift = scaling.a.shift;
-    params.b_multiplier = scaling.b.multiplier;
-    params.b_shift = scaling.b.shift;
+    set_a(params, scaling.a);
+    set_b(params, scaling.b);
     to_output = scaling.output;
     if (to_output.shift > 0)
       return op.unsupported(
@@ -75,8 +93,7 @@ void lower_quantized_arithmetic(Lowering& op, BinaryQFunction function, schema::
   }
   if (!to_output.is_applicable())
     return op.unsupported(fmt::format("result scale {}", output.scale), "a rescaling below 2^30");
-  params.output_multiplier = to_output.multiplier;
-  params.output_shift = to_output.shift;
+  set_output(params, to_output);
   op.result(0, op.emit(ops::kBinaryQ, params, {op.in(0), op.in(1)}));
 }
 
@@ -95,21 +112,60 @@ void lower_unquantized(Lowering& op) {
 }
 
 void lower_div(Lowering& op) {
-  if (is_quantized(op)) return op.unsupported("a quantised operand", "f32, i32, i64");
-  lower_plain(op, BinaryFunction::kDiv, op.options<schema::DivOptions>().activation());
+  const auto activation = op.options<schema::DivOptions>().activation();
+  if (!is_quantized(op)) return lower_plain(op, BinaryFunction::kDiv, activation);
+  if (!op.require_type(0, {kI8, kU8}) || !op.require_type(1, {op.in_type(0)})) return;
+  const Affine a = op.in_affine(0);
+  const Affine b = op.in_affine(1);
+  const Affine output = op.out_affine();
+  auto params = quantized_params(BinaryQFunction::kDiv, a, b, output, op.activation_range(activation));
+  set_output(params, op.multiplier(static_cast<double>(a.scale / (b.scale * output.scale))));
+  op.result(0, op.emit(ops::kBinaryQ, params, {op.in(0), op.in(1)}));
 }
 
-/// Compares stored values, which is right for quantised operands of one scale.
+/// Differences of int8 have room for seven more bits before they are squared.
+void lower_squared_difference(Lowering& op) {
+  if (!is_quantized(op)) return lower_plain(op, BinaryFunction::kSquaredDifference, schema::Activation::NONE);
+  if (!op.require_type(0, {kI8, kI16}) || !op.require_type(1, {op.in_type(0)})) return;
+  const Affine a = op.in_affine(0);
+  const Affine b = op.in_affine(1);
+  const Affine output = op.out_affine();
+  const IntegerRange range = op.activation_range(schema::Activation::NONE);
+  if (op.failed()) return;
+  auto params = quantized_params(BinaryQFunction::kSquaredDifference, a, b, output, range);
+  params.left_shift = op.in_type(0) == kI8 ? 7 : 0;
+  const double twice_larger = 2 * static_cast<double>(std::max(a.scale, b.scale));
+  set_a(params, quantize_multiplier(static_cast<double>(a.scale) / twice_larger));
+  set_b(params, quantize_multiplier(static_cast<double>(b.scale) / twice_larger));
+  const float divisor = static_cast<float>(1 << (2 * params.left_shift)) * output.scale;
+  set_output(params, op.multiplier(twice_larger * twice_larger / static_cast<double>(divisor)));
+  op.result(0, op.emit(ops::kBinaryQ, params, {op.in(0), op.in(1)}));
+}
+
+/// Of the stored values, whatever their scales: the format compares nothing else.
 template <BinaryFunction function>
 void lower_extremum(Lowering& op) {
   if (!is_quantized(op)) return lower_plain(op, function, schema::Activation::NONE);
-  if (!op.require_same_quantization(0) || !op.require_same_quantization(1)) return;
   op.result(0, binary(op, function, op.in(0), op.in(1)));
 }
 
-template <BinaryFunction function>
+/// Operands on scales of their own meet with eight more bits.
+void lower_quantized_comparison(Lowering& op, BinaryQFunction function) {
+  constexpr int kLeftShift = 8;
+  if (!op.require_type(0, {kI8, kU8, kI16}) || !op.require_type(1, {op.in_type(0)})) return;
+  const Affine a = op.in_affine(0);
+  const Affine b = op.in_affine(1);
+  if (op.failed()) return;
+  auto params = quantized_params(function, a, b, {}, *type_range(op.in_type(0)));
+  params.left_shift = kLeftShift;
+  set_a(params, op.multiplier(static_cast<double>(a.scale)));
+  set_b(params, op.multiplier(static_cast<double>(b.scale)));
+  op.result(0, op.emit(ops::kBinaryQ, params, {op.in(0), op.in(1)}));
+}
+
+template <BinaryFunction function, BinaryQFunction quantized>
 void lower_comparison(Lowering& op) {
-  if (is_quantized(op)) return op.unsupported("a quantised operand", "f32, i32, i64, bool");
+  if (is_quantized(op)) return lower_quantized_comparison(op, quantized);
   if (op.require_type(0, {kF32, kI8, kU8, kI16, kI32, kI64, kBool}))
     op.result(0, binary(op, function, op.in(0), op.in(1)));
 }
@@ -120,7 +176,22 @@ void lower_logical(Lowering& op) {
     op.result(0, binary(op, function, op.in(0), op.in(1)));
 }
 
+/// Operands of one scale: their sum in integers, brought to the result's scale once.
+void lower_quantized_add_n(Lowering& op) {
+  if (!op.require_type(0, {kI8, kU8})) return;
+  const Affine input = op.in_affine(0);
+  ValueId sum = op.cast(op.in(0), kI32);
+  for (int i = 1; i < op.operands(); ++i) {
+    if (op.in_affine(i) != input)
+      return op.unsupported(fmt::format("operand {} with a scale of its own", i), "one scale and zero point for all");
+    sum = binary(op, BinaryFunction::kAdd, sum, op.cast(op.in(i), kI32));
+  }
+  // The format's sum begins at stored zero, one zero point below the number zero.
+  op.result(0, op.rescale_sum(sum, std::int64_t{input.zero_point} * (op.operands() + 1), input));
+}
+
 void lower_add_n(Lowering& op) {
+  if (is_quantized(op)) return lower_quantized_add_n(op);
   if (!op.require_type(0, {kF32, kI32})) return;
   ValueId sum = op.in(0);
   for (int i = 1; i < op.operands(); ++i) sum = binary(op, BinaryFunction::kAdd, sum, op.in(i));
@@ -128,16 +199,26 @@ void lower_add_n(Lowering& op) {
 }
 
 void lower_prelu(Lowering& op) {
-  if (op.require_type(0, {kF32}) && op.require_type(1, {kF32}))
-    op.result(0, binary(op, BinaryFunction::kPrelu, op.in(0), op.in(1)));
+  if (!is_quantized(op)) {
+    if (op.require_type(0, {kF32}) && op.require_type(1, {kF32}))
+      op.result(0, binary(op, BinaryFunction::kPrelu, op.in(0), op.in(1)));
+    return;
+  }
+  if (!op.require_type(0, {kI8, kU8, kI16}) || !op.require_type(1, {op.in_type(0) == kU8 ? kU8 : kI8})) return;
+  const Affine input = op.in_affine(0);
+  const Affine slope = op.in_affine(1);
+  const Affine output = op.out_affine();
+  if (op.failed()) return;
+  const double to_output = static_cast<double>(input.scale) / static_cast<double>(output.scale);
+  auto params = quantized_params(BinaryQFunction::kPrelu, input, slope, output, *type_range(op.in_type(0)));
+  set_output(params, op.multiplier(to_output));
+  set_a(params, op.multiplier(static_cast<double>(input.scale) * static_cast<double>(slope.scale) /
+                              static_cast<double>(output.scale)));
+  op.result(0, op.emit(ops::kBinaryQ, params, {op.in(0), op.cast(op.in(1), op.in_type(0))}));
 }
 
-/// The chosen elements keep their stored form, so both branches must be quantised as the result is.
+/// The chosen elements keep their stored form.
 void emit_select(Lowering& op, ValueId condition) {
-  if (type_range(op.in_type(1)) && op.is_quantized_in(1)) {
-    op.require_same_quantization(1);
-    op.require_same_quantization(2);
-  }
   op.result(0, op.emit(ops::kSelect, {condition, op.in(1), op.in(2)}));
 }
 
@@ -168,17 +249,17 @@ constexpr OperatorRow kRows[] = {
     {MAXIMUM, 2, 2, 1, lower_extremum<BinaryFunction::kMax>},
     {MINIMUM, 2, 2, 1, lower_extremum<BinaryFunction::kMin>},
     {POW, 2, 2, 1, lower_unquantized<BinaryFunction::kPow>},
-    {SQUARED_DIFFERENCE, 2, 2, 1, lower_unquantized<BinaryFunction::kSquaredDifference>},
+    {SQUARED_DIFFERENCE, 2, 2, 1, lower_squared_difference},
     {FLOOR_DIV, 2, 2, 1, lower_unquantized<BinaryFunction::kFloorDiv>},
     {FLOOR_MOD, 2, 2, 1, lower_unquantized<BinaryFunction::kMod>},
     {ATAN2, 2, 2, 1, lower_unquantized<BinaryFunction::kAtan2>},
     {PRELU, 2, 2, 1, lower_prelu},
-    {EQUAL, 2, 2, 1, lower_comparison<BinaryFunction::kEqual>},
-    {NOT_EQUAL, 2, 2, 1, lower_comparison<BinaryFunction::kNotEqual>},
-    {LESS, 2, 2, 1, lower_comparison<BinaryFunction::kLess>},
-    {LESS_EQUAL, 2, 2, 1, lower_comparison<BinaryFunction::kLessEqual>},
-    {GREATER, 2, 2, 1, lower_comparison<BinaryFunction::kGreater>},
-    {GREATER_EQUAL, 2, 2, 1, lower_comparison<BinaryFunction::kGreaterEqual>},
+    {EQUAL, 2, 2, 1, lower_comparison<BinaryFunction::kEqual, BinaryQFunction::kEqual>},
+    {NOT_EQUAL, 2, 2, 1, lower_comparison<BinaryFunction::kNotEqual, BinaryQFunction::kNotEqual>},
+    {LESS, 2, 2, 1, lower_comparison<BinaryFunction::kLess, BinaryQFunction::kLess>},
+    {LESS_EQUAL, 2, 2, 1, lower_comparison<BinaryFunction::kLessEqual, BinaryQFunction::kLessEqual>},
+    {GREATER, 2, 2, 1, lower_comparison<BinaryFunction::kGreater, BinaryQFunction::kGreater>},
+    {GREATER_EQUAL, 2, 2, 1, lower_comparison<BinaryFunction::kGreaterEqual, BinaryQFunction::kGreaterEqual>},
     {LOGICAL_AND, 2, 2, 1, lower_logical<BinaryFunction::kAnd>},
     {LOGICAL_OR, 2, 2, 1, lower_logical<BinaryFunction::kOr>},
     {SELECT, 3, 3, 1, lower_select},

@@ -163,6 +163,21 @@ void lower_transpose_conv(Lowering& op) {
                    o.activation(), schema::TensorType::INT64);
 }
 
+/// The root of the mean square of each window.
+void lower_l2_pool(Lowering& op) {
+  if (!op.require_rank(0, 4, 4) || !op.require_type(0, {kF32})) return;
+  const auto& o = op.options<schema::Pool2DOptions>();
+  const Window window{o.padding(), o.filter_height(), o.filter_width(), o.stride_h(), o.stride_w()};
+  ops::Pool2dParams params;
+  params.kind = ops::PoolKind::kAverage;
+  params.kernel_h = window.height;
+  params.kernel_w = window.width;
+  set_window(params, window, image_padding(op, window, op.in_desc(0).dims[1], op.in_desc(0).dims[2]));
+  const ValueId squares = op.unary(ops::UnaryFunction::kSquare, op.in(0));
+  const ValueId roots = op.unary(ops::UnaryFunction::kSqrt, op.emit(ops::kPool2d, params, {squares}));
+  op.result(0, op.apply(roots, op.float_activation(o.activation())));
+}
+
 void lower_pool(Lowering& op, ops::PoolKind kind) {
   if (!op.require_rank(0, 4, 4) || !op.require_type(0, {kF32, kI8, kU8, kI16})) return;
   const auto& o = op.options<schema::Pool2DOptions>();
@@ -187,6 +202,7 @@ constexpr OperatorRow kRows[] = {
     {schema::BuiltinOperator::DEPTHWISE_CONV_2D, 2, 3, 1, lower_depthwise_conv_2d},
     {schema::BuiltinOperator::TRANSPOSE_CONV, 3, 4, 1, lower_transpose_conv},
     {schema::BuiltinOperator::AVERAGE_POOL_2D, 1, 1, 1, [](Lowering& op) { lower_pool(op, ops::PoolKind::kAverage); }},
+    {schema::BuiltinOperator::L2_POOL_2D, 1, 1, 1, lower_l2_pool},
     {schema::BuiltinOperator::MAX_POOL_2D, 1, 1, 1, [](Lowering& op) { lower_pool(op, ops::PoolKind::kMax); }},
 };
 

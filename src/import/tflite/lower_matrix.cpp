@@ -7,6 +7,9 @@
 #include "import/tflite/operators.h"
 #include "import/tflite/weighted.h"
 #include "ops/elementwise/binary/binary.h"
+#include "ops/nn/batch_matmul_q/batch_matmul_q.h"
+#include "ops/nn/l2_normalize_q/l2_normalize_q.h"
+#include "ops/nn/log_softmax_q/log_softmax_q.h"
 #include "ops/nn/matmul/matmul.h"
 #include "ops/nn/softmax/softmax.h"
 #include "ops/nn/softmax_q/softmax_q.h"
@@ -49,11 +52,24 @@ void lower_fully_connected(Lowering& op) {
   op.result(0, o.keep_num_dims() ? op.reshape(y, shape) : y);
 }
 
+void lower_quantized_batch_matmul(Lowering& op, const schema::BatchMatMulOptions& o) {
+  if (!op.require_type(1, {op.in_type(0)})) return;
+  const Affine a = op.in_affine(0);
+  const Affine b = op.in_affine(1);
+  const Affine output = op.out_affine();
+  const FixedMultiplier m = op.multiplier(fully_connected_scale(a.scale, b.scale, output.scale));
+  if (op.failed()) return;
+  const ops::BatchMatmulQParams params{o.adj_x() ? 1 : 0, o.adj_y() ? 1 : 0, a.zero_point, b.zero_point,
+                                       output.zero_point, m.multiplier,      m.shift};
+  op.result(0, op.emit(ops::kBatchMatmulQ, params, {op.in(0), op.in(1)}));
+}
+
 void lower_batch_matmul(Lowering& op) {
-  if (!op.require_rank(0, 2, kMaxRank) || !op.require_rank(1, 2, kMaxRank) || !op.require_type(0, {kF32}) ||
-      !op.require_type(1, {kF32}))
+  if (!op.require_rank(0, 2, kMaxRank) || !op.require_rank(1, 2, kMaxRank) || !op.require_type(0, {kF32, kI8, kI16}))
     return;
   const auto& o = op.options<schema::BatchMatMulOptions>();
+  if (op.in_type(0) != kF32) return lower_quantized_batch_matmul(op, o);
+  if (!op.require_type(1, {kF32})) return;
   ops::MatmulParams params;
   params.transpose_a = o.adj_x() ? 1 : 0;
   params.transpose_b = o.adj_y() ? 1 : 0;
@@ -117,14 +133,42 @@ void lower_softmax(Lowering& op) {
   op.result(0, op.emit(ops::kSoftmax, ops::SoftmaxParams{op.rank(0) - 1}, {x}));
 }
 
+void lower_quantized_log_softmax(Lowering& op) {
+  const Affine input = op.in_affine(0);
+  const Affine output = op.out_affine();
+  if (op.failed()) return;
+  if (output != Affine{1.0F / 16, 127})
+    return op.unsupported(fmt::format("a result quantised by ({}, {})", output.scale, output.zero_point),
+                          "(1/16, 127)");
+  const auto scaling = softmax_scaling(1.0F, input.scale);
+  if (!scaling) return op.unsupported(fmt::format("input scale {}", input.scale), "one above 2^-26");
+  const FixedMultiplier reverse = log_softmax_reverse(scaling->input);
+  const ops::LogSoftmaxQParams params{scaling->input.multiplier, scaling->input.shift, reverse.multiplier,
+                                      reverse.shift, scaling->diff_min};
+  op.result(0, op.emit(ops::kLogSoftmaxQ, params, {op.in(0)}));
+}
+
 void lower_log_softmax(Lowering& op) {
-  if (!op.require_rank(0, 1, kMaxRank) || !op.require_type(0, {kF32})) return;
+  if (!op.require_rank(0, 1, kMaxRank) || !op.require_type(0, {kF32, kI8})) return;
+  if (op.in_type(0) == kI8) return lower_quantized_log_softmax(op);
   op.result(0, op.emit(ops::kSoftmax, ops::SoftmaxParams{op.rank(0) - 1, 1}, {op.in(0)}));
+}
+
+void lower_quantized_l2_normalization(Lowering& op) {
+  const Affine input = op.in_affine(0);
+  const Affine output = op.out_affine();
+  if (op.failed()) return;
+  if (output != Affine{1.0F / 128, 0})
+    return op.unsupported(fmt::format("a result quantised by ({}, {})", output.scale, output.zero_point), "(1/128, 0)");
+  if (op.options<schema::L2NormOptions>().activation() != schema::Activation::NONE)
+    return op.unsupported("a fused activation on integers", "NONE");
+  op.result(0, op.emit(ops::kL2NormalizeQ, ops::L2NormalizeQParams{input.zero_point}, {op.in(0)}));
 }
 
 void lower_l2_normalization(Lowering& op) {
   constexpr float kSmallestNorm = 1e-6F;
-  if (!op.require_rank(0, 1, kMaxRank) || !op.require_type(0, {kF32})) return;
+  if (!op.require_rank(0, 1, kMaxRank) || !op.require_type(0, {kF32, kI8})) return;
+  if (op.in_type(0) == kI8) return lower_quantized_l2_normalization(op);
   ops::ReduceParams reduce{ops::ReduceFunction::kL2};
   reduce.axes = int_list(Dims{op.rank(0) - 1});
   const ValueId norm = op.emit(ops::kReduce, reduce, {op.in(0)});

@@ -5,6 +5,7 @@
 
 #include "base/shape.h"
 #include "import/tflite/operators.h"
+#include "ops/elementwise/binary/binary.h"
 #include "ops/elementwise/requantize/requantize.h"
 #include "ops/reduce/arg_reduce/arg_reduce.h"
 #include "ops/reduce/cumsum/cumsum.h"
@@ -85,11 +86,22 @@ void lower_arg(Lowering& op, bool minimum) {
   if (op.require_type(0, {kF32, kI8, kU8, kI32, kI64})) op.result(0, op.emit(ops::kArgReduce, params, {op.in(0)}));
 }
 
+/// Numbers less their zero point add up; the format's sums begin at stored zero, one zero point below the number zero.
+void lower_quantized_cumsum(Lowering& op, const ops::CumsumParams& params) {
+  if (!op.require_type(0, {kI8, kU8})) return;
+  const Affine input = op.in_affine(0);
+  const std::int32_t zero_point = input.zero_point;
+  const ValueId numbers = op.emit(ops::kBinary, ops::BinaryParams{ops::BinaryFunction::kSub},
+                                  {op.cast(op.in(0), kI32), op.constant<std::int32_t>({}, std::span(&zero_point, 1))});
+  op.result(0, op.rescale_sum(op.emit(ops::kCumsum, params, {numbers}), zero_point, input));
+}
+
 void lower_cumsum(Lowering& op) {
   const auto& o = op.options<schema::CumsumOptions>();
   const Dims axis = op.constant_operand(1, "axis", 1);
-  if (!op.require_type(0, {kF32, kI32, kI64})) return;
   const ops::CumsumParams params{op.axis(axis[0], op.rank(0)), o.exclusive() ? 1 : 0, o.reverse() ? 1 : 0};
+  if (is_quantized(op)) return lower_quantized_cumsum(op, params);
+  if (!op.require_type(0, {kF32, kI32, kI64})) return;
   op.result(0, op.emit(ops::kCumsum, params, {op.in(0)}));
 }
 

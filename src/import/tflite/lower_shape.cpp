@@ -11,6 +11,7 @@
 #include "ops/data/range/range.h"
 #include "ops/data/tile/tile.h"
 #include "ops/nn/resize/resize.h"
+#include "ops/nn/resize_bilinear_q/resize_bilinear_q.h"
 
 namespace bantam::import::tflite {
 namespace {
@@ -86,7 +87,7 @@ void lower_fill(Lowering& op) {
 }
 
 void lower_zeros_like(Lowering& op) {
-  if (op.require_type(0, {kF32, kI32, kI64}))
+  if (op.require_type(0, {kF32, kI8, kU8, kI16, kI32, kI64, kBool}))
     op.result(0, expand(op, op.scalar(op.in_type(0), 0.0), op.dims(op.in(0))));
 }
 
@@ -262,8 +263,30 @@ void lower_resize(Lowering& op, ops::ResizeMode mode, bool align_corners, bool h
   op.result(0, op.emit(ops::kResize, params, {op.in(0)}));
 }
 
+/// Pixels of the operand per pixel of the result, in 1/1024, rounded to nearest.
+std::int32_t integer_scale(std::int64_t from, std::int64_t to, bool align_corners) {
+  const bool between = align_corners && to > 1;
+  const std::int64_t steps = between ? to - 1 : to;
+  return static_cast<std::int32_t>(((from - (between ? 1 : 0)) * 1024 + steps / 2) / steps);
+}
+
+void lower_quantized_resize_bilinear(Lowering& op, bool align_corners, bool half_pixel) {
+  constexpr std::int64_t kLargest = 1 << 20;
+  const Dims size = op.constant_operand(1, "size", 2);
+  if (!op.require_rank(0, 4, 4)) return;
+  if (align_corners && half_pixel) return op.unsupported("align_corners with half_pixel_centers", "either of them");
+  const Dims x = op.dims(op.in(0));
+  if (size[0] <= 0 || size[1] <= 0 || std::max({size[0], size[1], x[1], x[2]}) > kLargest)
+    return op.invalid(fmt::format("{}x{} resized to {}x{}", x[1], x[2], size[0], size[1]), "sizes of 1 to 2^20");
+  const ops::ResizeBilinearQParams params{static_cast<std::int32_t>(size[0]), static_cast<std::int32_t>(size[1]),
+                                          integer_scale(x[1], size[0], align_corners),
+                                          integer_scale(x[2], size[1], align_corners), half_pixel ? 1 : 0};
+  op.result(0, op.emit(ops::kResizeBilinearQ, params, {op.in(0)}));
+}
+
 void lower_resize_bilinear(Lowering& op) {
   const auto& o = op.options<schema::ResizeBilinearOptions>();
+  if (op.in_type(0) == kI8) return lower_quantized_resize_bilinear(op, o.align_corners(), o.half_pixel_centers());
   if (op.require_type(0, {kF32})) lower_resize(op, ops::ResizeMode::kLinear, o.align_corners(), o.half_pixel_centers());
 }
 

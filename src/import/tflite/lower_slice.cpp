@@ -12,6 +12,8 @@
 #include "ops/data/one_hot/one_hot.h"
 #include "ops/data/pad/pad.h"
 #include "ops/data/scatter_nd/scatter_nd.h"
+#include "ops/data/update_slice/update_slice.h"
+#include "ops/elementwise/dequantize/dequantize.h"
 
 namespace bantam::import::tflite {
 namespace {
@@ -27,8 +29,7 @@ ValueId on_result_scale(Lowering& op, int i) {
   const Affine output = op.out_affine();
   if (op.failed() || input == output) return op.in(i);
   if (op.in_type(i) == kU8) return op.lookup(op.in(i), kU8, concatenation_table(input, output));
-  op.require_same_quantization(i);
-  return kNoValue;
+  return op.in(i);  // the format joins stored values
 }
 
 void lower_concatenation(Lowering& op) {
@@ -199,7 +200,6 @@ void lower_pack(Lowering& op) {
   std::vector<ValueId> parts;
   for (int i = 0; i < op.operands() && !op.failed(); ++i) {
     if (!op.has(i) || op.rank(i) != op.rank(0)) return op.invalid(fmt::format("operand {} differs", i), "equal shapes");
-    if (is_quantized(op, i)) op.require_same_quantization(i);
     Dims shape = op.dims(op.in(i));
     shape.insert(shape.begin() + axis, 1);
     parts.push_back(op.reshape(op.in(i), shape));
@@ -288,6 +288,22 @@ void lower_gather_nd(Lowering& op) {
   op.result(0, op.emit(ops::kGatherNd, ops::GatherNdParams{}, {op.in(0), indices(op, 1)}));
 }
 
+/// Rows of a table; 8-bit ones become numbers where the result is float.
+void lower_embedding_lookup(Lowering& op) {
+  if (!op.require_rank(0, 1, 1) || !op.require_type(0, {kI32}) || !op.require_rank(1, 1, kMaxRank)) return;
+  ops::GatherParams params;
+  const ValueId rows = op.emit(ops::kGather, params, {op.in(1), op.in(0)});
+  if (op.in_type(1) != kI8 || op.out_type() != kF32) return op.result(0, rows);
+  const Affine table = op.in_affine(1);
+  if (op.failed()) return;
+  if (table.zero_point != 0) return op.unsupported(fmt::format("a table with zero point {}", table.zero_point), "0");
+  op.result(0, op.emit(ops::kDequantize, ops::DequantizeParams{}, {rows, op.scalar(kF32, table.scale)}));
+}
+
+void lower_dynamic_update_slice(Lowering& op) {
+  op.result(0, op.emit(ops::kUpdateSlice, {op.in(0), op.in(1), op.in(2)}));
+}
+
 /// Updates that meet add up, as TFLite has it.
 void lower_scatter_nd(Lowering& op) {
   const Dims shape = op.constant_operand(2, "shape");
@@ -325,6 +341,8 @@ constexpr OperatorRow kRows[] = {
     {MIRROR_PAD, 2, 2, 1, lower_mirror_pad},
     {GATHER, 2, 2, 1, lower_gather},
     {GATHER_ND, 2, 2, 1, lower_gather_nd},
+    {EMBEDDING_LOOKUP, 2, 2, 1, lower_embedding_lookup},
+    {DYNAMIC_UPDATE_SLICE, 3, 3, 1, lower_dynamic_update_slice},
     {SCATTER_ND, 3, 3, 1, lower_scatter_nd},
     {ONE_HOT, 4, 4, 1, lower_one_hot},
 };

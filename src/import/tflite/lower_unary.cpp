@@ -9,6 +9,7 @@
 #include "ops/elementwise/dequantize/dequantize.h"
 #include "ops/elementwise/quantize/quantize.h"
 #include "ops/elementwise/requantize/requantize.h"
+#include "ops/elementwise/rsqrt_q/rsqrt_q.h"
 #include "ops/elementwise/unary/unary.h"
 
 namespace bantam::import::tflite {
@@ -75,9 +76,37 @@ void lower_arithmetic(Lowering& op) {
   if (op.require_type(0, {kF32, kI16, kI32, kI64})) op.result(0, op.unary(function, op.in(0)));
 }
 
+void lower_rsqrt(Lowering& op) {
+  constexpr int kLowestShift = -11;  // what ops::RsqrtQParams allows
+  if (!op.require_type(0, {kF32, kI8, kI16})) return;
+  if (op.in_type(0) == kF32) return op.result(0, op.unary(UnaryFunction::kRsqrt, op.in(0)));
+  const Affine input = op.in_affine(0);
+  const Affine output = op.out_affine();
+  const FixedMultiplier m = op.multiplier(1.0 / static_cast<double>(std::sqrt(input.scale) * output.scale));
+  if (op.failed()) return;
+  if (m.shift < kLowestShift)
+    return op.unsupported(fmt::format("result scale {} with operand scale {}", output.scale, input.scale),
+                          "a rescaling of at least 2^-12");
+  const ops::RsqrtQParams params{input.zero_point, output.zero_point, m.multiplier, m.shift};
+  op.result(0, op.emit(ops::kRsqrtQ, params, {op.in(0)}));
+}
+
+/// 16-bit magnitudes need one bit more than their type before they are rescaled.
+void lower_quantized_abs_i16(Lowering& op) {
+  const Affine input = op.in_affine(0);
+  const Affine output = op.out_affine();
+  const FixedMultiplier m =
+      op.multiplier(input.scale == output.scale ? 1.0 : static_cast<double>(input.scale / output.scale));
+  if (op.failed()) return;
+  const ValueId magnitude = op.unary(UnaryFunction::kAbs, op.cast(op.in(0), kI32));
+  op.result(0, op.emit(ops::kRequantize, ops::RequantizeParams{kI16, 0, output.zero_point, m.multiplier, m.shift},
+                       {magnitude}));
+}
+
 void lower_abs(Lowering& op) {
   if (!op.require_type(0, {kF32, kI8, kI16, kI32, kI64})) return;
   if (!op.is_quantized_in(0) || op.in_type(0) == kF32) return op.result(0, op.unary(UnaryFunction::kAbs, op.in(0)));
+  if (op.in_type(0) == kI16) return lower_quantized_abs_i16(op);
   if (!op.require_type(0, {kI8})) return;
   const Affine input = op.in_affine(0);
   const Affine output = op.out_affine();
@@ -255,7 +284,7 @@ constexpr OperatorRow kRows[] = {
     {SQRT, 1, 1, 1, lower_float_or_table<UnaryFunction::kSqrt>},
     {SIN, 1, 1, 1, lower_float_or_table<UnaryFunction::kSin>},
     {COS, 1, 1, 1, lower_float_or_table<UnaryFunction::kCos>},
-    {RSQRT, 1, 1, 1, lower_float<UnaryFunction::kRsqrt>},
+    {RSQRT, 1, 1, 1, lower_rsqrt},
     {FLOOR, 1, 1, 1, lower_float<UnaryFunction::kFloor>},
     {CEIL, 1, 1, 1, lower_float<UnaryFunction::kCeil>},
     {ROUND, 1, 1, 1, lower_float<UnaryFunction::kRound>},

@@ -11,8 +11,10 @@
 #include "import/tflite/importer.h"
 #include "ops/data/concat/concat.h"
 #include "ops/data/slice/slice.h"
+#include "ops/elementwise/binary/binary.h"
 #include "ops/elementwise/cast/cast.h"
 #include "ops/elementwise/lookup8/lookup8.h"
+#include "ops/elementwise/requantize/requantize.h"
 #include "ops/elementwise/unary/unary.h"
 
 namespace bantam::import::tflite {
@@ -266,6 +268,11 @@ ValueId Lowering::read_state(std::string_view role, ElementType type, const Dims
     invalid(fmt::format("a state of {} dimensions: {}", dims.size(), status.message), "a valid shape");
     return kNoValue;
   }
+  if (initial != kNoValue && !graph().is_constant(initial)) {
+    unsupported(fmt::format("a {} of {} bytes that begins otherwise than with zeros", role, desc.bytes()),
+                "smaller ones");
+    return kNoValue;
+  }
   Variable& variable = importer_.operator_variable(fmt::format("{}/{}", name_, role));
   variable.initial = initial;
   auto value = importer_.read_variable(variable, desc);
@@ -376,6 +383,21 @@ ValueId Lowering::lookup(ValueId x, ElementType result, const Table8& table) {
 ValueId Lowering::apply(ValueId x, const ops::Activation& activation) {
   if (activation.function == ops::UnaryFunction::kIdentity) return x;
   return unary(activation.function, x, activation.a, activation.b);
+}
+
+ValueId Lowering::rescale_sum(ValueId sum, std::int64_t zero_points, Affine input) {
+  constexpr int kLeftShift = 20;  // of a number beside twice the scale
+  const Affine output = out_affine();
+  const double twice = 2 * static_cast<double>(input.scale);
+  const FixedMultiplier m = multiplier(twice / ((1 << kLeftShift) * static_cast<double>(output.scale)));
+  if (failed()) return kNoValue;
+  const auto offset = static_cast<std::int32_t>(-zero_points);
+  const std::int32_t unit = 1 << (kLeftShift - 1);
+  sum = emit(ops::kBinary, ops::BinaryParams{ops::BinaryFunction::kAdd},
+             {sum, constant<std::int32_t>({}, std::span(&offset, 1))});
+  sum = emit(ops::kBinary, ops::BinaryParams{ops::BinaryFunction::kMul},
+             {sum, constant<std::int32_t>({}, std::span(&unit, 1))});
+  return emit(ops::kRequantize, ops::RequantizeParams{out_type(), 0, output.zero_point, m.multiplier, m.shift}, {sum});
 }
 
 ValueId Lowering::scalar(ElementType type, double value) {

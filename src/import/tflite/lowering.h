@@ -122,6 +122,9 @@ class Lowering {
   ValueId unary(ops::UnaryFunction function, ValueId x, float a = 0.0F, float b = 0.0F);
   ValueId lookup(ValueId x, ElementType result, const Table8& table);
   ValueId apply(ValueId x, const ops::Activation& activation);
+  /// Integer `sum` of numbers on the scale of `input`, less `zero_points`, on the scale of result 0: as the format adds
+  /// several operands or runs along an axis, with 19 bits of fraction.
+  ValueId rescale_sum(ValueId sum, std::int64_t zero_points, Affine input);
   /// A constant scalar of any numeric type with `value` converted by value.
   ValueId scalar(ElementType type, double value);
   template <typename T>

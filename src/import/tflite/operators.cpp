@@ -22,7 +22,7 @@ const OperatorRow* find_operator(const schema::OperatorCode& code) noexcept {
   if (builtin != schema::BuiltinOperator::CUSTOM) return find_operator(builtin);
   if (code.custom_code() == nullptr) return nullptr;
   const std::string_view name(code.custom_code()->c_str(), code.custom_code()->size());
-  for (const auto family : {signal_operators})
+  for (const auto family : {signal_operators, custom_operators})
     for (const CustomOperatorRow& custom : family())
       if (custom.name == name) return &custom.row;
   return nullptr;

@@ -41,6 +41,7 @@ std::span<const OperatorRow> state_operators() noexcept;
 std::span<const OperatorRow> recurrent_operators() noexcept;
 
 std::span<const CustomOperatorRow> signal_operators() noexcept;
+std::span<const CustomOperatorRow> custom_operators() noexcept;
 
 /// The row of an operator, or null.
 const OperatorRow* find_operator(schema::BuiltinOperator code) noexcept;

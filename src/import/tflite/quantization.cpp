@@ -139,6 +139,10 @@ FixedMultiplier divide_multiplier(FixedMultiplier sum, std::int64_t count) noexc
   return {static_cast<std::int32_t>(scaled / count), sum.shift - shift};
 }
 
+FixedMultiplier log_softmax_reverse(FixedMultiplier input) noexcept {
+  return quantize_multiplier(std::ldexp(1.0, 31 - input.shift) / static_cast<double>(input.multiplier));
+}
+
 AddScaling add_scaling(float a, float b, float output, int left_shift) noexcept {
   const double twice_larger = 2 * static_cast<double>(std::max(a, b));
   return {quantize_multiplier(static_cast<double>(a) / twice_larger),

@@ -67,6 +67,9 @@ std::optional<SoftmaxScaling> softmax_scaling16(float beta, float input_scale) n
 /// Sums that become means: the multiplier divided by `count` > 0 as TFLite's integer mean does it.
 FixedMultiplier divide_multiplier(FixedMultiplier sum, std::int64_t count) noexcept;
 
+/// How far 1/16 of a real logarithm's range goes back to the stored differences: for ops::LogSoftmaxQParams.
+FixedMultiplier log_softmax_reverse(FixedMultiplier input) noexcept;
+
 /// add and sub bring both operands to twice the larger scale before they meet.
 struct AddScaling {
   FixedMultiplier a;

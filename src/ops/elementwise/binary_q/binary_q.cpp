@@ -72,7 +72,7 @@ Status infer_binary_q(const void* params, std::span<const Tensor> inputs, std::s
         .at(0);
   BANTAM_RETURN_IF_ERROR(in_type);
   BANTAM_RETURN_IF_ERROR(check_scales(p));
-  if (!broadcast(a, b, a.type, &outputs[0]))
+  if (!broadcast(a, b, is_comparison(p.function) ? ElementType::kBool : a.type, &outputs[0]))
     return failure(StatusCode::kInvalidModel, "binary_q: the operands' shapes do not broadcast together");
   return ok_status();
 }

@@ -95,6 +95,7 @@ namespace bantam::ops {
 HWY_EXPORT(run_binary_q);
 
 bool supports_binary_q_i8_simd(const OpCall& call) {
+  if (call.as<BinaryQParams>().function > BinaryQFunction::kMul) return false;
   if (!is_one_of<std::int8_t, std::uint8_t>(call.out().type)) return false;
   return make_rows<3>(call.out(), {&call.out(), &call.in(0), &call.in(1)}).contiguous_or_broadcast();
 }

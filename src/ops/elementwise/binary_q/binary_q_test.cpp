@@ -69,6 +69,54 @@ TEST(BinaryQ, SubtractsAndMultipliesSixteenBits) {
   EXPECT_EQ(run(p), (std::vector<std::int16_t>{15, -32768}));
 }
 
+std::vector<std::int8_t> combined(const BinaryQParams& p, std::vector<std::int8_t> a, std::vector<std::int8_t> b) {
+  const auto n = static_cast<std::int64_t>(a.size());
+  return run_reference(make_case(kBinaryQ, p, {tensor_of({n}, a), tensor_of({n}, b)})).outputs[0].values<std::int8_t>();
+}
+
+TEST(BinaryQ, DividesRealNumbers) {
+  BinaryQParams p;
+  p.function = BinaryQFunction::kDiv;
+  p.b_zero_point = -2;
+  p.output_zero_point = 3;
+  quantize_multiplier(0.1 / (0.05 * 0.04), &p.output_multiplier, &p.output_shift);
+  // (a * 0.1) / ((b + 2) * 0.05) / 0.04 + 3.
+  EXPECT_EQ(combined(p, {1, -3, 2, 0, 5}, {1, 8, -12, 77, -2}), (std::vector<std::int8_t>{20, -12, -7, 3, 127}));
+}
+
+TEST(BinaryQ, SquaresDifferencesAndBendsSlopes) {
+  BinaryQParams p = addition(0.1, 0.1, 1, 7);
+  p.function = BinaryQFunction::kSquaredDifference;
+  quantize_multiplier(std::pow(0.2, 2) / std::ldexp(1.0, 14), &p.output_multiplier, &p.output_shift);
+  EXPECT_EQ(combined(p, {50, 10, 0}, {0, 50, 0}), (std::vector<std::int8_t>{25, 16, 0}));
+  BinaryQParams slope;
+  slope.function = BinaryQFunction::kPrelu;
+  quantize_multiplier(0.5, &slope.output_multiplier, &slope.output_shift);
+  quantize_multiplier(0.125, &slope.a_multiplier, &slope.a_shift);
+  EXPECT_EQ(combined(slope, {10, -16, -16}, {99, 2, -4}), (std::vector<std::int8_t>{5, -4, 8}));
+}
+
+TEST(BinaryQ, ComparesNumbersOnScalesOfTheirOwn) {
+  BinaryQParams p;
+  p.left_shift = 8;
+  quantize_multiplier(0.5, &p.a_multiplier, &p.a_shift);
+  quantize_multiplier(0.25, &p.b_multiplier, &p.b_shift);
+  const auto holds = [&p](BinaryQFunction function) {
+    p.function = function;
+    const Outcome y = run_reference(
+        make_case(kBinaryQ, p, {tensor_of<std::int8_t>({3}, {4, 4, 4}), tensor_of<std::int8_t>({3}, {7, 8, 9})}));
+    EXPECT_EQ(y.outputs[0].desc().type, ElementType::kBool);
+    return y.outputs[0].values<std::uint8_t>();
+  };
+  using B = std::vector<std::uint8_t>;
+  EXPECT_EQ(holds(BinaryQFunction::kEqual), (B{0, 1, 0}));
+  EXPECT_EQ(holds(BinaryQFunction::kNotEqual), (B{1, 0, 1}));
+  EXPECT_EQ(holds(BinaryQFunction::kLess), (B{0, 0, 1}));
+  EXPECT_EQ(holds(BinaryQFunction::kLessEqual), (B{0, 1, 1}));
+  EXPECT_EQ(holds(BinaryQFunction::kGreater), (B{1, 0, 0}));
+  EXPECT_EQ(holds(BinaryQFunction::kGreaterEqual), (B{1, 1, 0}));
+}
+
 TEST(BinaryQ, RefusesParametersOutsideTheType) {
   const TestTensor x = tensor_of<std::int8_t>({1}, {0});
   const auto code = [&x](auto change) {
@@ -94,7 +142,7 @@ TEST(BinaryQ, VariantsMatchReferenceToTheBit) {
         const bool wild = random_int(random, 0, 3) == 0;
         BinaryQParams p = addition(std::exp(std::uniform_real_distribution<double>(-4, 0)(random)), 0.1, 0.15,
                                    type == ElementType::kI16 ? 15 : 20);
-        p.function = static_cast<BinaryQFunction>(random() % 3);
+        p.function = static_cast<BinaryQFunction>(random() % static_cast<std::uint64_t>(BinaryQFunction::kCount));
         if (wild || p.function == BinaryQFunction::kMul) {
           p.output_multiplier =
               static_cast<std::int32_t>(random_int(random, 0, std::numeric_limits<std::int32_t>::max()));
