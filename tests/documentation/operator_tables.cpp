@@ -148,6 +148,8 @@ std::string tflite_operators() {
   for (const auto code : import::tflite::schema::EnumValuesBuiltinOperator())
     if (import::tflite::find_operator(code) != nullptr)
       names.emplace_back(import::tflite::schema::EnumNameBuiltinOperator(code));
+  for (const auto& rows : {import::tflite::signal_operators(), import::tflite::custom_operators()})
+    for (const import::tflite::CustomOperatorRow& row : rows) names.push_back(fmt::format("CUSTOM:{}", row.name));
   std::ranges::sort(names);
   std::string text = "\n## TensorFlow Lite\n\n";
   for (const std::string& name : names) text += fmt::format("- {}\n", name);

@@ -4,7 +4,7 @@ namespace bantam::ops::testing {
 
 const SamplerRow* find_sampler(const OpDef& op) {
   for (const auto rows : {data_samplers(), elementwise_samplers(), nn_samplers(), reduce_samplers(),
-                          quantized_samplers(), signal_samplers(), spatial_samplers()})
+                          quantized_samplers(), signal_samplers(), spatial_samplers(), tflite_samplers()})
     for (const SamplerRow& row : rows)
       if (row.op == &op) return &row;
   return nullptr;

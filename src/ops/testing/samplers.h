@@ -21,6 +21,7 @@ std::span<const SamplerRow> reduce_samplers();
 std::span<const SamplerRow> quantized_samplers();
 std::span<const SamplerRow> signal_samplers();
 std::span<const SamplerRow> spatial_samplers();
+std::span<const SamplerRow> tflite_samplers();
 
 /// Null: the operator is drawn by its fields.
 const SamplerRow* find_sampler(const OpDef& op);

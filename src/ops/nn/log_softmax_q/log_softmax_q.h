@@ -17,6 +17,6 @@ struct LogSoftmaxQParams {
   std::int32_t diff_min = 0;            ///< not positive
 };
 
-extern const OpDef kLogSoftmaxQ;  // "log_softmax_q"
+extern const OpDef kLogSoftmaxQ;  // "log_softmax_q". Accuracy: exact
 
 }  // namespace bantam::ops
