@@ -31,7 +31,6 @@ struct Golden {
 };
 
 constexpr Golden kGolden[] = {
-    {"", 0, 0, 0},
 #include "import/tflite/peer_golden.inc"
 };
 

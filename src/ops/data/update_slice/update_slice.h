@@ -8,6 +8,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kUpdateSlice;  // "update_slice". Accuracy: exact
+extern const OpDef kUpdateSlice;  // "update_slice"
 
 }  // namespace bantam::ops
