@@ -42,7 +42,7 @@ void detection_postprocess(Sampling& s) {
 }
 
 void rsqrt_q(Sampling& s) {
-  const ElementType type = s.one_of({kI8, kI16});
+  const ElementType type = s.type({kI8, kI16});
   const RsqrtQParams p{type == kI8 ? -128 : 0, 0, s.pick(1 << 30, 0x7fffffff), s.pick(0, 8)};
   s.fresh(dense_desc(type, {s.dim(), s.dim()}), {type == kI8 ? -128.0 : 0.0, type == kI8 ? 127.0 : 32767.0});
   s.set_params(p);

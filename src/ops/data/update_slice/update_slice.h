@@ -8,6 +8,6 @@
 
 namespace bantam::ops {
 
-extern const OpDef kUpdateSlice;  // "update_slice"
+extern const OpDef kUpdateSlice;  // "update_slice". Accuracy: exact
 
 }  // namespace bantam::ops

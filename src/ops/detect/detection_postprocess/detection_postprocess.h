@@ -31,6 +31,6 @@ struct DetectionPostprocessParams {
   float scale_w = 1.0F;
 };
 
-extern const OpDef kDetectionPostprocess;  // "detection_postprocess"
+extern const OpDef kDetectionPostprocess;  // "detection_postprocess". Accuracy: consistent
 
 }  // namespace bantam::ops

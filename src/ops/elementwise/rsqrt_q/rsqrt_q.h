@@ -15,6 +15,6 @@ struct RsqrtQParams {
   std::int32_t shift = 0;       ///< in [-11, 30]
 };
 
-extern const OpDef kRsqrtQ;  // "rsqrt_q"
+extern const OpDef kRsqrtQ;  // "rsqrt_q". Accuracy: exact
 
 }  // namespace bantam::ops

@@ -20,6 +20,6 @@ struct BatchMatmulQParams {
   std::int32_t shift = 0;       ///< -31..30, for i16 -31..14
 };
 
-extern const OpDef kBatchMatmulQ;  // "batch_matmul_q"
+extern const OpDef kBatchMatmulQ;  // "batch_matmul_q". Accuracy: exact
 
 }  // namespace bantam::ops

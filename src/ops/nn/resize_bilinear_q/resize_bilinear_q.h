@@ -16,6 +16,6 @@ struct ResizeBilinearQParams {
   std::int32_t half_pixel = 0;
 };
 
-extern const OpDef kResizeBilinearQ;  // "resize_bilinear_q"
+extern const OpDef kResizeBilinearQ;  // "resize_bilinear_q". Accuracy: exact
 
 }  // namespace bantam::ops
