@@ -51,6 +51,11 @@ struct Run {
 
   void gather(std::int32_t group, std::int64_t index, std::int64_t count, std::int16_t* rows) const {
     const X* x = call.input<X>(0) + group * p.group_inputs;
+    if (p.one_run && p.g.x.w_stride == p.k && p.k % 2 == 0) {
+      // Pixels of a dense image, of which the convolution sees one at a time, are the rows already.
+      gemm::widen(x + index * p.k, count * p.k, x_zero, rows);
+      return;
+    }
     for (std::int64_t i = 0; i < count; ++i, rows += row_numbers(p)) {
       conv2d::gather_window(
           p, x, conv2d::pixel_at(p.g.y, index + i), rows,

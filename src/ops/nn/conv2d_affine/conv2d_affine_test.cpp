@@ -131,6 +131,21 @@ TEST(Conv2dAffine, VariantsMatchReference) {
                                            {.cases = 120, .must_cover = {"i8_gemm__simd"}});
 }
 
+TEST(Conv2dAffine, PointwiseVariantsMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const ElementType type = random() % 2 == 0 ? ElementType::kI8 : ElementType::kU8;
+        const std::int64_t c = random_int(random, 1, 40);
+        Conv2dAffineParams p{.form = form_to(type, 5, random() % 2 == 0 ? 0 : 3)};
+        return make_case(
+            kConv2dAffine, p,
+            {random_tensor(type, {random_int(random, 1, 2), random_int(random, 1, 9), 7, c}, random, 0, 127),
+             constant(random_tensor(ElementType::kI8, {random_int(random, 1, 40), 1, 1, c}, random, -128, 127)),
+             absent(), tensor_of<float>({1}, {0.01F})});
+      },
+      {.cases = 20, .must_cover = {"i8_gemm__simd"}});
+}
+
 TEST(Conv2dAffine, DepthwiseVariantsMatchReference) {
   testing::expect_variants_match_reference([](Random& random) { return random_case(random, true); },
                                            {.cases = 80, .must_cover = {"i8_depthwise__simd", "i8_gemm__simd"}});
