@@ -61,6 +61,9 @@ struct ModelSpec {
   std::map<std::string, std::string> counts{};
   /// input -> output: the output of one invoke is the input of the next, kept as state.
   std::vector<std::pair<std::string, std::string>> states{};
+  /// node (a Loop, a WHILE) -> the most iterations of one run, where the model itself sets no limit. An invoke that
+  /// would run more fails.
+  std::map<std::string, std::int64_t> iterations{};
   /// Outputs or intermediate tensors that are wanted, in this order; what only others need is left out of the plan,
   /// inputs and states included. Empty: all outputs.
   std::vector<std::string> outputs{};
@@ -128,9 +131,10 @@ struct StepReport {
   std::int64_t output_bytes = 0;
   std::int64_t weights_bytes = 0;
   std::int64_t scratch_bytes = 0;
-  std::int64_t alive_bytes = 0;         ///< everything alive at this step
-  std::int64_t work = 0;                ///< multiply-accumulates
-  std::vector<OperandReport> operands;  ///< inputs, then outputs, as Session::step_operand counts them
+  std::int64_t alive_bytes = 0;  ///< everything alive at this step
+  std::int64_t work = 0;         ///< multiply-accumulates
+  /// Inputs, then outputs, as Session::step_operand counts them; none for a step that jumps.
+  std::vector<OperandReport> operands;
 };
 
 /// A dimension whose size may change (ModelSpec::bounds).

@@ -212,6 +212,9 @@ class Session {
 
   /// For reports: step and operand access in terms of the package's tables.
   const format::Model& model() const noexcept { return *model_; }
+  /// True for a step of control flow (If, Loop ...): it calls no kernel and observers do not see it. The steps that it
+  /// skips or repeats are seen as often as they run.
+  bool step_jumps(std::size_t step) const noexcept;
   std::string_view step_operator(std::size_t step) const noexcept;
   std::string_view step_variant(std::size_t step) const noexcept;
   std::string_view step_name(std::size_t step) const noexcept;
@@ -231,11 +234,15 @@ class Session {
   friend class Fleet;
   friend struct SessionLayout;
   struct Kernel;
+  struct Iterations;
 
   Session() = default;
   Tensor tensor(std::uint32_t value) const noexcept;
   /// Sets the sizes that become known where `step` steps are done.
   Status take_sizes(std::uint32_t step) noexcept;
+  Status run_step(std::uint32_t s) const noexcept;
+  /// Sets `s` to where the control step `*s` goes.
+  Status follow(std::uint32_t* s, Iterations* iterations) const noexcept;
   Status bind(std::size_t port, void* memory, std::size_t bytes) noexcept;
 
   // Pointer-sized members only, then 32-bit ones: SessionLayout computes the size for other targets.

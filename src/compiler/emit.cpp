@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/shape.h"
+#include "package/control_flow.h"
 #include "package/size_patches.h"
 
 namespace bantam::compiler {
@@ -115,6 +116,7 @@ class Emitter {
     return it->second;
   }
 
+  /// Requires a step with a kernel.
   std::uint16_t kernel_index(const PlannedStep& step) {
     const format::KernelData kernel{std::string(model_.graph.node(step.node).op->name),
                                     std::string(step.variant->name)};
@@ -148,6 +150,11 @@ class Emitter {
     using Block = std::pair<std::vector<std::uint32_t>, std::vector<Patch>>;
     std::vector<Block> blocks;
     for (const PlannedStep& step : model_.steps) {
+      if (step.variant == nullptr) {
+        blocks.emplace_back(control_words(step.node), std::vector<Patch>());
+        first_params_.push_back(share_params(blocks.back().first));
+        continue;
+      }
       auto patches = param_patches(step.node);
       if (!patches) return fail(std::move(patches.error()));
       blocks.emplace_back(words_of(model_.graph.node(step.node).params), std::move(*patches));
@@ -286,7 +293,63 @@ class Emitter {
     return result;
   }
 
+  /// The number of the first step from this node on.
+  std::uint32_t step_at_node(graph::NodeId node) const {
+    const auto it = std::ranges::lower_bound(model_.steps, node, {}, &PlannedStep::node);
+    return static_cast<std::uint32_t>(it - model_.steps.begin());
+  }
+
+  std::vector<std::uint32_t> control_words(graph::NodeId n) const {
+    const auto i = static_cast<std::size_t>(n);
+    format::ControlParams p{control_kind(model_.flow.kinds[i]), step_at_node(model_.flow.targets[i]),
+                            static_cast<std::uint32_t>(model_.flow.limits[i]), 0};
+    if (is_loop(p.kind)) {
+      // The loops around: a loop's begin lies outside its range, its end inside.
+      for (const LoopRange& loop : model_.flow.loops) p.depth += loop.first <= n && n < loop.last ? 1U : 0U;
+    }
+    std::vector<std::uint32_t> words(format::kControlWords);
+    std::memcpy(words.data(), &p, sizeof p);
+    return words;
+  }
+
+  static format::StepControl control_kind(FlatKind kind) {
+    switch (kind) {
+      case FlatKind::kBranch: return format::StepControl::kBranch;
+      case FlatKind::kJump: return format::StepControl::kJump;
+      case FlatKind::kLoopBegin: return format::StepControl::kLoopBegin;
+      default: return format::StepControl::kLoopEnd;
+    }
+  }
+  static bool is_loop(format::StepControl kind) {
+    return kind == format::StepControl::kLoopBegin || kind == format::StepControl::kLoopEnd;
+  }
+
+  void add_control_step(const PlannedStep& step) {
+    const graph::Node& node = model_.graph.node(step.node);
+    const format::StepControl kind = control_kind(model_.flow.kinds[static_cast<std::size_t>(step.node)]);
+    const std::uint32_t first_param = first_params_[data_.steps.size()];
+    const auto first_operand = static_cast<std::uint32_t>(data_.operands.size());
+    for (std::size_t i = 0; i < format::control_inputs(kind); ++i) {
+      const ValueId id = node.inputs[i];
+      const bool constant = model_.graph.is_constant(id);
+      data_.operands.push_back(id == kNone ? format::kAbsent
+                               : constant  ? constant_index(id, model_.graph.value(id).constant->bytes)
+                                           : value_index(id));
+    }
+    if (is_loop(kind))
+      data_.operands.push_back(value_index(node.outputs.empty() ? node.inputs[kIterationOperand] : node.outputs[0]));
+    data_.steps.emplace_back(first_operand, first_param, 0, 0, format::kControl,
+                             static_cast<std::uint8_t>(format::control_inputs(kind)),
+                             static_cast<std::uint8_t>(format::control_outputs(kind)));
+    data_.step_names.push_back(node.name);
+    data_.step_work.push_back(0);
+  }
+
   Result<void> add_step(const PlannedStep& step) {
+    if (step.variant == nullptr) {
+      add_control_step(step);
+      return {};
+    }
     const std::uint32_t first_param = first_params_[data_.steps.size()];
     const graph::Node& node = model_.graph.node(step.node);
     auto aligned = aligned_call(node);

@@ -64,8 +64,8 @@ class FleetFileReader : public TomlReader {
 
   void read_model(const toml::table& table) {
     check_keys(table, "[[model]]",
-               {"name", "path", "dims", "bounds", "formulas", "shapes", "values", "counts", "states", "outputs", "keep",
-                "backend", "backends", "inputs", "step", "labels"});
+               {"name", "path", "dims", "bounds", "formulas", "shapes", "values", "counts", "iterations", "states",
+                "outputs", "keep", "backend", "backends", "inputs", "step", "labels"});
     ModelSpec model;
     const std::string path = text(table, "path");
     if (path.empty()) return note(table, "a [[model]] needs a path");
@@ -82,6 +82,7 @@ class FleetFileReader : public TomlReader {
       model.values[name] = numbers<double>(value, "values", name);
     });
     read_map<std::string>(table, "counts", "a text: a number or a dimension's name", model.counts);
+    read_map<std::int64_t>(table, "iterations", "an integer", model.iterations);
     std::map<std::string, std::string> states;
     read_map<std::string>(table, "states", "the name of an output", states);
     model.states.assign(states.begin(), states.end());

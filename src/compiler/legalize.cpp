@@ -30,10 +30,24 @@ graph::ValueId append_copy(graph::Graph& graph, graph::ValueId value, const std:
   return result;
 }
 
+Result<void> name_absent_results(graph::Graph& graph);
+
+/// Results of control flow that nobody wants have no kernel that would write them. The depth is bounded by
+/// graph::kMaxBodyDepth.
+Result<void> name_in_bodies(graph::Node& node) {
+  for (graph::Graph& body : node.bodies)
+    if (auto named = name_absent_results(body); !named) return named;
+  return {};
+}
+
 /// Gives results that nobody wants a value, which nobody reads: kernels write all their results.
 Result<void> name_absent_results(graph::Graph& graph) {
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     graph::Node& node = graph.nodes[n];
+    if (!node.bodies.empty()) {
+      if (auto named = name_in_bodies(node); !named) return named;
+      continue;
+    }
     if (node.op == nullptr || std::ranges::find(node.outputs, graph::kNone) == node.outputs.end()) continue;
     TensorDesc descs[ops::kMaxOutputs];
     const graph::OperandTables tables = graph::operand_tables(graph, node);

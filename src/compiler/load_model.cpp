@@ -8,6 +8,7 @@
 #include "compiler/branches.h"
 #include "compiler/legalize.h"
 #include "compiler/size_formula.h"
+#include "graph/control.h"
 #include "package/size_patches.h"
 #include "passes/passes.h"
 
@@ -50,7 +51,7 @@ Result<void> add_measured(ModelSpec& spec, const graph::Graph& at_bounds) {
 }  // namespace
 
 Result<import::Options> import_options(const ModelSpec& spec, const Sizes& sizes) {
-  import::Options options{spec.dims, spec.shapes, spec.values, spec.counts, spec.states, spec.bounds};
+  import::Options options{spec.dims, spec.shapes, spec.values, spec.counts, spec.states, spec.bounds, spec.iterations};
   std::size_t d = 0;
   for (const auto& [name, bound] : spec.bounds) options.dims[name] = d < sizes.size() ? sizes[d++] : bound;
   const std::map<std::string, std::int64_t> given = options.dims;
@@ -82,6 +83,11 @@ Result<LoadedModel> load_model(const ModelSpec& given, const CompileOptions& opt
   auto largest = import_at({});
   if (!largest) return fail(std::move(largest.error()));
   if (auto sound = add_measured(spec, *largest); !sound) return fail(std::move(sound.error()).in(spec.path.string()));
+  if (!spec.bounds.empty() && graph::has_control(*largest))
+    return fail(StatusCode::kUnsupported,
+                fmt::format("{}: control flow and sizes that change ('{}') do not go together yet", spec.path.string(),
+                            spec.bounds.begin()->first),
+                "fix the dimension with --dim");
   if (spec.bounds.empty()) {
     if (auto passed = run_passes(*largest, false); !passed) return fail(std::move(passed.error()));
     return LoadedModel{std::move(*largest), {}, {}};

@@ -104,6 +104,15 @@ std::vector<graph::NodeId> order_by_memory(const graph::Graph& graph, const std:
   return MemoryOrder(graph, precedences).run(true);
 }
 
+void order_bodies_by_memory(graph::Graph& graph) {
+  for (graph::Node& node : graph.nodes) {
+    for (graph::Graph& body : node.bodies) {
+      reorder(body, order_by_memory(body));
+      order_bodies_by_memory(body);
+    }
+  }
+}
+
 void reorder(graph::Graph& graph, const std::vector<graph::NodeId>& order) {
   std::vector<graph::Node> nodes;
   nodes.reserve(order.size());

@@ -22,6 +22,9 @@ std::vector<graph::NodeId> order_of_model(const graph::Graph& graph, const std::
 /// compared.
 std::vector<graph::NodeId> order_by_memory(const graph::Graph& graph, const std::vector<Precedence>& precedences = {});
 
+/// The same for the bodies of its nodes, and theirs: orders each of them.
+void order_bodies_by_memory(graph::Graph& graph);
+
 /// Applies a permutation that keeps producers before readers.
 void reorder(graph::Graph& graph, const std::vector<graph::NodeId>& order);
 

@@ -11,6 +11,7 @@
 #include "compiler/legalize.h"
 #include "compiler/measured_sizes.h"
 #include "compiler/order.h"
+#include "package/control_flow.h"
 #include "package/format.h"
 #include "plan/problem.h"
 
@@ -35,9 +36,15 @@ std::int64_t append(std::int64_t& total, std::int64_t bytes) {
 /// One attempt: a graph in a fixed order with fixed sharing.
 class Attempt {
  public:
-  Attempt(graph::Graph graph, std::vector<SizedGraph> instances, const PlanOptions& options, StorageOptions storage)
+  Attempt(const graph::Graph& graph, std::vector<SizedGraph> instances, const PlanOptions& options,
+          StorageOptions storage)
       : options_(options), instances_(std::move(instances)) {
-    model_.graph = std::move(graph);
+    const std::vector<std::uint64_t> marks = output_marks(graph);
+    FlatGraph flat = flatten(graph);
+    for (std::size_t n = 0; n < flat.graph.nodes.size(); ++n)
+      marks_.push_back(marks[flat.sources.empty() ? n : static_cast<std::size_t>(flat.sources[n])]);
+    model_.graph = std::move(flat.graph);
+    model_.flow = std::move(flat.flow);
     model_.threads = options.threads;
     model_.dimensions = options.dimensions;
     storage_options_ = std::move(storage);
@@ -51,12 +58,15 @@ class Attempt {
   Result<PlannedModel> run(std::int64_t search_steps) {
     std::vector<const graph::Graph*> sizes = {&model_.graph};
     for (std::size_t k = 1; k < instances_.size(); ++k) sizes.push_back(&instances_[k].graph);
-    auto selected = select_kernels(sizes, {options_.backend, options_.backends, options_.target});
+    auto selected = select_kernels(sizes, {options_.backend, options_.backends, options_.target, marks_});
     if (!selected) return fail(std::move(selected.error()));
     selected_ = std::move(*selected);
     variants_ = variants_of(selected_);
+    storage_options_.flow = &model_.flow;
     map_ = map_storage(model_.graph, variants_, storage_options_);
+    if (auto sound = check_shared(); !sound) return fail(std::move(sound.error()));
     add_steps();
+    if (auto ends = check_step_runs(); !ends) return fail(std::move(ends.error()));
     add_ports();
     place_states();
     auto placed = place_activations(search_steps);
@@ -69,14 +79,27 @@ class Attempt {
   }
 
  private:
+  /// What control flow relies on; anything else is a defect of the storage rules, never of the model.
+  Result<void> check_shared() const {
+    for (const std::vector<graph::ValueId>& same : model_.flow.shared) {
+      const Member& first = map_.members[static_cast<std::size_t>(same.front())];
+      for (const graph::ValueId id : same) {
+        const Member& other = map_.members[static_cast<std::size_t>(id)];
+        if (other.storage != first.storage || other.offset != first.offset || !other.desc.is_dense())
+          return fail(StatusCode::kUnsupported, "the values of a branch or loop could not be planned together",
+                      "report this model: the compiler lost the place of a value");
+      }
+    }
+    return {};
+  }
+
   void add_steps() {
-    const std::vector<std::uint64_t> marks = output_marks(model_.graph);
     for (std::size_t n = 0; n < model_.graph.nodes.size(); ++n) {
       if (map_.elided[n]) continue;
       PlannedStep step;
       step.node = static_cast<graph::NodeId>(n);
       step.variant = variants_[n];
-      step.outputs = marks[n];
+      step.outputs = marks_[n];
       step.fallback = std::move(selected_[n].fallback);
       step.scratch_bytes = scratch_of(model_.graph, n, 0);
       for (std::size_t k = 1; k < instances_.size(); ++k)
@@ -86,7 +109,36 @@ class Attempt {
     }
   }
 
+  /// What the package's reader asks of loops inside one another.
+  Result<void> check_step_runs() const {
+    std::vector<double> runs = {1};  // of a step, by how many loops are around it
+    std::vector<graph::NodeId> ends;
+    double sum = 0;
+    for (const PlannedStep& step : model_.steps) {
+      while (!ends.empty() && ends.back() < step.node) {
+        ends.pop_back();
+        runs.pop_back();
+      }
+      sum += runs.back();
+      const auto n = static_cast<std::size_t>(step.node);
+      if (model_.flow.kind(n) != FlatKind::kLoopBegin) continue;
+      ends.push_back(model_.flow.targets[n] - 1);
+      runs.push_back(runs.back() * model_.flow.limits[n]);
+      if (runs.back() <= static_cast<double>(format::kMaxStepRuns)) continue;
+      return too_many_runs(model_.graph.node(step.node).name, runs.back());
+    }
+    return sum <= static_cast<double>(format::kMaxStepRuns) ? Result<void>() : too_many_runs(model_.graph.name, sum);
+  }
+
+  static tl::unexpected<Error> too_many_runs(const std::string& what, double runs) {
+    return fail(StatusCode::kUnsupported,
+                fmt::format("'{}': the limits of its loops allow {:.0f} steps in one invoke, at most {} are supported",
+                            what, runs, format::kMaxStepRuns),
+                "give a smaller limit with --iterations");
+  }
+
   std::int64_t scratch_of(const graph::Graph& graph, std::size_t n, std::size_t instance) const {
+    if (variants_[n] == nullptr) return 0;
     const graph::Node& node = graph.nodes[n];
     if (instance > 0 && is_idle(graph, node)) return 0;
     graph::OperandTables tables = graph::operand_tables(graph, node);
@@ -250,6 +302,7 @@ class Attempt {
   const PlanOptions& options_;
   std::vector<SizedGraph> instances_;  ///< none for a model without dimensions
   StorageOptions storage_options_;
+  std::vector<std::uint64_t> marks_;                 ///< by node
   std::vector<Selection> selected_;                  ///< by node
   std::vector<const ops::KernelVariant*> variants_;  ///< the same, kernels only
   StorageMap map_;
@@ -279,13 +332,14 @@ Result<PlannedModel> attempt(const graph::Graph& graph, const PlanOptions& optio
     return fail(StatusCode::kUnsupported, "a size that the model computes depends on itself",
                 "report this model: no order of its steps fits");
   reorder(ordered, order);
+  if (choice.by_memory) order_bodies_by_memory(ordered);
   for (SizedGraph& instance : instances) reorder(instance.graph, order);
   StorageOptions storage;
   storage.concat_views = choice.concat_views;
   storage.in_place = choice.in_place;
   storage.preserved_inputs = options.external_inputs;
   storage.threads = options.threads;
-  return Attempt(std::move(ordered), std::move(instances), options, std::move(storage)).run(search_steps);
+  return Attempt(ordered, std::move(instances), options, std::move(storage)).run(search_steps);
 }
 
 /// Is a value empty that has elements at the bounds?

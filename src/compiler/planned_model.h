@@ -52,9 +52,9 @@ struct PlannedInstance {
 
 struct PlannedStep {
   graph::NodeId node = graph::kNone;
-  const ops::KernelVariant* variant = nullptr;
-  std::uint64_t outputs = 0;  ///< that need it, see output_marks
-  std::string fallback;       ///< see Selection
+  const ops::KernelVariant* variant = nullptr;  ///< null for a step that jumps
+  std::uint64_t outputs = 0;                    ///< that need it, see output_marks
+  std::string fallback;                         ///< see Selection
   std::int64_t scratch_offset = 0;
   std::int64_t scratch_bytes = 0;
 };
@@ -75,7 +75,8 @@ struct PlannedMeasure {
 };
 
 struct PlannedModel {
-  graph::Graph graph;  ///< nodes in execution order
+  graph::Graph graph;  ///< flat (compiler/flatten.h), nodes in execution order
+  ControlFlow flow;
   std::vector<PlannedStep> steps;
   std::vector<ValuePlace> places;  ///< by value
   std::vector<Dimension> dimensions;

@@ -1,5 +1,6 @@
 #include "compiler/report.h"
 
+#include <algorithm>
 #include <set>
 
 namespace bantam::compiler {
@@ -26,7 +27,9 @@ std::int64_t packed_weight_bytes(const graph::Graph& graph, const graph::Node& n
 /// What values are in the source model, and which steps their contents come from.
 class Origins {
  public:
-  explicit Origins(const PlannedModel& model) : graph_(model.graph), steps_(graph_.values.size()) {
+  explicit Origins(const PlannedModel& model)
+      : graph_(model.graph), steps_(graph_.values.size()), in_body_(graph_.nodes.size(), false) {
+    find_bodies(model.flow);
     std::size_t next = 0;
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const bool runs = next < model.steps.size() && static_cast<std::size_t>(model.steps[next].node) == n;
@@ -38,6 +41,10 @@ class Origins {
         for (const graph::ValueId id : graph_.nodes[n].inputs)
           if (id != graph::kNone) steps.insert(steps_[at(id)].begin(), steps_[at(id)].end());
       }
+      if (model.flow.is_mark(n)) {
+        set_shared(model.flow, graph_.nodes[n].outputs);
+        continue;
+      }
       for (const graph::ValueId id : graph_.nodes[n].outputs)
         if (id != graph::kNone) steps_[at(id)].assign(steps.begin(), steps.end());
     }
@@ -46,14 +53,33 @@ class Origins {
   OperandReport of(graph::ValueId id) const {
     if (id == graph::kNone || graph_.is_constant(id)) return {};
     const graph::Value& value = graph_.value(id);
-    return {value.name, {value.layout.v, value.layout.v + value.layout.size}, steps_[at(id)]};
+    // What a body computes is nothing that the source model has once per invoke.
+    const bool inside = value.producer != graph::kNone && in_body_[at(value.producer)];
+    return {inside ? std::string() : value.name, {value.layout.v, value.layout.v + value.layout.size}, steps_[at(id)]};
   }
 
  private:
   static std::size_t at(graph::ValueId id) { return static_cast<std::size_t>(id); }
 
+  void find_bodies(const ControlFlow& flow) {
+    for (const LoopRange& loop : flow.loops)
+      std::fill(in_body_.begin() + loop.first, in_body_.begin() + loop.last + 1, true);
+    for (const Exclusion& x : flow.exclusions) std::fill(in_body_.begin() + x.first, in_body_.begin() + x.end, true);
+  }
+
+  /// What control flow makes of several values comes from the steps that any of them comes from.
+  void set_shared(const ControlFlow& flow, const std::vector<graph::ValueId>& results) {
+    for (const std::vector<graph::ValueId>& same : flow.shared) {
+      if (std::ranges::find(results, same.front()) == results.end()) continue;
+      std::set<std::size_t> steps;
+      for (const graph::ValueId id : same) steps.insert(steps_[at(id)].begin(), steps_[at(id)].end());
+      steps_[at(same.front())].assign(steps.begin(), steps.end());
+    }
+  }
+
   const graph::Graph& graph_;
   std::vector<std::vector<std::size_t>> steps_;  ///< by value
+  std::vector<bool> in_body_;                    ///< by node
 };
 
 }  // namespace
@@ -87,7 +113,7 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
     s.name = node.name;
     s.origin = node.origin;
     s.op = node.op->name;
-    s.variant = step.variant->name;
+    if (step.variant != nullptr) s.variant = step.variant->name;
     s.fallback = step.fallback;
     s.index = step.node;
     if (!node.outputs.empty() && node.outputs.front() != graph::kNone) {
@@ -95,12 +121,13 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
       s.output = graph::format_desc(desc);
       s.output_bytes = desc.bytes();
     }
-    s.weights_bytes = packed_weight_bytes(model.graph, node, *step.variant, call);
+    if (step.variant != nullptr) s.weights_bytes = packed_weight_bytes(model.graph, node, *step.variant, call);
     s.scratch_bytes = step.scratch_bytes;
     s.alive_bytes = alive_at(model.blocks, step.node);
     s.work = node.op->work != nullptr ? node.op->work(call) : 0;
     for (const auto* operands : {&node.inputs, &node.outputs})
-      for (const graph::ValueId id : *operands) s.operands.push_back(origins.of(id));
+      for (const graph::ValueId id : *operands)
+        if (step.variant != nullptr) s.operands.push_back(origins.of(id));
     report.steps.push_back(std::move(s));
   }
   return report;

@@ -61,6 +61,7 @@ std::string why_not(const ops::OpDef& op, const BackendDef& wanted, const Target
 Result<Selection> select(std::span<const graph::Graph* const> sizes, std::size_t n, Backend backend,
                          const Target& target) {
   const graph::Node& node = sizes.front()->nodes[n];
+  if (node.op->variants.empty()) return Selection{};
   const BackendDef& wanted = backend_def(backend);
   if (const auto* variant = first_serving(wanted, target, sizes, n)) return Selection{variant, {}};
   const graph::OperandTables tables = graph::operand_tables(*sizes.front(), node);
@@ -77,8 +78,11 @@ Result<Selection> select(std::span<const graph::Graph* const> sizes, std::size_t
 /// The backend of every node: the model's, or that of the longest pattern that fits.
 class BackendChooser {
  public:
-  BackendChooser(const graph::Graph& graph, Backend backend)
-      : graph_(graph), marks_(output_marks(graph)), chosen_(graph.nodes.size(), backend), lengths_(chosen_.size(), 0) {}
+  BackendChooser(const graph::Graph& graph, const KernelPolicy& policy)
+      : graph_(graph),
+        marks_(policy.marks.empty() ? output_marks(graph) : policy.marks),
+        chosen_(graph.nodes.size(), policy.backend),
+        lengths_(chosen_.size(), 0) {}
 
   Result<void> apply(const BackendRule& rule) {
     const auto output = std::ranges::find(graph_.outputs, rule.pattern, &graph::Port::name);
@@ -114,7 +118,7 @@ class BackendChooser {
 
 Result<std::vector<Selection>> select_kernels(std::span<const graph::Graph* const> sizes, const KernelPolicy& policy) {
   const graph::Graph& graph = *sizes.front();
-  BackendChooser chooser(graph, policy.backend);
+  BackendChooser chooser(graph, policy);
   for (const BackendRule& rule : policy.rules)
     if (auto applied = chooser.apply(rule); !applied) return fail(std::move(applied.error()));
   std::vector<Selection> result;

@@ -19,12 +19,14 @@ struct KernelPolicy {
   Backend backend = Backend::kFast;
   std::vector<BackendRule> rules{};  ///< for parts of the graph
   Target target{};
+  /// By node, as output_marks gives them for the graph before it was flattened; empty: those of the graph itself.
+  std::vector<std::uint64_t> marks{};
 };
 
 /// One kernel per node, by node index: of those that the target has and that belong to the node's backend the first
-/// that supports the call (they are listed fastest first), else of the next backend that has one. Requires verified
-/// graphs in execution order: the same one at every size at which the kernels must serve, at least one. Fails when a
-/// rule fits no node, or when no backend has a kernel.
+/// that supports the call (they are listed fastest first), else of the next backend that has one; none for control
+/// flow. Requires verified graphs in execution order: the same one at every size at which the kernels must serve, at
+/// least one. Fails when a rule fits no node, or when no backend has a kernel.
 Result<std::vector<Selection>> select_kernels(std::span<const graph::Graph* const> sizes, const KernelPolicy& policy);
 inline Result<std::vector<Selection>> select_kernels(const graph::Graph& graph, const KernelPolicy& policy = {}) {
   const graph::Graph* const one = &graph;

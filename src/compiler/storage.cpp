@@ -41,11 +41,17 @@ struct Overwrite {
   ValueId output = kNone;
 };
 
+const ControlFlow kStraight;
+
 class StorageMapper {
  public:
   StorageMapper(const Graph& graph, const std::vector<const ops::KernelVariant*>& variants,
                 const StorageOptions& options)
-      : graph_(graph), variants_(variants), options_(options), uses_(graph) {
+      : graph_(graph),
+        variants_(variants),
+        options_(options),
+        flow_(options.flow != nullptr ? *options.flow : kStraight),
+        uses_(graph) {
     map_.elided.assign(graph.nodes.size(), false);
     for (const SizedGraph& instance : options.instances) sizes_.push_back(instance.sizes);
     contents_.resize(graph.values.size());
@@ -53,9 +59,12 @@ class StorageMapper {
   }
 
   StorageMap run() {
+    find_regions();
     measure_spans();
     make_storages();
+    share_control_values();
     update_states_in_place();
+    for (const ControlCopy& copy : flow_.copies) leave_out(copy);
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) make_output_view(static_cast<NodeId>(n));
     if (options_.concat_views)
       for (std::size_t n = 0; n < graph_.nodes.size(); ++n) make_input_views(static_cast<NodeId>(n));
@@ -139,11 +148,58 @@ class StorageMapper {
   }
   void same_contents(ValueId a, ValueId b) { contents_[static_cast<std::size_t>(contents(a))] = contents(b); }
 
+  /// Innermost loop and branch by node. Inner ones come first in the lists, so that they are written last.
+  void find_regions() {
+    if (flow_.kinds.empty()) return;
+    loop_of_.assign(graph_.nodes.size(), kNone);
+    for (std::size_t l = flow_.loops.size(); l-- > 0;) {
+      const LoopRange& loop = flow_.loops[l];
+      outer_loop_.resize(flow_.loops.size(), kNone);
+      outer_loop_[l] = loop_of_[static_cast<std::size_t>(loop.first)];
+      std::fill(loop_of_.begin() + loop.first, loop_of_.begin() + loop.last + 1, static_cast<std::int32_t>(l));
+    }
+    branch_of_.assign(graph_.nodes.size(), kNone);
+    outer_branch_.assign(2 * flow_.exclusions.size(), kNone);
+    for (std::size_t e = flow_.exclusions.size(); e-- > 0;) {
+      const Exclusion& x = flow_.exclusions[e];
+      const auto branch = static_cast<std::int32_t>(2 * e);
+      outer_branch_[2 * e] = outer_branch_[2 * e + 1] = branch_of_[static_cast<std::size_t>(x.first)];
+      std::fill(branch_of_.begin() + x.first, branch_of_.begin() + x.last, branch);
+      std::fill(branch_of_.begin() + x.last, branch_of_.begin() + x.end, branch + 1);
+    }
+  }
+
+  /// Until when a value defined at `def` must last to be read at `step`: a loop that did not make it reads it again.
+  std::int64_t last_for(std::int64_t def, std::int64_t step) const {
+    if (loop_of_.empty()) return step;
+    std::int64_t last = step;
+    for (std::int32_t l = loop_of_[static_cast<std::size_t>(step)]; l != kNone;
+         l = outer_loop_[static_cast<std::size_t>(l)]) {
+      const LoopRange& loop = flow_.loops[static_cast<std::size_t>(l)];
+      if (def >= loop.first && def <= loop.last) break;
+      last = loop.last;
+    }
+    return last;
+  }
+
+  /// Are these two made in opposite branches?
+  bool exclusive(ValueId a, ValueId b) const {
+    if (branch_of_.empty() || span(a).def < 0 || span(b).def < 0) return false;
+    for (std::int32_t x = branch_of_[static_cast<std::size_t>(span(a).def)]; x != kNone;
+         x = outer_branch_[static_cast<std::size_t>(x)])
+      for (std::int32_t y = branch_of_[static_cast<std::size_t>(span(b).def)]; y != kNone;
+           y = outer_branch_[static_cast<std::size_t>(y)])
+        if ((x ^ 1) == y) return true;
+    return false;
+  }
+
   void measure_spans() {
     spans_.assign(graph_.values.size(), Span{-1, -1});
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      // What a join reads is its result from then on.
+      const auto step = static_cast<std::int64_t>(n) - (flow_.kind(n) == FlatKind::kJoin ? 1 : 0);
       for (const ValueId id : graph_.nodes[n].inputs)
-        if (id != kNone) span(id).last = static_cast<std::int64_t>(n);
+        if (id != kNone) span(id).last = std::max(span(id).last, last_for(span(id).def, step));
       for (const ValueId id : graph_.nodes[n].outputs) {
         if (id == kNone) continue;
         span(id).def = static_cast<std::int64_t>(n);
@@ -201,7 +257,7 @@ class StorageMapper {
   /// May a and b, at these byte ranges of one storage, live together?
   bool compatible(ValueId a, const ByteRange& at_a, ValueId b, const ByteRange& at_b,
                   const Overwrite& overwrite) const {
-    if (!at_a.overlaps(at_b)) return true;
+    if (!at_a.overlaps(at_b) || exclusive(a, b)) return true;
     if (contents(a) == contents(b)) return !computed_from(a, b) && !computed_from(b, a);
     return dies_before(a, b, overwrite) || dies_before(b, a, overwrite);
   }
@@ -295,6 +351,31 @@ class StorageMapper {
     return merge(member(whole).storage, member(part).storage, shifts, overwrite);
   }
 
+  /// Values that are the same bytes by control flow. Nothing else has been merged, so nothing is in the way: each is
+  /// dead or not yet made while the others live.
+  void share_control_values() {
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
+      if (flow_.is_mark(n)) map_.elided[n] = true;
+    for (const std::vector<ValueId>& same : flow_.shared)
+      for (const ValueId id : same)
+        merge(member(id).storage, member(same.front()).storage, std::vector<std::int64_t>(instances()), {});
+  }
+
+  void leave_out(const ControlCopy& copy) {
+    const ValueId from = node(copy.node).inputs[0];
+    const ValueId to = node(copy.node).outputs[0];
+    if (!placed(from) || !is_dense(from)) return;
+    const NodeId producer = graph_.value(from).producer;
+    const Overwrite overwrite =
+        copy.carried != kNone && producer != kNone ? permitted_overwrite(producer, from, copy.carried) : Overwrite{};
+    const ValueId before = contents_[static_cast<std::size_t>(contents(to))];
+    same_contents(to, from);
+    map_.elided[static_cast<std::size_t>(copy.node)] = true;
+    if (merge_values(to, from, std::vector<std::int64_t>(instances()), overwrite)) return;
+    map_.elided[static_cast<std::size_t>(copy.node)] = false;
+    contents_[static_cast<std::size_t>(before)] = before;
+  }
+
   void update_states_in_place() {
     for (std::size_t i = 0; i < graph_.states.size(); ++i) {
       const graph::State& state = graph_.states[i];
@@ -312,6 +393,7 @@ class StorageMapper {
   /// What the kernel permits at every size.
   ops::Footprint footprint(NodeId n) const {
     ops::Footprint common;
+    if (variants_[static_cast<std::size_t>(n)] == nullptr) return common;
     for (std::size_t k = 0; k < instances(); ++k) {
       const Node& node = graph(k).node(n);
       if (k > 0 && is_idle(graph(k), node)) continue;
@@ -355,6 +437,7 @@ class StorageMapper {
 
   /// Does node n's variant support its operands with the strides they have now?
   bool supports_current(NodeId n) {
+    if (variants_[static_cast<std::size_t>(n)] == nullptr) return false;
     for (std::size_t k = 0; k < instances(); ++k) {
       const Node& x = graph(k).node(n);
       if (k > 0 && is_idle(graph(k), x)) continue;
@@ -400,7 +483,9 @@ class StorageMapper {
 
   void make_output_view(NodeId n) {
     const Node& x = node(n);
-    if (x.op->output_view == nullptr || x.inputs.empty() || !placed(x.inputs[0])) return;
+    if (map_.elided[static_cast<std::size_t>(n)] || x.op->output_view == nullptr || x.inputs.empty() ||
+        !placed(x.inputs[0]))
+      return;
     const ValueId input = x.inputs[0];
     const ValueId output = x.outputs[0];
     const std::optional<Views> views = output_views(n);
@@ -523,7 +608,12 @@ class StorageMapper {
   const std::vector<const ops::KernelVariant*>& variants_;
   const StorageOptions& options_;
   std::vector<Sizes> sizes_;  ///< of the instances; none for a model without dimensions
+  const ControlFlow& flow_;
   graph::Uses uses_;
+  std::vector<std::int32_t> loop_of_;       ///< by node: the innermost loop, or none; empty without control flow
+  std::vector<std::int32_t> outer_loop_;    ///< by loop
+  std::vector<std::int32_t> branch_of_;     ///< by node: 2 e for the first part of exclusion e, 2 e + 1 for the second
+  std::vector<std::int32_t> outer_branch_;  ///< by branch
   std::vector<Span> spans_;
   std::vector<ValueId> contents_;  ///< union-find without ranks: values whose contents are parts of one another
   StorageMap map_;

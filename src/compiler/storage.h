@@ -11,6 +11,9 @@
 // one, which is the update in place.
 // For a model with dimensions every rule is checked at many sizes, the least and the bounds among them. Offsets and
 // strides that follow no expression of the sizes (size_fit.h) are not used: such values get storage of their own.
+// Control flow (flatten.h) adds to the rule: what a loop reads and did not make lives to the loop's end, and values of
+// opposite branches never live together. Values that are the same bytes by control flow share storage before anything
+// else does, and the copies between them are left out where the rule permits.
 // Times: step s of the execution order is the half-open interval [s, s + 1).
 #pragma once
 
@@ -20,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/flatten.h"
 #include "compiler/sized_model.h"
 #include "graph/graph.h"
 
@@ -67,6 +71,7 @@ struct StorageOptions {
   std::span<const SizedGraph> instances{};
   /// By dimension: the node that gives a measured size, -1 for one that the invoke begins with; nothing for others.
   std::vector<std::optional<graph::NodeId>> measured_by{};
+  const ControlFlow* flow = nullptr;  ///< of a flat graph, which has one size; null: none
 };
 
 struct StorageMap {
@@ -75,7 +80,8 @@ struct StorageMap {
   std::vector<bool> elided;     ///< by node: its result is a view, no kernel runs
 };
 
-/// `variants` is by node; a view is made only where the chosen variants of all readers and writers support its strides.
+/// `variants` is by node, null for nodes of control flow; a view is made only where the chosen variants of all readers
+/// and writers support its strides.
 StorageMap map_storage(const graph::Graph& graph, const std::vector<const ops::KernelVariant*>& variants,
                        const StorageOptions& options);
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/shape.h"
+#include "graph/control.h"
 #include "graph/quantized_source.h"
 #include "ops/data/reshape/reshape.h"
 #include "ops/data/transpose/transpose.h"
@@ -137,10 +138,10 @@ bool Builder::spend_folding(const ops::OpDef& op, const Node& node, const Operan
     outputs.push_back({nullptr, &d});
   }
   const std::int64_t work = op.work != nullptr ? op.work(ops::OpCall{node.params.data(), tables.inputs, outputs}) : 0;
-  if (bytes > kMaxFoldedBytes || bytes > kMaxFoldedBytesInAll - folded_bytes_ || work > kMaxFoldedWork - folded_work_)
+  if (bytes > kMaxFoldedBytes || bytes > kMaxFoldedBytesInAll - budget_->bytes || work > kMaxFoldedWork - budget_->work)
     return false;
-  folded_bytes_ += bytes;
-  folded_work_ += work;
+  budget_->bytes += bytes;
+  budget_->work += work;
   return true;
 }
 
@@ -179,6 +180,30 @@ Result<std::vector<ValueId>> Builder::emit(const ops::OpDef& op, Params params, 
   }
   std::vector<ValueId> outputs = node.outputs;
   if (folded.empty()) graph_.nodes.push_back(std::move(node));
+  return outputs;
+}
+
+Result<std::vector<ValueId>> Builder::emit_control(const ops::OpDef& op, Params params, std::vector<ValueId> inputs,
+                                                   std::vector<Graph> bodies) {
+  Node node;
+  node.op = &op;
+  node.params = std::move(params);
+  node.name = source_name_;
+  node.origin = origin_;
+  node.inputs = std::move(inputs);
+  node.bodies = std::move(bodies);
+  const std::size_t conditions = node.is(kLoop) ? 1 : 0;
+  node.outputs.assign(node.bodies.front().outputs.size() - conditions, kNone);
+  if (auto sound = check_control(graph_, node, 0); !sound)
+    return fail(std::move(sound.error()).in(fmt::format("node '{}' ({})", source_name_, origin_)));
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    Value v;
+    v.desc = control_result(node, i);
+    v.producer = static_cast<NodeId>(graph_.nodes.size());
+    node.outputs[i] = graph_.add_value(std::move(v));
+  }
+  std::vector<ValueId> outputs = node.outputs;
+  graph_.nodes.push_back(std::move(node));
   return outputs;
 }
 

@@ -20,7 +20,9 @@ namespace bantam::graph {
 class Builder {
  public:
   /// `graph` must outlive the builder.
-  explicit Builder(Graph& graph) : graph_(graph) {}
+  explicit Builder(Graph& graph) : graph_(graph), budget_(std::make_shared<FoldingBudget>()) {}
+  /// For a body of a node in the graph of `outer`: what both fold is limited together.
+  Builder(Graph& graph, const Builder& outer) : graph_(graph), budget_(outer.budget_) {}
 
   Graph& graph() noexcept { return graph_; }
   const TensorDesc& desc(ValueId id) const { return graph_.value(id).desc; }
@@ -58,12 +60,21 @@ class Builder {
     return emit1(op, Params::of(params), std::move(inputs), output_name);
   }
 
+  /// Appends a node with bodies (graph/control.h): the results are what its bodies give. Never folds.
+  Result<std::vector<ValueId>> emit_control(const ops::OpDef& op, Params params, std::vector<ValueId> inputs,
+                                            std::vector<Graph> bodies);
+
   // Frequent emissions. All fold when their operand is constant; all return the operand itself when nothing changes.
   Result<ValueId> transpose(ValueId x, std::span<const int> perm);
   Result<ValueId> reshape(ValueId x, std::span<const std::int64_t> dims);
   Result<ValueId> cast(ValueId x, ElementType to);
 
  private:
+  struct FoldingBudget {
+    std::int64_t bytes = 0;
+    std::int64_t work = 0;
+  };
+
   /// True when the node may be folded within the limits on memory and work, which it then counts against.
   bool spend_folding(const ops::OpDef& op, const Node& node, const OperandTables& tables,
                      std::span<const TensorDesc> descs);
@@ -71,8 +82,7 @@ class Builder {
   Graph& graph_;
   std::string source_name_;
   std::string origin_;
-  std::int64_t folded_bytes_ = 0;
-  std::int64_t folded_work_ = 0;
+  std::shared_ptr<FoldingBudget> budget_;  ///< spent so far
 };
 
 /// Element type of a C++ arithmetic type.

@@ -91,6 +91,8 @@ class Params {
   std::vector<std::byte> bytes_;  // operator new aligns to 16, parameters need 4
 };
 
+struct Graph;
+
 struct Node {
   const ops::OpDef* op = nullptr;  ///< null marks a removed node
   Params params;
@@ -98,6 +100,7 @@ struct Node {
   std::string origin;            ///< the source operator(s), e.g. "Conv" or "Conv+Relu"; for messages and reports
   std::vector<ValueId> inputs;   ///< kNone for absent optional operands
   std::vector<ValueId> outputs;  ///< kNone for results nobody wants; the op still has op->outputs of them
+  std::vector<Graph> bodies;     ///< of control flow only, see graph/control.h
 
   template <typename P>
   const P& as() const noexcept {
@@ -211,7 +214,9 @@ struct OperandTables {
 OperandTables operand_tables(const Graph& graph, const Node& node);
 
 /// Checks everything a pass relies on: one producer each, order, types and shapes as `infer` says, states matching,
-/// constants of the right size. An Error names the node.
+/// constants of the right size, bodies that fit their nodes. An Error names the node.
 Result<void> verify(const Graph& graph);
+/// The same for a graph with so many bodies around it.
+Result<void> verify_body(const Graph& graph, int depth);
 
 }  // namespace bantam::graph

@@ -12,6 +12,7 @@
 //     size "found" %6 100
 //   }
 //
+// The bodies of control flow (graph/control.h) follow their node, as `body "name" { ... }` with numbers of their own.
 // `size` names a measured size, the value that holds it and its bound. `_` is an absent operand or result; parameters
 // at their default are not printed; the types of results are optional when parsing (they are inferred, and compared
 // when given); `#` starts a comment. Constants of more than kPrintedElements elements print as `...`, which does not

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/shape.h"
+#include "graph/control.h"
 #include "graph/text.h"
 
 namespace bantam::graph {
@@ -114,7 +115,7 @@ class Parser {
   explicit Parser(std::string_view text) : lexer_(text) {}
 
   Result<Graph> run() {
-    if (parse_graph()) {
+    if (expect("graph") && parse_graph()) {
       if (auto sound = verify(graph_); !sound) return fail(std::move(sound.error()));
       return std::move(graph_);
     }
@@ -152,7 +153,6 @@ class Parser {
   }
 
   bool parse_graph() {
-    if (!expect("graph")) return false;
     if (lexer_.quoted()) graph_.name = take();
     if (!expect("{")) return false;
     while (!accept("}")) {
@@ -310,6 +310,7 @@ class Parser {
     Node node;
     const std::string name = take();
     node.op = ops::find_op(name);
+    if (node.op == nullptr) node.op = find_control_op(name);
     if (node.op == nullptr) return error(fmt::format("unknown operator '{}'", name));
     node.params = Params(*node.op);
     node.origin = name;
@@ -322,7 +323,35 @@ class Parser {
       if (!accept(",") && lexer_.token() != ")") return error("expected ',' or ')' after an operand");
     }
     if (accept("{") && !parse_params(node)) return false;
-    return add_results(std::move(node), targets);
+    return find_control_op(name) != nullptr ? add_control_results(std::move(node), targets)
+                                            : add_results(std::move(node), targets);
+  }
+
+  /// Bodies tell what the results are, so the stated types come before anything is known about them.
+  bool add_control_results(Node node, const std::vector<Target>& targets) {
+    std::vector<TensorDesc> stated(targets.size());
+    if (!expect(":")) return false;
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      if (i != 0 && !expect(",")) return false;
+      if (!accept("_") && !parse_type(&stated[i])) return false;
+    }
+    while (accept("body"))
+      if (!parse_body(node)) return false;
+    return bind_results(std::move(node), targets, stated);
+  }
+
+  bool parse_body(Node& node) {
+    if (++depth_ > kMaxBodyDepth) return error(fmt::format("more than {} bodies inside one another", kMaxBodyDepth));
+    Graph body;
+    std::map<std::string, ValueId> values;
+    std::swap(graph_, body);
+    std::swap(values_, values);
+    const bool parsed = parse_graph();
+    std::swap(graph_, body);
+    std::swap(values_, values);
+    --depth_;
+    node.bodies.push_back(std::move(body));
+    return parsed;
   }
 
   bool add_results(Node node, const std::vector<Target>& targets) {
@@ -342,12 +371,16 @@ class Parser {
           return error(fmt::format("the result is {}, not {}", format_desc(inferred[i]), format_desc(stated)));
       }
     }
+    return bind_results(std::move(node), targets, inferred);
+  }
+
+  bool bind_results(Node node, const std::vector<Target>& targets, const std::vector<TensorDesc>& descs) {
     for (std::size_t i = 0; i < targets.size(); ++i) {
       if (targets[i].number == "_") {
         node.outputs.push_back(kNone);
         continue;
       }
-      const ValueId id = add_value(targets[i], inferred[i]);
+      const ValueId id = add_value(targets[i], descs[i]);
       graph_.value(id).producer = static_cast<NodeId>(graph_.nodes.size());
       node.outputs.push_back(id);
       if (!define(targets[i], id)) return false;
@@ -426,6 +459,7 @@ class Parser {
   Lexer lexer_;
   Graph graph_;
   std::map<std::string, ValueId> values_;
+  int depth_ = 0;  ///< bodies around what is being parsed
   std::string error_;
   int error_line_ = 0;
 };

@@ -114,7 +114,7 @@ class Printer {
   explicit Printer(const Graph& graph) : graph_(graph), numbers_(graph.values.size(), -1) {}
 
   std::string run() {
-    out_ = fmt::format("graph {} {{\n", quote(graph_.name));
+    out_ = fmt::format("{} {{\n", quote(graph_.name));
     for (const Port& port : graph_.inputs) line(port.value, "input : " + format_desc(graph_.value(port.value).desc));
     for (const State& state : graph_.states) {
       std::string text = "state : " + format_desc(graph_.value(state.in).desc);
@@ -171,6 +171,17 @@ class Printer {
     std::string operands;
     for (const ValueId id : node.inputs) operands += (operands.empty() ? "" : ", ") + ref(id);
     out_ += fmt::format("  {} = {}({}){} : {}\n", results, node.op->name, operands, format_params(node), types);
+    for (const Graph& body : node.bodies) print_body(body);
+  }
+
+  void print_body(const Graph& body) {
+    std::string text = "body " + Printer(body).run();
+    std::size_t line_start = 0;
+    while (line_start < text.size()) {
+      const std::size_t end = text.find('\n', line_start) + 1;
+      out_ += "    " + text.substr(line_start, end - line_start);
+      line_start = end;
+    }
   }
 
   const Graph& graph_;
@@ -181,6 +192,6 @@ class Printer {
 
 }  // namespace
 
-std::string to_text(const Graph& graph) { return Printer(graph).run(); }
+std::string to_text(const Graph& graph) { return "graph " + Printer(graph).run(); }
 
 }  // namespace bantam::graph

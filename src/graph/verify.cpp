@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/shape.h"
+#include "graph/control.h"
 #include "graph/graph.h"
 
 namespace bantam::graph {
@@ -8,7 +9,7 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : graph_(graph), defined_(graph.values.size(), false) {}
+  Verifier(const Graph& graph, int depth) : graph_(graph), depth_(depth), defined_(graph.values.size(), false) {}
 
   Result<void> run() {
     for (std::size_t i = 0; i < graph_.values.size(); ++i)
@@ -84,22 +85,35 @@ class Verifier {
     for (const ValueId id : node.inputs)
       if (id != kNone)
         if (auto ok = use(id, label); !ok) return ok;
+    if (find_control_op(node.op->name) == node.op) return check_control_node(n, label);
     if (node.outputs.size() != static_cast<std::size_t>(node.op->outputs))
       return broken(fmt::format("{} has {} results, {} needed", label, node.outputs.size(), node.op->outputs));
     const OperandTables tables = operand_tables(graph_, node);
     std::vector<TensorDesc> inferred(node.outputs.size());
     if (const Status s = ops::infer(*node.op, node.params.data(), tables.inputs, inferred); !s.ok())
       return fail(error_from(s).in(label));
-    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-      const ValueId id = node.outputs[o];
-      if (id == kNone) continue;
-      if (auto ok = define(id, label); !ok) return ok;
-      if (graph_.value(id).producer != n)
-        return broken(fmt::format("value {} does not name {} as its producer", id, label));
-      if (!same_shape_and_type(graph_.value(id).desc, inferred[o]))
-        return broken(fmt::format("{}: result {} is {}, the operator gives {}", label, o,
-                                  format_desc(graph_.value(id).desc), format_desc(inferred[o])));
-    }
+    for (std::size_t o = 0; o < node.outputs.size(); ++o)
+      if (auto ok = check_result(n, o, inferred[o], label); !ok) return ok;
+    return {};
+  }
+
+  Result<void> check_control_node(NodeId n, const std::string& label) {
+    const Node& node = graph_.node(n);
+    if (auto ok = check_control(graph_, node, depth_); !ok) return fail(std::move(ok.error()).in(label));
+    for (std::size_t o = 0; o < node.outputs.size(); ++o)
+      if (auto ok = check_result(n, o, control_result(node, o), label); !ok) return ok;
+    return {};
+  }
+
+  Result<void> check_result(NodeId n, std::size_t o, const TensorDesc& inferred, const std::string& label) {
+    const ValueId id = graph_.node(n).outputs[o];
+    if (id == kNone) return {};
+    if (auto ok = define(id, label); !ok) return ok;
+    if (graph_.value(id).producer != n)
+      return broken(fmt::format("value {} does not name {} as its producer", id, label));
+    if (!same_shape_and_type(graph_.value(id).desc, inferred))
+      return broken(fmt::format("{}: result {} is {}, the operator gives {}", label, o,
+                                format_desc(graph_.value(id).desc), format_desc(inferred)));
     return {};
   }
 
@@ -118,11 +132,14 @@ class Verifier {
   }
 
   const Graph& graph_;
+  int depth_;  ///< bodies around the graph
   std::vector<bool> defined_;
 };
 
 }  // namespace
 
-Result<void> verify(const Graph& graph) { return Verifier(graph).run(); }
+Result<void> verify(const Graph& graph) { return verify_body(graph, 0); }
+
+Result<void> verify_body(const Graph& graph, int depth) { return Verifier(graph, depth).run(); }
 
 }  // namespace bantam::graph

@@ -48,6 +48,8 @@ struct Options {
   /// symbolic dimension -> the largest value that `dims` will give it. A dimension may also be a size that the graph
   /// computes from data (graph::MeasuredSize): `dims` then says which one to make shapes with, absent the largest.
   std::map<std::string, std::int64_t> bounds{};
+  /// node (a Loop, a WHILE) -> the most iterations that it may run, where the model itself sets no limit.
+  std::map<std::string, std::int64_t> iterations{};
 };
 
 /// Imports a model of any supported format. The graph passes graph::verify and is sorted topologically.

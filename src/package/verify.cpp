@@ -4,6 +4,7 @@
 
 #include "base/shape.h"
 #include "ops/op.h"
+#include "package/control_flow.h"
 #include "package/size_patches.h"
 
 namespace bantam::format {
@@ -106,7 +107,6 @@ class ModelVerifier {
   Status verify_step(const Step& step, const ops::OpDef& op, const ops::KernelVariant& variant) const {
     Tensor inputs[ops::kMaxInputs];
     Tensor outputs[ops::kMaxOutputs];
-    TensorDesc inferred[ops::kMaxOutputs];
     if (step.inputs() > ops::kMaxInputs || step.outputs() > ops::kMaxOutputs) return bad("too many operands");
     if (!within(step.first_operand(), std::uint64_t{step.inputs()} + step.outputs(), model_.operands()->size()))
       return bad("operands are out of bounds");
@@ -128,20 +128,41 @@ class ModelVerifier {
         return bad("a step writes to read-only memory");
       outputs[i].desc = desc_of(value(index));
     }
+    return verify_call(step, op, variant, {inputs, step.inputs()}, {outputs, step.outputs()});
+  }
+
+  /// Steps without a kernel: their parameters and operands first, then how they lie within one another.
+  Status verify_control() const {
+    bool any = false;
+    for (std::uint32_t s = 0; s < model_.steps()->size(); ++s) {
+      const Step& step = *model_.steps()->Get(s);
+      if (step.kernel() != kControl) continue;
+      any = true;
+      BANTAM_RETURN_IF_ERROR(verify_control_step(step).at(static_cast<std::int32_t>(s)));
+    }
+    if (!any) return ok_status();
+    // Sizes are taken once per step, in order; steps that jump would take them again.
+    if (measure_count(model_) != 0) return bad("a model with measured sizes has steps that jump");
+    return verify_control_flow(model_, params_);
+  }
+
+ private:
+  Status verify_call(const Step& step, const ops::OpDef& op, const ops::KernelVariant& variant,
+                     std::span<const Tensor> inputs, std::span<const Tensor> outputs) const {
+    TensorDesc inferred[ops::kMaxOutputs];
     const void* params = params_ + step.first_param();
     BANTAM_RETURN_IF_ERROR(verify_readable(step));
-    BANTAM_RETURN_IF_ERROR(ops::infer(op, params, {inputs, step.inputs()}, {inferred, step.outputs()}));
-    for (int i = 0; i < step.outputs(); ++i)
+    BANTAM_RETURN_IF_ERROR(ops::infer(op, params, inputs, {inferred, outputs.size()}));
+    for (std::size_t i = 0; i < outputs.size(); ++i)
       if (!same_shape_and_type(inferred[i], *outputs[i].desc))
         return bad("a result has not the shape or type that its operator gives");
     if (is_idle(step)) return ok_status();
-    const ops::OpCall call{params, {inputs, step.inputs()}, {outputs, step.outputs()}};
+    const ops::OpCall call{params, inputs, outputs};
     if (!ops::supports(variant, call)) return bad("the kernel variant does not support its operands");
     BANTAM_RETURN_IF_ERROR(verify_constants(step, variant, call));
     return verify_memory(step, ops::footprint(variant, call, model_.threads()));
   }
 
- private:
   /// Will the session leave the step out, because its results have no elements (Session::invoke)?
   bool is_idle(const Step& step) const {
     if (dimension_count(model_) == 0) return false;
@@ -181,6 +202,38 @@ class ModelVerifier {
       if (!counts || desc.elements() != 1 || v.slot() == kWeights)
         return bad("a measured size is not one integer that a step writes").at(static_cast<std::int32_t>(i));
     }
+    return ok_status();
+  }
+
+  Status verify_control_step(const Step& step) const {
+    if (!within(step.first_param(), kControlWords, model_.params()->size())) return bad("parameters are out of bounds");
+    const StepControl kind = control_params(step, params_).kind;
+    if (kind >= StepControl::kCount) return bad("unknown control step", static_cast<std::uint64_t>(kind));
+    if (step.inputs() != control_inputs(kind) || step.outputs() != control_outputs(kind))
+      return bad("a control step has other operands than it needs", step.inputs(), control_inputs(kind));
+    if (!within(step.first_operand(), std::uint64_t{step.inputs()} + step.outputs(), model_.operands()->size()))
+      return bad("operands are out of bounds");
+    const bool is_branch = kind == StepControl::kBranch;
+    for (int i = 0; i < step.inputs(); ++i) {
+      if (operand(step, i) == kAbsent && !is_branch) continue;
+      const bool is_count = !is_branch && i == 0;
+      BANTAM_RETURN_IF_ERROR(verify_scalar(operand(step, i), is_count ? ElementType::kI64 : ElementType::kBool));
+    }
+    for (int o = 0; o < step.outputs(); ++o) {
+      const std::uint32_t index = operand(step, step.inputs() + o);
+      BANTAM_RETURN_IF_ERROR(verify_scalar(index, ElementType::kI64));
+      if (value(index).slot() == kWeights || value(index).slot() == kSwapRead)
+        return bad("a step writes to read-only memory");
+    }
+    return ok_status();
+  }
+
+  Status verify_scalar(std::uint32_t index, ElementType type) const {
+    if (index >= model_.values()->size()) return bad("operand index is out of bounds", index);
+    const Value& v = value(index);
+    const TensorDesc& desc = *desc_of(v);
+    if (desc.type != type || desc.elements() != 1 || v.bytes() < static_cast<std::uint64_t>(element_size(type)))
+      return bad("an operand of a control step is not one element of its type");
     return ok_status();
   }
 
@@ -370,8 +423,9 @@ Status verify_tables(const Package& package, std::uint64_t weights_bytes, const 
     const ModelVerifier verifier(model, weights_bytes, weights);
     BANTAM_RETURN_IF_ERROR(verifier.verify_layout());
     for (std::uint32_t s = 0; s < model.steps()->size(); ++s)
-      if (model.steps()->Get(s)->kernel() >= package.kernels()->size())
+      if (model.steps()->Get(s)->kernel() >= package.kernels()->size() && model.steps()->Get(s)->kernel() != kControl)
         return bad("a step names no kernel").at(static_cast<std::int32_t>(s));
+    BANTAM_RETURN_IF_ERROR(verifier.verify_control());
     // Kernels outside, steps inside: each name is looked up once.
     for (std::uint32_t k = 0; k < package.kernels()->size(); ++k) {
       ResolvedKernel kernel;
@@ -393,8 +447,10 @@ Status verify_sizes(const Model& model, const Value* values, const std::uint32_t
   // Patches leave constants alone, so how many weights there are was settled when the package was opened.
   const ModelVerifier verifier(model, values, params, 0, weights);
   BANTAM_RETURN_IF_ERROR(verifier.verify_resized());
+  BANTAM_RETURN_IF_ERROR(verifier.verify_control());
   for (std::uint32_t s = 0; s < model.steps()->size(); ++s) {
     const Step& step = *model.steps()->Get(s);
+    if (step.kernel() == kControl) continue;
     const ResolvedKernel& kernel = kernels[step.kernel()];
     BANTAM_RETURN_IF_ERROR(verifier.verify_step(step, *kernel.op, *kernel.variant).at(static_cast<std::int32_t>(s)));
   }

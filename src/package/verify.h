@@ -2,9 +2,9 @@
 //
 // What is proved: the FlatBuffer is well formed; every index is in range; every value lies within its region and its
 // strides within its storage; every step's results are what its operator infers from its operands; the kernel variant
-// supports the call, unless the step has nothing to compute and is never run; scratch suffices; and no kernel writes
-// where it reads, except as its footprint permits. Hence a hostile package can compute nonsense but cannot reach memory
-// outside arena, ports and package. Freestanding.
+// supports the call, unless the step has nothing to compute and is never run; steps that jump do so within one another,
+// and limits bound how often; scratch suffices; and no kernel writes where it reads, except as its footprint permits.
+// Hence a hostile package can compute nonsense but cannot reach memory outside arena, ports and package. Freestanding.
 #pragma once
 
 #include "bantam/runtime.h"

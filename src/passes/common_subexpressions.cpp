@@ -58,6 +58,7 @@ class Sharing {
       Node& node = graph_.nodes[n];
       if (node.op == nullptr) continue;
       for (ValueId& id : node.inputs) id = same(id);
+      if (!node.bodies.empty()) continue;
       const std::uint64_t key = hash_of(node);
       const auto [first, last] = seen.equal_range(key);
       bool shared = false;

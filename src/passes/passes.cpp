@@ -31,6 +31,21 @@ std::string pass_names() {
   return names;
 }
 
+/// Innermost bodies first. Passes see a node with bodies as an operator that they know nothing of. The depth is bounded
+/// by graph::kMaxBodyDepth.
+Result<bool> run_in_all_bodies(graph::Graph& graph, Result<bool> (*run)(graph::Graph& graph)) {
+  bool changed = false;
+  for (graph::Node& node : graph.nodes) {
+    for (graph::Graph& body : node.bodies) {
+      const auto inside = run_in_all_bodies(body, run);
+      if (!inside) return inside;
+      changed = changed || *inside;
+    }
+  }
+  const auto here = run(graph);
+  return here ? Result<bool>(*here || changed) : here;
+}
+
 }  // namespace
 
 std::span<const Pass> all_passes() { return kPasses; }
@@ -45,7 +60,8 @@ Result<void> run_passes(graph::Graph& graph, const PassOptions& options) {
     return fail(StatusCode::kInvalidArgument, fmt::format("there is no pass '{}'", options.stop_after),
                 "use one of: " + pass_names());
   for (const Pass& pass : kPasses) {
-    auto changed = options.any_size && pass.run_at_any_size != nullptr ? pass.run_at_any_size(graph) : pass.run(graph);
+    auto changed =
+        run_in_all_bodies(graph, options.any_size && pass.run_at_any_size != nullptr ? pass.run_at_any_size : pass.run);
     if (!changed) return fail(std::move(changed.error()).in(fmt::format("pass '{}'", pass.name)));
     if (options.verify)
       if (auto sound = graph::verify(graph); !sound)

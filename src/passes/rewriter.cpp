@@ -37,7 +37,7 @@ Result<bool> Rewriter::sweep(const Rule& rule) {
     reserve();
     builder_.set_source(node.name, node.origin);
     const std::optional<ValueId> by =
-        node.outputs.size() == 1 && node.outputs[0] != kNone ? rule(*this, node) : std::nullopt;
+        node.outputs.size() == 1 && node.outputs[0] != kNone && node.bodies.empty() ? rule(*this, node) : std::nullopt;
     if (by) {
       replace(node, *by);
       changed = true;

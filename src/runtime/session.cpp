@@ -3,6 +3,7 @@
 
 #include "bantam/runtime.h"
 #include "ops/op.h"
+#include "package/control_flow.h"
 #include "package/tables.h"
 #include "runtime/kernel.h"
 
@@ -41,34 +42,72 @@ bool Session::step_needed(std::size_t step, OutputSet outputs) const noexcept {
   return marks == OutputSet::all().marks() || (marks & outputs.marks()) != 0;
 }
 
+struct Session::Iterations {
+  std::uint32_t done[format::kMaxLoopDepth] = {};  ///< by the depth of the loop
+};
+
+Status Session::follow(std::uint32_t* s, Iterations* iterations) const noexcept {
+  const format::Step& step = step_at(steps_, *s);
+  const std::uint32_t* operands = operands_ + step.first_operand();
+  const format::ControlParams& p = format::control_params(step, params_);
+  const auto holds = [&](std::uint32_t operand) {
+    return operand == format::kAbsent || *static_cast<const std::uint8_t*>(tensor(operand).data) != 0;
+  };
+  if (p.kind == format::StepControl::kBranch || p.kind == format::StepControl::kJump) {
+    const bool on = p.kind == format::StepControl::kBranch && holds(operands[0]);
+    *s = on ? *s + 1 : p.target;
+    return ok_status();
+  }
+  const bool begins = p.kind == format::StepControl::kLoopBegin;
+  std::uint32_t& done = iterations->done[p.depth];
+  done = begins ? 0 : done + 1;
+  std::int64_t trips = std::int64_t{p.limit} + 1;  // without a count only the condition ends the loop
+  if (operands[0] != format::kAbsent) std::memcpy(&trips, tensor(operands[0]).data, sizeof trips);
+  const bool more = done < trips && holds(operands[1]);
+  if (more && (done >= p.limit || (operands[0] != format::kAbsent && trips > p.limit)))
+    return failure(StatusCode::kOutOfRange, "a loop would run more often than it was compiled for",
+                   operands[0] != format::kAbsent ? trips : std::int64_t{done} + 1, p.limit);
+  const std::int64_t iteration = done;
+  std::memcpy(tensor(operands[2]).data, &iteration, sizeof iteration);
+  *s = begins == more ? *s + 1 : p.target;
+  return ok_status();
+}
+
+Status Session::run_step(std::uint32_t s) const noexcept {
+  const format::Step& step = step_at(steps_, s);
+  const std::uint32_t* indices = operands_ + step.first_operand();
+  const std::uint32_t count = std::uint32_t{step.inputs()} + step.outputs();
+  Tensor operands[ops::kMaxInputs + ops::kMaxOutputs];
+  for (std::uint32_t i = 0; i < count; ++i) operands[i] = tensor(indices[i]);
+  const bool skipped = observer_ != nullptr && observer_->before != nullptr &&
+                       observer_->before(observer_->context, *this, s) == StepDecision::kSkip;
+  const bool idle = format::dimension_count(*model_) != 0 && all_empty({operands + step.inputs(), step.outputs()});
+  if (!skipped && !idle)
+    BANTAM_RETURN_IF_ERROR(kernels_[step.kernel()].run({params_ + step.first_param(),
+                                                        {operands, step.inputs()},
+                                                        {operands + step.inputs(), step.outputs()},
+                                                        bases_[format::kActivations] + step.scratch_offset(),
+                                                        threads_ != nullptr ? threads_ : &kOneThread}));
+  if (observer_ == nullptr || observer_->after == nullptr) return ok_status();
+  return observer_->after(observer_->context, *this, s);
+}
+
 Status Session::invoke(OutputSet outputs) noexcept {
   for (std::uint32_t p = 0; p < input_count_ + output_count_; ++p)
     if (bases_[format::kFirstPort + p] == nullptr)
       return failure(StatusCode::kInvalidArgument, "a port has no memory: bind it first")
           .at(static_cast<std::int32_t>(p));
-  Tensor operands[ops::kMaxInputs + ops::kMaxOutputs];
-  const bool resizable = format::dimension_count(*model_) != 0;
-  for (std::uint32_t s = 0; s < step_count_; ++s) {
+  Iterations iterations;
+  for (std::uint32_t s = 0; s < step_count_;) {
     BANTAM_RETURN_IF_ERROR(take_sizes(s));
-    if (!step_needed(s, outputs)) continue;
-    const format::Step& step = step_at(steps_, s);
-    const std::uint32_t* indices = operands_ + step.first_operand();
-    const std::uint32_t count = std::uint32_t{step.inputs()} + step.outputs();
-    for (std::uint32_t i = 0; i < count; ++i) operands[i] = tensor(indices[i]);
     const auto number = static_cast<std::int32_t>(s);
-    const bool idle = resizable && all_empty({operands + step.inputs(), step.outputs()});
-    const bool skipped = observer_ != nullptr && observer_->before != nullptr &&
-                         observer_->before(observer_->context, *this, s) == StepDecision::kSkip;
-    if (!skipped && !idle) {
-      const Status status = kernels_[step.kernel()].run({params_ + step.first_param(),
-                                                         {operands, step.inputs()},
-                                                         {operands + step.inputs(), step.outputs()},
-                                                         bases_[format::kActivations] + step.scratch_offset(),
-                                                         threads_ != nullptr ? threads_ : &kOneThread});
-      if (!status.ok()) return status.at(number);
+    if (!step_needed(s, outputs)) {
+      ++s;
+    } else if (step_jumps(s)) {
+      BANTAM_RETURN_IF_ERROR(follow(&s, &iterations).at(number));
+    } else {
+      BANTAM_RETURN_IF_ERROR(run_step(s++).at(number));
     }
-    if (observer_ == nullptr || observer_->after == nullptr) continue;
-    if (const Status status = observer_->after(observer_->context, *this, s); !status.ok()) return status.at(number);
   }
   BANTAM_RETURN_IF_ERROR(take_sizes(step_count_));
   std::swap(bases_[format::kSwapRead], bases_[format::kSwapWrite]);
@@ -149,11 +188,17 @@ Status Session::set_threads(const Threads* threads) noexcept {
   return ok_status();
 }
 
+bool Session::step_jumps(std::size_t step) const noexcept { return step_at(steps_, step).kernel() == format::kControl; }
+
 std::string_view Session::step_operator(std::size_t step) const noexcept {
+  constexpr std::string_view kNames[] = {"branch", "jump", "loop_begin", "loop_end"};
+  if (step_jumps(step))
+    return kNames[static_cast<std::size_t>(format::control_params(step_at(steps_, step), params_).kind)];
   return format::view(package_->kernels()->Get(step_at(steps_, step).kernel())->op());
 }
 
 std::string_view Session::step_variant(std::size_t step) const noexcept {
+  if (step_jumps(step)) return {};
   return format::view(package_->kernels()->Get(step_at(steps_, step).kernel())->variant());
 }
 

@@ -69,6 +69,46 @@ void add_model(Corpus& corpus, std::span<const std::byte> model) {
   if (!package.bytes().empty() && package.bytes().size() <= kMaxSeedBytes) corpus.add("package", package.bytes());
 }
 
+/// A graph as text, and its package.
+void add_graph(Corpus& corpus, const std::string& text) {
+  auto graph = graph::from_text(text);
+  require(graph.has_value(), graph ? "" : graph.error().message);
+  corpus.add("graph_text", text);
+  corpus.add("package", compile_graph(std::move(*graph)).bytes());
+}
+
+/// Branches and loops inside one another.
+void add_control(Corpus& corpus) {
+  add_graph(corpus, R"(graph "control" {
+  %c "c" = input : bool[]
+  %n "n" = input : i64[]
+  %x "x" = input : f32[4]
+  %y = if(%c, %n, %x) : f32[4]
+    body "then" {
+      %n = input : i64[]
+      %x = input : f32[4]
+      %r = loop(%n, _, %x) {limit=5} : f32[4]
+        body "body" {
+          %i = input : i64[]
+          %v = input : f32[4]
+          %two = const : i64[] {2}
+          %go = binary(%i, %two) {function="less"}
+          %w = binary(%v, %v)
+          output "go" %go
+          output "v" %w
+        }
+      output "r" %r
+    }
+    body "else" {
+      %n = input : i64[]
+      %x = input : f32[4]
+      %r = unary(%x) {function="neg"}
+      output "r" %r
+    }
+  output "y" %y
+})");
+}
+
 void add_arrays(Corpus& corpus) {
   std::vector<io::NamedArray> arrays;
   for (int t = 1; t < static_cast<int>(ElementType::kCount); ++t) {
@@ -165,6 +205,7 @@ int make_seeds(int argc, char** argv) {
     const auto model = io::read_file(argv[i]);
     if (model) add_model(corpus, *model);
   }
+  add_control(corpus);
   add_arrays(corpus);
   add_media(corpus);
   add_partitions(corpus);

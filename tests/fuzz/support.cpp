@@ -5,12 +5,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "bantam/runtime.h"
 #include "compiler/emit.h"
 #include "compiler/planned_model.h"
 #include "ops/op.h"
 #include "ops/testing/guarded_memory.h"
+#include "package/control_flow.h"
 #include "passes/passes.h"
 
 namespace bantam::fuzz {
@@ -23,10 +25,29 @@ constexpr std::int64_t kMaxWork = 20'000'000;
 /// Most elements of an input whose dimensions the target chooses.
 constexpr std::int64_t kOpenDimension = 2;
 
-/// Multiply-accumulates and elements written by one invoke.
+/// How often each step runs at most, by the limits of the loops around it.
+std::vector<std::int64_t> repeats_of(const Session& session) {
+  std::vector<std::int64_t> repeats(session.step_count(), 1);
+  for (std::size_t s = 0; s < session.step_count(); ++s) {
+    if (session.step_operator(s) != "loop_begin") continue;
+    const format::Step& step = *session.model().steps()->Get(static_cast<std::uint32_t>(s));
+    const format::ControlParams& loop = format::control_params(step, session.model().params()->data());
+    for (std::size_t inside = s + 1; inside < loop.target; ++inside)
+      repeats[inside] = std::min(kMaxWork + 1, repeats[inside] * loop.limit);
+  }
+  return repeats;
+}
+
+/// Multiply-accumulates and elements written by one invoke, and the steps that jump.
 std::int64_t work_of(const Session& session) {
   std::int64_t work = 0;
+  const std::vector<std::int64_t> repeats = repeats_of(session);
+  const auto add = [&](std::size_t s, std::int64_t amount) {
+    work = std::min(kMaxWork + 1, work + std::min(kMaxWork + 1, amount) * repeats[s]);
+  };
   for (std::size_t s = 0; s < session.step_count(); ++s) {
+    add(s, 1);
+    if (session.step_jumps(s)) continue;
     const ops::OpDef* op = ops::find_op(session.step_operator(s));
     const format::Step& step = *session.model().steps()->Get(static_cast<std::uint32_t>(s));
     Tensor operands[ops::kMaxInputs + ops::kMaxOutputs];
@@ -36,8 +57,8 @@ std::int64_t work_of(const Session& session) {
     const ops::OpCall call{
         session.model().params()->data() + step.first_param(), {operands, inputs}, {operands + inputs, outputs}};
     for (std::size_t i = 0; i < inputs + outputs; ++i)
-      if (operands[i].desc->present()) work = std::min(kMaxWork + 1, work + operands[i].desc->elements());
-    if (op->work != nullptr) work = std::min(kMaxWork + 1, work + std::min(kMaxWork, op->work(call)));
+      if (operands[i].desc->present()) add(s, operands[i].desc->elements());
+    if (op->work != nullptr) add(s, op->work(call));
   }
   return work;
 }
@@ -55,8 +76,11 @@ void invoke(Session& session, unsigned pattern) {
 }
 
 bool small(const graph::Graph& graph) {
-  return std::all_of(graph.values.begin(), graph.values.end(),
-                     [](const graph::Value& v) { return v.desc.bytes() <= kMaxValueBytes; });
+  const bool values = std::all_of(graph.values.begin(), graph.values.end(),
+                                  [](const graph::Value& v) { return v.desc.bytes() <= kMaxValueBytes; });
+  return values && std::all_of(graph.nodes.begin(), graph.nodes.end(), [](const graph::Node& n) {
+           return std::all_of(n.bodies.begin(), n.bodies.end(), small);
+         });
 }
 
 bool is_number(const std::string& text) {

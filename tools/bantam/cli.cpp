@@ -106,6 +106,25 @@ Result<void> add_backend_rules(const std::vector<std::string>& rules, FleetSpec&
   return {};
 }
 
+/// Adds each NODE=N to the one model that there is.
+Result<void> add_iterations(const std::vector<std::string>& texts, FleetSpec& spec) {
+  if (!texts.empty() && spec.models.size() != 1)
+    return fail(StatusCode::kInvalidArgument, "--iterations: several models are given",
+                "among several models use the key 'iterations' of the fleet file");
+  for (const std::string& text : texts) {
+    // Names of nodes may hold an equals sign, numbers do not.
+    const std::size_t equals = text.rfind('=');
+    const auto number = equals == std::string::npos
+                            ? Result<std::vector<std::int64_t>>()
+                            : parse_numbers<std::int64_t>(text.substr(equals + 1), ",", "--iterations");
+    if (!number || number->size() != 1 || equals == 0)
+      return fail(StatusCode::kInvalidArgument, fmt::format("--iterations {}: NODE=N is expected", text),
+                  "put the loop's name, an equals sign and the most iterations");
+    spec.models.front().iterations[text.substr(0, equals)] = number->front();
+  }
+  return {};
+}
+
 /// Adds each tensor name to a list of every model that it concerns.
 Result<void> add_tensor_names(const std::vector<std::string>& tensors, const char* option, const DeclaredNames& names,
                               FleetSpec& spec, std::vector<std::string> ModelSpec::*list) {
@@ -179,6 +198,8 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
   command.add_option("--set", values, "fix an input to a constant; it stops being an input")->type_name("INPUT=X,...");
   command.add_option("--count", counts, "the most that an input counts, a number or a symbolic dimension, for sizes")
       ->type_name("INPUT=N|DIM");
+  command.add_option("--iterations", iterations, "the most iterations of a loop that sets no limit itself")
+      ->type_name("NODE=N");
   command.add_option("--state", states, "carry an output over to an input of the next invoke")
       ->type_name("INPUT=OUTPUT");
   command.add_option("--outputs", outputs, "compute only these outputs, or other tensors, and what they need")
@@ -290,6 +311,8 @@ Result<void> ModelOptions::apply(FleetSpec& spec) const {
   });
   if (!done) return done;
   done = add_backend_rules(backend_rules, spec);
+  if (!done) return done;
+  done = add_iterations(iterations, spec);
   if (!done) return done;
   done = add_tensor_names(outputs, "--outputs", names, spec, &ModelSpec::outputs);
   if (!done) return done;

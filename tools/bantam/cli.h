@@ -48,6 +48,7 @@ struct ModelOptions {
   std::vector<std::string> shapes;
   std::vector<std::string> values;
   std::vector<std::string> counts;
+  std::vector<std::string> iterations;
   std::vector<std::string> states;
   std::vector<std::string> outputs;  ///< for a package: which of its outputs each invoke computes
   std::vector<std::string> keep;

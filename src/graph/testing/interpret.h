@@ -47,6 +47,10 @@ class Interpreter {
 
  private:
   Result<void> run_node(const Node& node);
+  Result<void> run_control(const Node& node);
+  static Result<std::vector<Constant>> run_loop(const Node& node, const std::vector<Constant>& operands);
+  static Result<std::vector<Constant>> run_body(const Graph& body, const std::vector<Constant>& inputs);
+  void bind_constants();
   Result<void> bind_inputs(const std::map<std::string, HostTensor>& inputs);
 
   const Graph& graph_;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "import/onnx/ports.h"
 
@@ -28,20 +30,36 @@ bool is_symbol(const GraphProto& graph, std::string_view name) {
 Result<graph::Graph> Importer::run() {
   if (model_.graph.outputs.empty())
     return fail(StatusCode::kInvalidModel, "the model has no outputs", "copy or export the file again");
-  graph_.name = std::string(model_.graph.name);
-  for (const auto& [key, value] : model_.metadata) graph_.metadata.emplace_back(key, value);
+  graph::Graph& graph = model_frame_.graph();
+  graph.name = std::string(model_.graph.name);
+  for (const auto& [key, value] : model_.metadata) graph.metadata.emplace_back(key, value);
 
   const std::vector<ValueId> outputs = lower_graph(model_.graph, nullptr);
   bind_outputs(outputs);
   check_option_names();
   if (!findings_.empty()) return fail(findings_.error());
   // Constants that only folding read, and values of inputs that became constants, are of no further use.
-  graph::compact(graph_);
-  if (auto sorted = graph::sort_topologically(graph_); !sorted) return fail(std::move(sorted.error()));
-  return std::move(graph_);
+  graph::compact(graph);
+  if (auto sorted = graph::sort_topologically(graph); !sorted) return fail(std::move(sorted.error()));
+  return std::move(graph);
 }
 
-std::vector<ValueId> Importer::lower_graph(const GraphProto& graph, const Scope* outer) {
+std::vector<ValueId> Importer::lower_graph(const GraphProto& graph, const Scope* outer,
+                                           std::span<const ValueId> inputs) {
+  Scope scope(outer);
+  return lower_in_scope(graph, scope, inputs);
+}
+
+std::vector<ValueId> Importer::lower_body(const GraphProto& graph, const Scope& outer, Frame& frame,
+                                          std::span<const ValueId> inputs) {
+  Scope scope(&outer, &frame);
+  Frame* const around = std::exchange(frame_, &frame);
+  std::vector<ValueId> outputs = lower_in_scope(graph, scope, inputs);
+  frame_ = around;
+  return outputs;
+}
+
+std::vector<ValueId> Importer::lower_in_scope(const GraphProto& graph, Scope& scope, std::span<const ValueId> inputs) {
   std::vector<ValueId> unknown(graph.outputs.size(), kUnknown);
   auto order = order_nodes(graph);
   if (!order) {
@@ -50,8 +68,8 @@ std::vector<ValueId> Importer::lower_graph(const GraphProto& graph, const Scope*
   }
   if (graph.has_sparse_initializer)
     findings_.add(StatusCode::kUnsupported, "sparse initializers are not supported; export dense weights");
-  Scope scope(outer);
-  if (outer == nullptr) add_inputs(scope);
+  if (&graph == &model_.graph) add_inputs(scope);
+  for (std::size_t i = 0; i < inputs.size() && i < graph.inputs.size(); ++i) scope.set(graph.inputs[i].name, inputs[i]);
   add_initializers(graph, order->used, scope);
   return lower_nodes(graph, *order, scope);
 }
@@ -79,9 +97,9 @@ void Importer::add_inputs(Scope& scope) {
         scope.set(inputs[i]->name, kUnknown);
         continue;
       }
-      scope.set(inputs[i]->name, builder_.constant(name, (*descs)[i], constant->bytes, constant->owner));
+      scope.set(inputs[i]->name, builder().constant(name, (*descs)[i], constant->bytes, constant->owner));
     } else {
-      const ValueId port = is_state ? builder_.state(name, (*descs)[i]) : builder_.input(name, (*descs)[i]);
+      const ValueId port = is_state ? builder().state(name, (*descs)[i]) : builder().input(name, (*descs)[i]);
       scope.set(inputs[i]->name, converted(port, compute_type((*descs)[i].type)));
     }
   }
@@ -89,9 +107,9 @@ void Importer::add_inputs(Scope& scope) {
 }
 
 ValueId Importer::converted(ValueId id, ElementType type) {
-  if (builder_.desc(id).type == type) return id;
-  builder_.set_source(builder_.graph().value(id).name, "Cast");
-  auto result = builder_.cast(id, type);
+  if (builder().desc(id).type == type) return id;
+  builder().set_source(builder().graph().value(id).name, "Cast");
+  auto result = builder().cast(id, type);
   if (result) return *result;
   findings_.add(result.error());
   return kUnknown;
@@ -112,7 +130,7 @@ void Importer::add_counts(const std::vector<const ValueInfo*>& inputs, std::span
     const TensorDesc& desc = descs[static_cast<std::size_t>(input - inputs.begin())];
     auto constant = constant_from_values(desc, std::vector{static_cast<double>(*largest)});
     if (constant) {
-      counts_.set(*scope.find(name), std::move(*constant));
+      counts().set(*scope.find(name), std::move(*constant));
     } else {
       findings_.add(constant.error().code, fmt::format("--count {}: {}", name, constant.error().message));
     }
@@ -134,8 +152,8 @@ void Importer::add_initializers(const GraphProto& graph, const std::unordered_se
 }
 
 ValueId Importer::add_constant(std::string name, const TensorConstant& constant) {
-  const ValueId id = builder_.constant(std::move(name), constant.desc, constant.data.bytes, constant.data.owner);
-  if (constant.nibbles) nibbles_.insert(id);
+  const ValueId id = builder().constant(std::move(name), constant.desc, constant.data.bytes, constant.data.owner);
+  if (constant.nibbles) frame_->mark_nibbles(id);
   return id;
 }
 
@@ -176,7 +194,7 @@ void Importer::lower_node(const NodeProto& node, const std::unordered_set<std::s
   }
   if (!known) return give_up();
 
-  builder_.set_source(label, printable(node.op_type));
+  builder().set_source(label, printable(node.op_type));
   NodeLowering lowering(*this, node, scope, used);
   (*row)->handler(lowering);
   lowering.finish();
@@ -194,16 +212,17 @@ void Importer::bind_results(const NodeLowering& lowering, Scope& scope) {
     const auto fixed = options_.values.find(std::string(name));
     if (id != kUnknown && fixed != options_.values.end()) {
       values_used_.insert(fixed->first);
-      const TensorDesc desc = builder_.desc(id);
+      const TensorDesc desc = builder().desc(id);
       auto constant = constant_from_values(desc, fixed->second);
       if (constant) {
-        id = builder_.constant(std::string(name), desc, constant->bytes, constant->owner);
+        id = builder().constant(std::string(name), desc, constant->bytes, constant->owner);
       } else {
         findings_.add(constant.error().code, fmt::format("--set {}: {}", fixed->first, constant.error().message));
         id = kUnknown;
       }
     }
-    if (id != kUnknown && graph_.value(id).name.empty()) graph_.value(id).name = std::string(name);
+    graph::Graph& graph = frame_->graph();
+    if (id != kUnknown && graph.value(id).name.empty()) graph.value(id).name = std::string(name);
     scope.set(name, id);
   }
 }
@@ -212,23 +231,24 @@ void Importer::bind_outputs(std::vector<ValueId> outputs) {
   const auto& declared = model_.graph.outputs;
   for (std::size_t i = 0; i < declared.size(); ++i) {
     const ElementType type = element_type(declared[i].data_type);
-    if (outputs[i] != kUnknown && builder_.desc(outputs[i]).type == ElementType::kF32 &&
+    if (outputs[i] != kUnknown && builder().desc(outputs[i]).type == ElementType::kF32 &&
         compute_type(type) == ElementType::kF32)
       outputs[i] = converted(outputs[i], type);
   }
   const auto names = collect(declared, [](const ValueInfo& o) { return o.name; });
   std::vector<bool> is_state(declared.size(), false);
+  std::vector<graph::State>& states = model_frame_.graph().states;
   for (const auto& [in, out] : options_.states) {
     const auto position = std::find(names.begin(), names.end(), out);
-    const auto state = std::find_if(graph_.states.begin(), graph_.states.end(),
-                                    [&name = in](const graph::State& s) { return s.name == name; });
+    const auto state =
+        std::find_if(states.begin(), states.end(), [&name = in](const graph::State& s) { return s.name == name; });
     if (position == names.end()) {
       findings_.add(StatusCode::kInvalidArgument,
                     fmt::format("--state {}={}: the model has no such output; it has: {}", in, out, list_names(names)));
       continue;
     }
     const auto index = static_cast<std::size_t>(position - names.begin());
-    if (state == graph_.states.end() || outputs[index] == kUnknown) continue;
+    if (state == states.end() || outputs[index] == kUnknown) continue;
     if (state->out != graph::kNone || is_state[index]) {
       findings_.add(StatusCode::kInvalidArgument,
                     fmt::format("--state {}={}: the input or the output belongs to another state already", in, out));
@@ -236,18 +256,33 @@ void Importer::bind_outputs(std::vector<ValueId> outputs) {
     }
     is_state[index] = true;
     state->out = outputs[index];
-    const TensorDesc& from = builder_.desc(state->out);
-    const TensorDesc& to = builder_.desc(state->in);
+    const TensorDesc& from = builder().desc(state->out);
+    const TensorDesc& to = builder().desc(state->in);
     if (!same_shape_and_type(from, to))
       findings_.add(StatusCode::kInvalidArgument,
                     fmt::format("--state {}={}: the input is {}, the output is {}; they must agree", in, out,
                                 graph::format_desc(to), graph::format_desc(from)));
   }
   for (std::size_t i = 0; i < declared.size(); ++i)
-    if (!is_state[i] && outputs[i] != kUnknown) builder_.output(names[i], outputs[i]);
+    if (!is_state[i] && outputs[i] != kUnknown) builder().output(names[i], outputs[i]);
+}
+
+std::optional<std::int64_t> Importer::given_iterations(const std::string& node) {
+  const auto given = options_.iterations.find(node);
+  if (given == options_.iterations.end()) return std::nullopt;
+  iterations_used_.insert(node);
+  return given->second;
 }
 
 void Importer::check_option_names() {
+  for (const auto& [node, most] : options_.iterations) {
+    if (most < 1 || most > std::numeric_limits<std::int32_t>::max())
+      findings_.add(StatusCode::kInvalidArgument,
+                    fmt::format("--iterations {}={}: a number of iterations is expected", node, most));
+    if (!iterations_used_.contains(node))
+      findings_.add(StatusCode::kInvalidArgument,
+                    fmt::format("--iterations {}: the model has no loop of that name that needs a limit", node));
+  }
   const auto inputs = collect(real_inputs(model_.graph), [](const ValueInfo* i) { return i->name; });
   const auto is_input = [&](const std::string& name) {
     return std::find(inputs.begin(), inputs.end(), name) != inputs.end();
@@ -258,10 +293,10 @@ void Importer::check_option_names() {
           StatusCode::kInvalidArgument,
           fmt::format("--set {}: the model has no such input or value; its inputs are: {}", name, list_names(inputs)));
   for (const auto& [name, bound] : options_.bounds)
-    if (!measured_.is_known(name) && !is_symbol(model_.graph, name))
+    if (!model_frame_.measured().is_known(name) && !is_symbol(model_.graph, name))
       findings_.add(StatusCode::kInvalidArgument,
                     fmt::format("--bound {}: the model has no such dimension, and computes no such size", name));
-  for (const graph::MeasuredSize& size : graph_.measured)
+  for (const graph::MeasuredSize& size : model_frame_.graph().measured)
     if (options_.dims.contains(size.name) && !options_.bounds.contains(size.name))
       findings_.add(
           StatusCode::kInvalidArgument,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/shape.h"
 #include "import/onnx/importer.h"
@@ -83,6 +84,19 @@ void NodeLowering::fail(std::string message, StatusCode code) {
   if (failed_) return;
   failed_ = true;
   report(code, fmt::format("node '{}' ({}): {}", node_label(proto_), printable(proto_.op_type), message));
+}
+
+std::optional<Findings> NodeLowering::attempt(const std::function<void()>& f) {
+  const Findings before = importer_.findings();
+  f();
+  if (!failed_) return std::nullopt;
+  failed_ = false;
+  return std::exchange(importer_.findings(), before);
+}
+
+void NodeLowering::fail_with(const Findings& findings) {
+  importer_.findings() = findings;
+  failed_ = true;
 }
 
 ValueId NodeLowering::take(Result<ValueId> result) {
@@ -381,6 +395,17 @@ std::optional<std::vector<ValueId>> NodeLowering::emit_in_float(const ops::OpDef
   return std::move(*outputs);
 }
 
+std::vector<ValueId> NodeLowering::emit_control(const ops::OpDef& op, graph::Params params, std::vector<ValueId> inputs,
+                                                std::vector<graph::Graph> bodies) {
+  std::vector<ValueId> none(bodies.front().outputs.size(), kNone);
+  if (failed_) return none;
+  builder().set_source(node_label(proto_), printable(proto_.op_type));
+  auto outputs = builder().emit_control(op, std::move(params), std::move(inputs), std::move(bodies));
+  if (outputs) return std::move(*outputs);
+  take(bantam::fail(std::move(outputs.error())));
+  return none;
+}
+
 ValueId NodeLowering::transpose(ValueId x, std::span<const int> perm) {
   return failed_ ? kNone : take(builder().transpose(x, perm));
 }
@@ -488,8 +513,21 @@ ValueId NodeLowering::integers_constant(std::span<const std::int64_t> values) {
   return failed_ ? kNone : builder().integers(values);
 }
 
-std::vector<ValueId> NodeLowering::nested(const GraphProto& graph) {
-  auto outputs = importer_.lower_graph(graph, &scope_);
+std::vector<ValueId> NodeLowering::nested(const GraphProto& graph) { return nested(graph, {}); }
+
+std::vector<ValueId> NodeLowering::nested_body(const GraphProto& graph, Frame& frame, std::span<const ValueId> inputs) {
+  return importer_.lower_body(graph, scope_, frame, inputs);
+}
+
+Frame& NodeLowering::frame() noexcept { return importer_.frame(); }
+const Options& NodeLowering::options() const noexcept { return importer_.options(); }
+
+bool NodeLowering::spend_unrolling(std::int64_t nodes) { return importer_.spend_unrolling(nodes); }
+
+std::optional<std::int64_t> NodeLowering::given_iterations() { return importer_.given_iterations(node_label(proto_)); }
+
+std::vector<ValueId> NodeLowering::nested(const GraphProto& graph, std::span<const ValueId> inputs) {
+  auto outputs = importer_.lower_graph(graph, &scope_, inputs);
   // Nodes emitted from here on belong to this node again.
   builder().set_source(node_label(proto_), printable(proto_.op_type));
   return outputs;

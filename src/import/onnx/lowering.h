@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -18,6 +19,8 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "import/import.h"
+#include "import/onnx/body.h"
 #include "import/onnx/constant.h"
 #include "import/onnx/model.h"
 #include "ops/elementwise/binary/binary.h"
@@ -33,19 +36,24 @@ using graph::ValueId;
 /// Stands for the result of a node that could not be lowered: its readers are skipped without further complaint.
 inline constexpr ValueId kUnknown = -2;
 
-/// Names that are visible at a place in the model; nested graphs see those outside.
+using import::Options;
+
+/// Names that are visible at a place in the model; nested graphs see those outside, bodies through their frame.
 class Scope {
  public:
-  explicit Scope(const Scope* outer) : outer_(outer) {}
+  /// `body`: the frame of the graph, when it is another one than that of the scope around.
+  explicit Scope(const Scope* outer, Frame* body = nullptr) : outer_(outer), body_(body) {}
   void set(std::string_view name, ValueId id) { values_[name] = id; }
   std::optional<ValueId> find(std::string_view name) const {
-    for (const Scope* s = this; s != nullptr; s = s->outer_)
-      if (const auto found = s->values_.find(name); found != s->values_.end()) return found->second;
-    return std::nullopt;
+    if (const auto found = values_.find(name); found != values_.end()) return found->second;
+    if (outer_ == nullptr) return std::nullopt;
+    const auto outside = outer_->find(name);
+    return body_ == nullptr || !outside || *outside < 0 ? outside : body_->capture(*outside);
   }
 
  private:
   const Scope* outer_;
+  Frame* body_;
   std::unordered_map<std::string_view, ValueId> values_;
 };
 
@@ -76,6 +84,11 @@ class NodeLowering {
   // Failing. The first failure counts.
   bool failed() const noexcept { return failed_; }
   void fail(std::string message, StatusCode code = StatusCode::kUnsupported);
+  /// Calls f. If that fails the node, what f found is given back and the node is as if f had not been called; what it
+  /// emitted stays, dead.
+  std::optional<Findings> attempt(const std::function<void()>& f);
+  /// Fails with what an attempt found.
+  void fail_with(const Findings& findings);
   /// Records the error of a Result, or returns its value.
   ValueId take(Result<ValueId> result);
 
@@ -161,6 +174,9 @@ class NodeLowering {
   ValueId emit(const ops::OpDef& op, std::vector<ValueId> inputs) {
     return emit_all(op, graph::Params{}, std::move(inputs)).front();
   }
+  /// Appends a node with bodies, whose results are as many kNone after a failure.
+  std::vector<ValueId> emit_control(const ops::OpDef& op, graph::Params params, std::vector<ValueId> inputs,
+                                    std::vector<graph::Graph> bodies);
   ValueId transpose(ValueId x, std::span<const int> perm);
   ValueId transpose(ValueId x, std::initializer_list<int> perm) {
     return transpose(x, std::span<const int>(perm.begin(), perm.size()));
@@ -186,6 +202,16 @@ class NodeLowering {
 
   /// Lowers a nested graph in this node's scope. Entries are kUnknown where it failed.
   std::vector<ValueId> nested(const GraphProto& graph);
+  /// The same with values for the graph's inputs, those of this node's frame.
+  std::vector<ValueId> nested(const GraphProto& graph, std::span<const ValueId> inputs);
+  /// Lowers a nested graph into `frame`, a frame within this node's, with values of that frame for its inputs.
+  std::vector<ValueId> nested_body(const GraphProto& graph, Frame& frame, std::span<const ValueId> inputs);
+  Frame& frame() noexcept;
+  const Options& options() const noexcept;
+  /// True while all loops of the model together may unroll so many nodes more.
+  bool spend_unrolling(std::int64_t nodes);
+  /// The most iterations that the user gives for this node.
+  std::optional<std::int64_t> given_iterations();
 
   // Results.
   int outputs() const noexcept { return static_cast<int>(proto_.outputs.size()); }
@@ -242,6 +268,7 @@ std::span<const OperatorRow> convolution_operators();
 std::span<const OperatorRow> einsum_operators();
 std::span<const OperatorRow> elementwise_operators();
 std::span<const OperatorRow> indexing_operators();
+std::span<const OperatorRow> loop_operators();
 std::span<const OperatorRow> loss_operators();
 std::span<const OperatorRow> matmul_operators();
 std::span<const OperatorRow> normalization_operators();

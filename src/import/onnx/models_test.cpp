@@ -209,7 +209,8 @@ TEST_F(WenetTiny, EncoderAndCtcFollowTheRecordedChunks) {
   options.states = {{"att_cache", "r_att_cache"}, {"cnn_cache", "r_cnn_cache"}};
   auto encoder = import_file("encoder.onnx", options);
   ASSERT_TRUE(encoder) << encoder.error().message;
-  auto ctc = import_file("ctc.onnx", {.dims = {{"T", 16}}, .shapes = {}, .values = {}, .counts = {}, .states = {}});
+  auto ctc = import_file(
+      "ctc.onnx", {.dims = {{"T", 16}}, .shapes = {}, .values = {}, .counts = {}, .states = {}, .iterations = {}});
   ASSERT_TRUE(ctc) << ctc.error().message;
   graph::testing::Interpreter interpreter(*encoder);
   for (int chunk = 0; reference_.contains(fmt::format("chunk{}_output", chunk)); ++chunk) {

@@ -10,11 +10,27 @@ namespace {
 using Family = std::span<const OperatorRow> (*)();
 
 constexpr Family kFamilies[] = {
-    attention_operators, constant_operators,      control_operators,   convolution_operators,
-    einsum_operators,    elementwise_operators,   indexing_operators,  loss_operators,
-    matmul_operators,    normalization_operators, pooling_operators,   quantized_microsoft_operators,
-    quantized_operators, recurrent_operators,     reduction_operators, resize_operators,
-    sampling_operators,  selection_operators,     shape_operators,     signal_operators,
+    attention_operators,
+    constant_operators,
+    control_operators,
+    convolution_operators,
+    einsum_operators,
+    elementwise_operators,
+    indexing_operators,
+    loop_operators,
+    loss_operators,
+    matmul_operators,
+    normalization_operators,
+    pooling_operators,
+    quantized_microsoft_operators,
+    quantized_operators,
+    recurrent_operators,
+    reduction_operators,
+    resize_operators,
+    sampling_operators,
+    selection_operators,
+    shape_operators,
+    signal_operators,
     slicing_operators,
 };
 

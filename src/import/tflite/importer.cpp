@@ -15,6 +15,10 @@ namespace {
 
 constexpr std::size_t kMaxFindings = 50;
 
+/// Called subgraphs inside one another, and operators in all of them together: what files may make the host walk.
+constexpr int kMaxCalls = 16;
+constexpr std::int64_t kMaxWalked = 1 << 18;
+
 Error invalid_model(std::string message) {
   return {StatusCode::kInvalidModel, std::move(message), "the file breaks the rules of its format; export it again"};
 }
@@ -82,6 +86,10 @@ Result<void> Importer::run() {
   walk(subgraph());
   if (auto clean = findings(); !clean) return clean;
   if (auto bound = bind_outputs(); !bound) return bound;
+  for (const auto& [name, most] : options_.iterations)
+    if (!iterations_used_.contains(name))
+      return fail(StatusCode::kNotFound, fmt::format("the model has no loop {} that needs a limit", shown_name(name)),
+                  "leave the limit out");
   return finish_variables();
 }
 
@@ -228,7 +236,7 @@ void Importer::lower(const schema::Operator& op, std::uint32_t index) {
         invalid_model(fmt::format("node {} ({}) has {} operands and {} results, expected {} to {} and up to {}", name,
                                   kind, operands, results, row->min_operands, row->max_operands, row->max_results)));
 
-  builder_.set_source(result_name.empty() ? fmt::format("{}_{}", kind, index) : result_name, kind);
+  builder().set_source(result_name.empty() ? fmt::format("{}_{}", kind, index) : result_name, kind);
   const bool tainted = reads_tainted(op);
   Lowering lowering(*this, op, name, kind);
   if (!lowering.failed()) row->lower(lowering);
@@ -254,7 +262,7 @@ void Importer::leave_placeholders(const schema::Operator& op) {
     if (auto desc = stored_desc(tensor)) {
       graph::Value placeholder;
       placeholder.desc = *desc;
-      write(tensor, builder_.graph().add_value(std::move(placeholder)));
+      write(tensor, builder().graph().add_value(std::move(placeholder)));
     }
     scope_->tainted[static_cast<std::size_t>(tensor)] = true;
   }
@@ -299,8 +307,8 @@ Result<graph::ValueId> Importer::read_constant(std::int32_t tensor, const Tensor
   if (static_cast<std::int64_t>(bytes->size()) != desc.bytes())
     return fail(invalid_model(fmt::format("{}: {} needs {} bytes, the file holds {}", context, graph::format_desc(desc),
                                           desc.bytes(), bytes->size())));
-  const graph::ValueId value = builder_.constant(text(t.name()), desc, *bytes, file_.owner());
-  builder_.graph().value(value).quantization = port_quantization(t);
+  const graph::ValueId value = builder().constant(text(t.name()), desc, *bytes, file_.owner());
+  builder().graph().value(value).quantization = port_quantization(t);
   return value;
 }
 
@@ -349,6 +357,19 @@ Result<graph::ValueId> Importer::read_variable(Variable& variable, const TensorD
     if (variable.initial != graph::kNone) return variable.initial;
     return fail(invalid_model(fmt::format("variable {} is read before it is initialised", shown_name(variable.name))));
   }
+  return read_variable(body_, variable, desc);
+}
+
+Result<graph::ValueId> Importer::read_variable(Body* body, Variable& variable, const TensorDesc& desc) {
+  if (body != nullptr) {
+    if (const Body::Touched* touched = body->find(variable)) return touched->now;
+    const auto outside = read_variable(body->outer, variable, desc);
+    if (!outside) return outside;
+    const graph::Builder& around = body->outer != nullptr ? body->outer->builder : builder_;
+    const graph::ValueId inside = body->builder.input(variable.name, around.desc(*outside));
+    body->touched.push_back({&variable, *outside, inside, inside});
+    return inside;
+  }
   if (variable.current == graph::kNone) {
     variable.desc = variable.initial != graph::kNone ? builder_.desc(variable.initial) : desc;
     variable.in = builder_.state(variable.name, variable.desc);
@@ -359,7 +380,14 @@ Result<graph::ValueId> Importer::read_variable(Variable& variable, const TensorD
 
 Result<void> Importer::write_variable(Variable& variable, graph::ValueId value) {
   if (!initialising_) {
-    variable.current = value;
+    if (body_ == nullptr) {
+      variable.current = value;
+      return {};
+    }
+    // Whether the body runs is not known: the variable is read before, so that it has a value in either case.
+    const TensorDesc desc = builder().desc(value);
+    if (auto before = read_variable(body_, variable, desc); !before) return fail(std::move(before.error()));
+    body_->find(variable)->now = value;
     return {};
   }
   if (!builder_.graph().is_constant(value))
@@ -383,11 +411,88 @@ Result<void> Importer::call_once(std::int32_t index) {
   scope.values.assign(count(scope.subgraph->tensors()), graph::kNone);
   scope.tainted.assign(scope.values.size(), false);
   Scope* const caller = std::exchange(scope_, &scope);
+  Body* const around = enter(nullptr);
   initialising_ = true;
   walk(*scope.subgraph);
   initialising_ = false;
+  enter(around);
   scope_ = caller;
   return {};
+}
+
+Body::Touched* Body::find(const Variable& variable) {
+  const auto it = std::ranges::find(touched, &variable, &Touched::variable);
+  return it == touched.end() ? nullptr : &*it;
+}
+
+Importer::Argument Importer::argument(std::int32_t tensor, graph::ValueId value) const {
+  const auto resource = scope_->resources.find(tensor);
+  return resource == scope_->resources.end() ? Argument{value} : Argument{graph::kNone, resource->second};
+}
+
+void Importer::write(std::int32_t tensor, const Argument& result) {
+  if (result.resource.empty()) {
+    write(tensor, result.value);
+  } else {
+    scope_->resources[tensor] = result.resource;
+  }
+}
+
+std::optional<std::int64_t> Importer::given_iterations(const std::string& name) {
+  const auto given = options_.iterations.find(name);
+  if (given == options_.iterations.end()) return std::nullopt;
+  iterations_used_.insert(name);
+  return given->second;
+}
+
+Result<const schema::SubGraph*> Importer::callable(std::int32_t index) const {
+  const auto* subgraphs = file_.model().subgraphs();
+  if (index <= 0 || !in_range(index, count(subgraphs)))
+    return fail(invalid_model(fmt::format("subgraph {} does not exist", index)));
+  const schema::SubGraph& subgraph = *subgraphs->Get(static_cast<std::uint32_t>(index));
+  if (!are_tensors(subgraph.inputs(), subgraph, false) || !are_tensors(subgraph.outputs(), subgraph, false))
+    return fail(invalid_model(fmt::format("an input or output of subgraph {} is a tensor that does not exist", index)));
+  return &subgraph;
+}
+
+Result<std::vector<Importer::Argument>> Importer::call(std::int32_t index, const std::vector<Argument>& arguments) {
+  const auto subgraph = callable(index);
+  if (!subgraph) return fail(subgraph.error());
+  if (initialising_)
+    return fail(StatusCode::kUnsupported, "control flow in an initialisation subgraph is not supported");
+  if (count((*subgraph)->inputs()) != arguments.size())
+    return fail(invalid_model(
+        fmt::format("subgraph {} has {} inputs, {} are given", index, count((*subgraph)->inputs()), arguments.size())));
+  walked_ += count((*subgraph)->operators());
+  if (calls_ >= kMaxCalls || walked_ > kMaxWalked)
+    return fail(StatusCode::kUnsupported,
+                fmt::format("subgraphs call one another more than {} deep, or too often", kMaxCalls));
+  Scope scope;
+  scope.subgraph = *subgraph;
+  scope.values.assign(count(scope.subgraph->tensors()), graph::kNone);
+  scope.tainted.assign(scope.values.size(), false);
+  Scope* const caller = std::exchange(scope_, &scope);
+  ++calls_;
+  for (std::uint32_t i = 0; i < arguments.size(); ++i) write(scope.subgraph->inputs()->Get(i), arguments[i]);
+  walk(*scope.subgraph);
+  std::vector<Argument> results;
+  std::optional<Error> error;
+  for (std::uint32_t i = 0; i < count(scope.subgraph->outputs()) && !error; ++i) {
+    const std::int32_t tensor = scope.subgraph->outputs()->Get(i);
+    if (scope.resources.contains(tensor)) {
+      results.push_back(argument(tensor, graph::kNone));
+    } else if (auto value = read(tensor)) {
+      results.push_back({*value});
+    } else {
+      error = std::move(value.error());
+    }
+  }
+  if (!scope.variables.empty())
+    error = Error{StatusCode::kUnsupported, "variable tensors in a subgraph of control flow are not supported", ""};
+  --calls_;
+  scope_ = caller;
+  if (error) return fail(std::move(*error));
+  return results;
 }
 
 Result<void> Importer::finish_variables() {

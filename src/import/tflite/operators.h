@@ -31,6 +31,7 @@ struct CustomOperatorRow {
 };
 
 std::span<const OperatorRow> convolution_operators() noexcept;
+std::span<const OperatorRow> control_operators() noexcept;
 std::span<const OperatorRow> matrix_operators() noexcept;
 std::span<const OperatorRow> unary_operators() noexcept;
 std::span<const OperatorRow> binary_operators() noexcept;
