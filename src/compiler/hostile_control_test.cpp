@@ -224,7 +224,10 @@ TEST_F(HostileControl, SeveralThingsMayBeForgedAtOnce) {
     for (auto forged = 1 + random() % 4; forged > 0; --forged) {
       format::Step& step = model().steps[control_[random() % control_.size()]];
       switch (random() % 5) {
-        case 0: model().params[step.first_param() + random() % format::kControlWords] = random() % (count + 2); break;
+        case 0:
+          model().params[step.first_param() + random() % format::kControlWords] =
+              static_cast<std::uint32_t>(random() % (count + 2));
+          break;
         case 1: step = changed(step, step.first_param(), static_cast<std::uint16_t>(random() % 3)); break;
         case 2: {
           format::Step& any = model().steps[random() % count];
@@ -233,7 +236,7 @@ TEST_F(HostileControl, SeveralThingsMayBeForgedAtOnce) {
         }
         case 3:
           model().operands[random() % model().operands.size()] =
-              random() % (static_cast<unsigned>(model().values.size()) + 1);
+              static_cast<std::uint32_t>(random() % (model().values.size() + 1));
           break;
         default: std::swap(model().steps[random() % count], model().steps[random() % count]); break;
       }
