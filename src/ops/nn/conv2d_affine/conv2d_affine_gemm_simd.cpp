@@ -57,9 +57,12 @@ struct Run {
       return;
     }
     for (std::int64_t i = 0; i < count; ++i, rows += row_numbers(p)) {
-      conv2d::gather_window(
-          p, x, conv2d::pixel_at(p.g.y, index + i), rows,
-          [this](const X* from, std::int64_t n, std::int16_t* to) { gemm::widen(from, n, x_zero, to); });
+      conv2d::gather_window(p, x, conv2d::pixel_at(p.g.y, index + i), rows,
+                            [this](const X* from, std::int64_t n, std::int16_t* to) {
+                              constexpr std::int64_t kShort = 16;  // a call costs more than so many elements
+                              if (n > kShort) return gemm::widen(from, n, x_zero, to);
+                              for (std::int64_t j = 0; j < n; ++j) to[j] = static_cast<std::int16_t>(from[j] - x_zero);
+                            });
       if (p.k % 2 != 0) rows[p.k] = 0;
     }
   }
