@@ -182,10 +182,12 @@ struct Scratch {
 };
 
 std::int64_t block_queries(const Problem& problem) { return std::min(problem.q.rows, kQueries); }
+std::int64_t block_keys(const Problem& problem) { return std::min(problem.k.rows, kKeys); }
 
 /// Floats of one task; sets the regions when `memory` is not null.
 std::int64_t layout_scratch(const Problem& problem, float* memory, Scratch* scratch) {
   const std::int64_t queries = block_queries(problem);
+  const std::int64_t keys = block_keys(problem);
   const bool packs = queries >= kFewQueries;
   std::int64_t used = 0;
   const auto take = [&](std::int64_t floats) {
@@ -193,13 +195,13 @@ std::int64_t layout_scratch(const Problem& problem, float* memory, Scratch* scra
     used += round_up(floats);
     return region;
   };
-  const Scratch regions{take(queries * kKeys),
+  const Scratch regions{take(queries * keys),
                         take(queries * problem.v.width),
                         take(packs ? queries * problem.v.width : 0),
                         take(queries),
                         take(queries),
-                        take(packs ? gemm::packed_floats(problem.q.width, kKeys) : 0),
-                        take(packs ? gemm::packed_floats(kKeys, problem.v.width) : 0)};
+                        take(packs ? gemm::packed_floats(problem.q.width, keys) : 0),
+                        take(packs ? gemm::packed_floats(keys, problem.v.width) : 0)};
   if (scratch != nullptr) *scratch = regions;
   return used;
 }
@@ -245,13 +247,13 @@ class BlockKernel {
     const float* values = call_.input<float>(kV) + problem_.v.at(block.b, block.h / problem_.group, keys.first);
     if (block.rows() < kFewQueries) {
       for (std::int64_t r = 0; r < block.rows(); ++r) HWY_DYNAMIC_DISPATCH(weigh_row)
-      (scratch_.scores + r * kKeys, values, problem_.v.row_stride, static_cast<std::size_t>(width),
+      (scratch_.scores + r * block_keys(problem_), values, problem_.v.row_stride, static_cast<std::size_t>(width),
        static_cast<std::size_t>(count), scratch_.sums + r * width);
       return;
     }
     const std::int64_t panels = gemm::panel_count(width);
     gemm::pack_panels(values, count, width, problem_.v.row_stride, 1, 0, panels, scratch_.values);
-    gemm::multiply({.data = scratch_.scores, .rows = block.rows(), .row_stride = kKeys, .length = count},
+    gemm::multiply({.data = scratch_.scores, .rows = block.rows(), .row_stride = block_keys(problem_), .length = count},
                    {.data = scratch_.values, .n = width, .first = 0, .last = panels},
                    {.data = scratch_.partial, .row_stride = width});
     HWY_DYNAMIC_DISPATCH(add_row)
@@ -266,7 +268,7 @@ class BlockKernel {
     if (block.rows() < kFewQueries) {
       for (std::int64_t r = 0; r < block.rows(); ++r) HWY_DYNAMIC_DISPATCH(score_row)
       (queries + r * problem_.q.row_stride, rows, problem_.k.row_stride, static_cast<std::size_t>(problem_.k.width),
-       static_cast<std::size_t>(count), scratch_.scores + r * kKeys);
+       static_cast<std::size_t>(count), scratch_.scores + r * block_keys(problem_));
       return;
     }
     const std::int64_t panels = gemm::panel_count(count);
@@ -274,12 +276,12 @@ class BlockKernel {
     gemm::multiply(
         {.data = queries, .rows = block.rows(), .row_stride = problem_.q.row_stride, .length = problem_.q.width},
         {.data = scratch_.keys, .n = count, .first = 0, .last = panels},
-        {.data = scratch_.scores, .row_stride = kKeys});
+        {.data = scratch_.scores, .row_stride = block_keys(problem_)});
   }
 
   /// Makes row r's products weights; those of keys out of its sight are zero.
   void weigh(const QueryBlock& block, std::int64_t r, const KeyRange& keys, const KeyRange& visible) {
-    float* scores = scratch_.scores + r * kKeys;
+    float* scores = scratch_.scores + r * block_keys(problem_);
     std::fill(scores, scores + (visible.first - keys.first), 0.0F);
     std::fill(scores + (visible.last - keys.first), scores + (keys.last - keys.first), 0.0F);
     const auto count = static_cast<std::size_t>(visible.last - visible.first);
