@@ -110,7 +110,7 @@ void lower_if(NodeLowering& n) {
 
 constexpr std::int64_t kNewest = OperatorRow::kNewest;
 constexpr OperatorRow kRows[] = {
-    {"", "Dropout", 7, kNewest, lower_dropout},
+    {"", "Dropout", 6, kNewest, lower_dropout},
     {"", "Identity", 1, kNewest, lower_identity},
     {"", "If", 1, kNewest, lower_if},
 };

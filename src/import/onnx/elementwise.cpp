@@ -116,15 +116,37 @@ void lower_clip_attributes(NodeLowering& n) {
 
 void lower_clip(NodeLowering& n) { n.set_output(0, clamp(n, n.input(0), n.optional(1), n.optional(2))); }
 
+/// The second operand of a binary operator. Up to operator set 6 it was broadcast only where `broadcast` asked for it,
+/// with its first dimension at `axis` of the first operand; without `axis` its last dimension meets the last.
+ValueId second_operand(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const ValueId y = n.input(1);
+  if (n.opset() >= 7 || n.failed()) return y;
+  constexpr std::int64_t kAbsent = std::numeric_limits<std::int64_t>::min();
+  const bool broadcast = n.attr_int("broadcast", 0) != 0;
+  const std::int64_t axis = n.attr_int("axis", kAbsent);
+  if (!broadcast || axis == kAbsent) return y;
+  const std::int64_t behind = n.rank(x) - axis - n.rank(y);
+  if (axis < 0 || behind < 0) {
+    n.fail(fmt::format("attribute 'axis' = {} does not place {} within {}", axis, format_desc(n.desc(y)),
+                       format_desc(n.desc(x))),
+           StatusCode::kInvalidModel);
+    return y;
+  }
+  auto dims = n.dims(y);
+  dims.insert(dims.end(), static_cast<std::size_t>(behind), 1);
+  return n.reshape(y, dims);
+}
+
 template <BinaryFunction function>
 void lower_binary(NodeLowering& n) {
-  n.set_output(0, n.binary(function, n.input(0), n.input(1)));
+  n.set_output(0, n.binary(function, n.input(0), second_operand(n)));
 }
 
 /// x^2 is by far the most frequent power, and exact as a product.
 void lower_pow(NodeLowering& n) {
   const ValueId x = n.input(0);
-  const ValueId exponent = n.input(1);
+  const ValueId exponent = second_operand(n);
   if (n.failed()) return;
   const auto values = graph::constant_floats(n.builder().graph(), exponent);
   if (values && values->size() == 1 && values->front() == 2.0F && n.rank(exponent) <= n.rank(x)) {
@@ -166,8 +188,19 @@ void lower_mean(NodeLowering& n) {
   n.set_output(0, n.inputs() == 1 ? sum : n.binary(BinaryFunction::kDiv, sum, n.scalar(n.type(sum), n.inputs())));
 }
 
-/// The slope is broadcast to x only, so that its missing leading dimensions are ones; NumPy rules do the same.
-void lower_prelu(NodeLowering& n) { n.set_output(0, n.binary(BinaryFunction::kPrelu, n.input(0), n.input(1))); }
+/// The slope is broadcast to x only, so that its missing leading dimensions are ones; NumPy rules do the same. Up to
+/// operator set 6 it has one number per channel, the second axis, or one in all.
+void lower_prelu(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  ValueId slope = n.input(1);
+  if (n.failed()) return;
+  if (n.opset() < 7 && n.rank(slope) == 1 && n.rank(x) > 2) {
+    std::vector<std::int64_t> dims(static_cast<std::size_t>(n.rank(x) - 1), 1);
+    dims[0] = n.desc(slope).dims[0];
+    slope = n.reshape(slope, dims);
+  }
+  n.set_output(0, n.binary(BinaryFunction::kPrelu, x, slope));
+}
 
 void lower_where(NodeLowering& n) { n.set_output(0, n.emit(ops::kSelect, {n.input(0), n.input(1), n.input(2)})); }
 
@@ -191,8 +224,8 @@ constexpr OperatorRow kRows[] = {
     {"", "Abs", 6, kNewest, lower_unary<UnaryFunction::kAbs>},
     {"", "Acos", 7, kNewest, lower_unary<UnaryFunction::kAcos>},
     {"", "Acosh", 9, kNewest, lower_unary<UnaryFunction::kAcosh>},
-    {"", "Add", 7, kNewest, lower_binary<BinaryFunction::kAdd>},
-    {"", "And", 7, kNewest, lower_binary<BinaryFunction::kAnd>},
+    {"", "Add", 6, kNewest, lower_binary<BinaryFunction::kAdd>},
+    {"", "And", 6, kNewest, lower_binary<BinaryFunction::kAnd>},
     {"", "Asin", 7, kNewest, lower_unary<UnaryFunction::kAsin>},
     {"", "Asinh", 9, kNewest, lower_unary<UnaryFunction::kAsinh>},
     {"", "Atan", 7, kNewest, lower_unary<UnaryFunction::kAtan>},
@@ -210,21 +243,21 @@ constexpr OperatorRow kRows[] = {
     {"", "Clip", 11, kNewest, lower_clip},
     {"", "Cos", 7, kNewest, lower_unary<UnaryFunction::kCos>},
     {"", "Cosh", 9, kNewest, lower_unary<UnaryFunction::kCosh>},
-    {"", "Div", 7, kNewest, lower_binary<BinaryFunction::kDiv>},
+    {"", "Div", 6, kNewest, lower_binary<BinaryFunction::kDiv>},
     {"", "Elu", 6, kNewest, lower_elu},
-    {"", "Equal", 7, kNewest, lower_binary<BinaryFunction::kEqual>},
+    {"", "Equal", 6, kNewest, lower_binary<BinaryFunction::kEqual>},
     {"", "Erf", 9, kNewest, lower_unary<UnaryFunction::kErf>},
     {"", "Exp", 6, kNewest, lower_unary<UnaryFunction::kExp>},
     {"", "Floor", 6, kNewest, lower_unary<UnaryFunction::kFloor>},
     {"", "Gelu", 20, kNewest, lower_gelu},
-    {"", "Greater", 7, kNewest, lower_binary<BinaryFunction::kGreater>},
+    {"", "Greater", 6, kNewest, lower_binary<BinaryFunction::kGreater>},
     {"", "GreaterOrEqual", 12, kNewest, lower_binary<BinaryFunction::kGreaterEqual>},
     {"", "HardSigmoid", 6, kNewest, lower_hard_sigmoid},
     {"", "HardSwish", 14, kNewest, lower_unary<UnaryFunction::kHardSwish>},
     {"", "IsInf", 10, kNewest, lower_is_inf},
     {"", "IsNaN", 9, kNewest, lower_unary<UnaryFunction::kIsNan>},
     {"", "LeakyRelu", 6, kNewest, lower_leaky_relu},
-    {"", "Less", 7, kNewest, lower_binary<BinaryFunction::kLess>},
+    {"", "Less", 6, kNewest, lower_binary<BinaryFunction::kLess>},
     {"", "LessOrEqual", 12, kNewest, lower_binary<BinaryFunction::kLessEqual>},
     {"", "Log", 6, kNewest, lower_unary<UnaryFunction::kLog>},
     {"", "Max", 6, kNewest, lower_variadic<BinaryFunction::kMax>},
@@ -232,12 +265,12 @@ constexpr OperatorRow kRows[] = {
     {"", "Min", 6, kNewest, lower_variadic<BinaryFunction::kMin>},
     {"", "Mish", 18, kNewest, lower_unary<UnaryFunction::kMish>},
     {"", "Mod", 10, kNewest, lower_mod},
-    {"", "Mul", 7, kNewest, lower_binary<BinaryFunction::kMul>},
+    {"", "Mul", 6, kNewest, lower_binary<BinaryFunction::kMul>},
     {"", "Neg", 6, kNewest, lower_unary<UnaryFunction::kNeg>},
     {"", "Not", 1, kNewest, lower_unary<UnaryFunction::kNot>},
-    {"", "Or", 7, kNewest, lower_binary<BinaryFunction::kOr>},
-    {"", "PRelu", 7, kNewest, lower_prelu},
-    {"", "Pow", 7, kNewest, lower_pow},
+    {"", "Or", 6, kNewest, lower_binary<BinaryFunction::kOr>},
+    {"", "PRelu", 6, kNewest, lower_prelu},
+    {"", "Pow", 6, kNewest, lower_pow},
     {"", "Reciprocal", 6, kNewest, lower_unary<UnaryFunction::kReciprocal>},
     {"", "Relu", 6, kNewest, lower_unary<UnaryFunction::kRelu>},
     {"", "Round", 11, kNewest, lower_unary<UnaryFunction::kRound>},
@@ -250,14 +283,14 @@ constexpr OperatorRow kRows[] = {
     {"", "Softplus", 1, kNewest, lower_unary<UnaryFunction::kSoftplus>},
     {"", "Softsign", 1, kNewest, lower_unary<UnaryFunction::kSoftsign>},
     {"", "Sqrt", 6, kNewest, lower_unary<UnaryFunction::kSqrt>},
-    {"", "Sub", 7, kNewest, lower_binary<BinaryFunction::kSub>},
+    {"", "Sub", 6, kNewest, lower_binary<BinaryFunction::kSub>},
     {"", "Sum", 6, kNewest, lower_variadic<BinaryFunction::kAdd>},
     {"", "Swish", 24, kNewest, lower_swish<false>},
     {"", "Tan", 7, kNewest, lower_unary<UnaryFunction::kTan>},
     {"", "Tanh", 6, kNewest, lower_unary<UnaryFunction::kTanh>},
     {"", "ThresholdedRelu", 10, kNewest, lower_thresholded_relu},
     {"", "Where", 9, kNewest, lower_where},
-    {"", "Xor", 7, kNewest, lower_binary<BinaryFunction::kXor>},
+    {"", "Xor", 6, kNewest, lower_binary<BinaryFunction::kXor>},
     {"com.microsoft", "BiasGelu", 1, kNewest, lower_bias_gelu},
     {"com.microsoft", "FastGelu", 1, kNewest, lower_fast_gelu},
     {"com.microsoft", "Gelu", 1, kNewest, lower_unary<UnaryFunction::kGelu>},

@@ -140,6 +140,16 @@ TEST(OnnxConv, FusedConvAddsThenActivates) {
   EXPECT_THAT(y.elements, ElementsAre(3, 0));
 }
 
+TEST(OnnxBinary, OldOperatorSetsPlaceTheSecondOperandByAxis) {
+  const auto add = [](std::vector<std::string> attributes, std::int64_t opset) {
+    return run({"Add", {2, 2}, {1, 2, 3, 4}, {tensor<float>("a", {2}, {10, 20})}, std::move(attributes), opset});
+  };
+  EXPECT_THAT(add({attr("broadcast", 1)}, 6).elements, ElementsAre(11, 22, 13, 24));
+  EXPECT_THAT(add({attr("broadcast", 1), attr("axis", 0)}, 6).elements, ElementsAre(11, 12, 23, 24));
+  EXPECT_NE(add({attr("broadcast", 1), attr("axis", 2)}, 6).error, "");
+  EXPECT_NE(add({attr("broadcast", 1), attr("axis", 0)}, 7).error, "") << "an attribute that the set does not have";
+}
+
 TEST(OnnxBatchNorm, BecomesOneProductAndOneSum) {
   const auto y = run({"BatchNormalization",
                       {1, 2, 1, 2},

@@ -52,6 +52,7 @@ ValueId lower_gemm_value(NodeLowering& n) {
   params.transpose_b = n.attr_int("transB", 0) != 0 ? 1 : 0;
   const float alpha = n.attr_float("alpha", 1.0F);
   const float beta = n.attr_float("beta", 1.0F);
+  if (n.opset() < 7) n.ignore({"broadcast"});  // where it is absent, C has the result's shape
   const ValueId a = n.input(0);
   ValueId b = n.input(1);
   ValueId c = n.optional(2);
@@ -83,7 +84,7 @@ void lower_fused_gemm(NodeLowering& n) {
 
 constexpr std::int64_t kNewest = OperatorRow::kNewest;
 constexpr OperatorRow kRows[] = {
-    {"", "Gemm", 7, kNewest, lower_gemm},
+    {"", "Gemm", 6, kNewest, lower_gemm},
     {"", "MatMul", 1, kNewest, lower_matmul},
     {"com.microsoft", "FusedGemm", 1, kNewest, lower_fused_gemm},
     {"com.microsoft", "FusedMatMul", 1, kNewest, lower_fused_matmul},

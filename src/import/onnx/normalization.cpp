@@ -272,7 +272,7 @@ void lower_hardmax(NodeLowering& n) {
 
 constexpr std::int64_t kNewest = OperatorRow::kNewest;
 constexpr OperatorRow kRows[] = {
-    {"", "BatchNormalization", 7, kNewest, lower_batch_norm},
+    {"", "BatchNormalization", 6, kNewest, lower_batch_norm},
     {"", "GroupNormalization", 18, kNewest, lower_group_norm},
     {"", "Hardmax", 1, kNewest, lower_hardmax},
     {"", "InstanceNormalization", 1, kNewest, lower_instance_norm},
