@@ -58,11 +58,12 @@ struct Best {
   std::int64_t column_major = -1;
 };
 
-/// Visits the taps of axes `axis`.. in row-major order. Recursion is at most kMaxRank deep.
+/// Visits the taps of axes `axis`.. in row-major order. There are at most kMaxRank - 2 axes, which is said once more
+/// for compilers that unroll the recursion.
 template <typename T>
 void search(const MaxPoolIndicesParams& p, const TensorDesc& x, const Place& place, const T* channel, int axis,
             std::int64_t offset, std::int64_t column_major, std::int64_t column_stride, Best<T>& best) {
-  if (axis == place.axes) {
+  if (axis == place.axes || axis == kMaxRank - 2) {
     const T value = channel[offset];
     const bool first = best.offset < 0 && comparable(value) == comparable(value);
     if (first || comparable(value) > comparable(best.value)) best = {value, offset, column_major};
