@@ -20,7 +20,9 @@ Status infer_softmax(const void* params, std::span<const Tensor> inputs, std::sp
   return ok_status();
 }
 
+#if BANTAM_SIMD
 bool is_dense_f32(const OpCall& call) { return call.in(0).type == ElementType::kF32 && all_dense(call); }
+#endif
 
 Footprint softmax_footprint(const OpCall& /*call*/, int /*threads*/) {
   Footprint footprint;

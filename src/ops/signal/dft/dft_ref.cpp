@@ -10,6 +10,12 @@
 namespace bantam::ops::dft {
 namespace {
 
+/// Not inline: for Cortex-M55, GCC 12 makes the conversion conditional in a way that its assembler does not know.
+template <typename T>
+[[gnu::noinline]] T reciprocal(std::int32_t n) {
+  return T{1} / static_cast<T>(n);
+}
+
 template <typename T>
 struct Complex {
   T re, im;
@@ -182,7 +188,7 @@ class Transformer {
   T weight(std::int64_t i) const { return call_.has(kWindow) ? call_.input<T>(kWindow)[i] : T{1}; }
 
   void put(Complex<T> value, T* y) const {
-    const T scale = p_.inverse != 0 ? T{1} / static_cast<T>(p_.length) : T{1};
+    const T scale = p_.inverse != 0 ? reciprocal<T>(p_.length) : T{1};
     y[0] = value.re * scale;
     y[1] = value.im * scale;
   }
