@@ -70,12 +70,31 @@ std::vector<TestModel> bundled_models() {
 std::vector<TestModel> shared_models() {
   if (!have_shared_models()) return {};
   std::vector<TestModel> models;
-  for (const char* file :
-       {"kws-dscnn-int8.tflite", "vww96-int8.tflite", "resnet8-cifar10-int8.tflite", "ad01-int8.tflite",
-        "person-detect-int8.tflite", "micro-speech-int8.tflite", "streaming-wakeword-int8.tflite",
-        "mww-okay-nabu-int8.tflite", "mww-vad-int8.tflite", "kws-dscnn-hybrid.tflite", "vww96-float.tflite",
-        "keyword-svdf-int8.tflite", "keyword-svdf-recal-int8.tflite", "mnist-lstm-int8.tflite", "mnist-lstm-float.tflite",
-        "dtln-1-int8.tflite"})
+  for (const char* file : {"kws-dscnn-int8.tflite",
+                           "vww96-int8.tflite",
+                           "resnet8-cifar10-int8.tflite",
+                           "ad01-int8.tflite",
+                           "person-detect-int8.tflite",
+                           "micro-speech-int8.tflite",
+                           "streaming-wakeword-int8.tflite",
+                           "mww-okay-nabu-int8.tflite",
+                           "mww-vad-int8.tflite",
+                           "kws-dscnn-hybrid.tflite",
+                           "vww96-float.tflite",
+                           "keyword-svdf-int8.tflite",
+                           "keyword-svdf-recal-int8.tflite",
+                           "mnist-lstm-int8.tflite",
+                           "mnist-lstm-float.tflite",
+                           "dtln-1-int8.tflite",
+                           "dtln-1-float.tflite",
+                           "dtln-1-hybrid.tflite",
+                           "dtln-aec-128-1.tflite",
+                           "ad01-float.tflite",
+                           "audio-preprocessor-int8.tflite",
+                           "blazeface-short-range-fp16.tflite",
+                           "lyra-soundstream-encoder.tflite",
+                           "resnet8-cifar10-float.tflite",
+                           "gtcrn-stream.onnx"})
     models.push_back(shared(file));
   models.push_back(shared("dtln-1.onnx"));
   models.back().states = {{"input_3", "tf_op_layer_stack_2"}};
