@@ -1,6 +1,6 @@
 # What is tested is optimised; the tests themselves need not be, and compile in half the time.
-function(bantam_optimise_little target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:RelWithDebInfo>:-O0>)
+function(bantam_leave_unoptimised target)
+  target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O0>)
 endfunction()
 
 # A layer of the house is a folder under src/ and a static library bantam_<name>.
@@ -61,7 +61,7 @@ function(bantam_layer name folder)
   endif()
   if(BANTAM_TESTS AND tests)
     add_executable(${name}_test ${tests})
-    bantam_optimise_little(${name}_test)
+    bantam_leave_unoptimised(${name}_test)
     target_link_libraries(${name}_test PRIVATE bantam_${name} bantam_warnings ${ARG_TEST_DEPENDS} GTest::gtest_main
                                                GTest::gmock)
     if(support)
