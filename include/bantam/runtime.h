@@ -240,7 +240,8 @@ class Session {
   Tensor tensor(std::uint32_t value) const noexcept;
   /// Sets the sizes that become known where `step` steps are done.
   Status take_sizes(std::uint32_t step) noexcept;
-  Status run_step(std::uint32_t s) const noexcept;
+  /// `operands`: room for those of any step. `resizable`: the model has dimensions, so that results may be empty.
+  Status run_step(std::uint32_t s, Tensor* operands, bool resizable) const noexcept;
   /// Sets `s` to where the control step `*s` goes.
   Status follow(std::uint32_t* s, Iterations* iterations) const noexcept;
   Status bind(std::size_t port, void* memory, std::size_t bytes) noexcept;

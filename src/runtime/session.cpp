@@ -73,15 +73,14 @@ Status Session::follow(std::uint32_t* s, Iterations* iterations) const noexcept 
   return ok_status();
 }
 
-Status Session::run_step(std::uint32_t s) const noexcept {
+Status Session::run_step(std::uint32_t s, Tensor* operands, bool resizable) const noexcept {
   const format::Step& step = step_at(steps_, s);
   const std::uint32_t* indices = operands_ + step.first_operand();
   const std::uint32_t count = std::uint32_t{step.inputs()} + step.outputs();
-  Tensor operands[ops::kMaxInputs + ops::kMaxOutputs];
   for (std::uint32_t i = 0; i < count; ++i) operands[i] = tensor(indices[i]);
   const bool skipped = observer_ != nullptr && observer_->before != nullptr &&
                        observer_->before(observer_->context, *this, s) == StepDecision::kSkip;
-  const bool idle = format::dimension_count(*model_) != 0 && all_empty({operands + step.inputs(), step.outputs()});
+  const bool idle = resizable && all_empty({operands + step.inputs(), step.outputs()});
   if (!skipped && !idle)
     BANTAM_RETURN_IF_ERROR(kernels_[step.kernel()].run({params_ + step.first_param(),
                                                         {operands, step.inputs()},
@@ -97,19 +96,23 @@ Status Session::invoke(OutputSet outputs) noexcept {
     if (bases_[format::kFirstPort + p] == nullptr)
       return failure(StatusCode::kInvalidArgument, "a port has no memory: bind it first")
           .at(static_cast<std::int32_t>(p));
+  // Made once: small models run steps of less than a microsecond.
+  Tensor operands[ops::kMaxInputs + ops::kMaxOutputs];
   Iterations iterations;
+  const bool resizable = format::dimension_count(*model_) != 0;
+  const bool measures = format::measure_count(*model_) != 0;
   for (std::uint32_t s = 0; s < step_count_;) {
-    BANTAM_RETURN_IF_ERROR(take_sizes(s));
+    if (measures) BANTAM_RETURN_IF_ERROR(take_sizes(s));
     const auto number = static_cast<std::int32_t>(s);
     if (!step_needed(s, outputs)) {
       ++s;
     } else if (step_jumps(s)) {
       BANTAM_RETURN_IF_ERROR(follow(&s, &iterations).at(number));
     } else {
-      BANTAM_RETURN_IF_ERROR(run_step(s++).at(number));
+      BANTAM_RETURN_IF_ERROR(run_step(s++, operands, resizable).at(number));
     }
   }
-  BANTAM_RETURN_IF_ERROR(take_sizes(step_count_));
+  if (measures) BANTAM_RETURN_IF_ERROR(take_sizes(step_count_));
   std::swap(bases_[format::kSwapRead], bases_[format::kSwapWrite]);
   return ok_status();
 }
