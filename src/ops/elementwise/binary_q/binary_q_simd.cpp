@@ -3,8 +3,8 @@
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
 #include "hwy/highway.h"
+#include "ops/common/binary_rows_simd-inl.h"
 #include "ops/common/dispatch.h"
-#include "ops/common/elementwise.h"
 #include "ops/common/fixed_point_simd-inl.h"
 #include "ops/elementwise/binary_q/binary_q.h"
 #include "ops/elementwise/binary_q/kernels.h"
@@ -38,49 +38,19 @@ HWY_INLINE V combine(D d, const BinaryQParams& p, V a, V b) {
   return hn::Add(hn::Min(hn::Max(scaled, low), high), hn::Set(d, p.output_zero_point));
 }
 
-/// n elements; an operand that does not move is one element for all. y may be an operand that moves.
 template <BinaryQFunction kFunction, typename T>
-void combine_row(const BinaryQParams& p, std::size_t n, T* y, const T* a, bool a_moves, const T* b, bool b_moves) {
-  const hn::ScalableTag<std::int32_t> d;
-  const std::size_t lanes = hn::Lanes(d);
-  constexpr std::size_t kMaxLanes = HWY_MAX_BYTES / sizeof(std::int32_t);
-  const auto load = [&](const T* x, bool moves, std::size_t i)
-                        HWY_ATTR { return moves ? load_wide(d, x + i) : hn::Set(d, static_cast<std::int32_t>(*x)); };
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    store_narrow<T>(d, combine<kFunction>(d, p, load(a, a_moves, i), load(b, b_moves, i)), y + i);
-  if (i == n) return;
-  T tail_a[kMaxLanes] = {};
-  T tail_b[kMaxLanes] = {};
-  T result[kMaxLanes] = {};
-  for (std::size_t k = 0; k < n - i; ++k) {
-    tail_a[k] = a[a_moves ? i + k : 0];
-    tail_b[k] = b[b_moves ? i + k : 0];
-  }
-  store_narrow<T>(d, combine<kFunction>(d, p, load_wide(d, tail_a), load_wide(d, tail_b)), result);
-  for (std::size_t k = 0; k < n - i; ++k) y[i + k] = result[k];
-}
-
-template <BinaryQFunction kFunction, typename T>
-void combine_rows(const Invocation& invocation, const StridedRows<3>& rows) {
-  auto* y = invocation.output<T>();
-  const auto* a = invocation.input<T>(0);
-  const auto* b = invocation.input<T>(1);
-  parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) {
-      combine_row<kFunction>(invocation.as<BinaryQParams>(), static_cast<std::size_t>(n), y + offsets[0],
-                             a + offsets[1], rows.contiguous(1), b + offsets[2], rows.contiguous(2));
-    });
-  });
+void combine_stored(const Invocation& invocation, const StridedRows<3>& rows) {
+  const auto& p = invocation.as<BinaryQParams>();
+  combine_rows<T>(invocation, rows, [&p](auto d, auto a, auto b) HWY_ATTR { return combine<kFunction>(d, p, a, b); });
 }
 
 void run_binary_q(const Invocation& invocation, const StridedRows<3>& rows) {
   dispatch_type<std::int8_t, std::uint8_t>(invocation.out().type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     switch (invocation.as<BinaryQParams>().function) {
-      case BinaryQFunction::kAdd: combine_rows<BinaryQFunction::kAdd, T>(invocation, rows); break;
-      case BinaryQFunction::kSub: combine_rows<BinaryQFunction::kSub, T>(invocation, rows); break;
-      default: combine_rows<BinaryQFunction::kMul, T>(invocation, rows); break;
+      case BinaryQFunction::kAdd: combine_stored<BinaryQFunction::kAdd, T>(invocation, rows); break;
+      case BinaryQFunction::kSub: combine_stored<BinaryQFunction::kSub, T>(invocation, rows); break;
+      default: combine_stored<BinaryQFunction::kMul, T>(invocation, rows); break;
     }
   });
 }
