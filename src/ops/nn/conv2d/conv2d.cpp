@@ -13,16 +13,7 @@ Status infer_conv2d(const void* params, std::span<const Tensor> inputs, std::spa
   const auto& p = *static_cast<const Conv2dParams*>(params);
   const TensorDesc& x = *inputs[0].desc;
   const TensorDesc& w = *inputs[1].desc;
-  if (x.rank != 4) return failure(StatusCode::kInvalidModel, "operand must be [N,H,W,C]", x.rank, 4).at(0);
-  if (w.rank != 4) return failure(StatusCode::kInvalidModel, "weights must be [OC,KH,KW,C/groups]", w.rank, 4).at(1);
-  if (p.groups < 1) return failure(StatusCode::kInvalidModel, "groups must be positive", p.groups, 1);
-  if (static_cast<std::int64_t>(w.dims[3]) * p.groups != x.dims[3])
-    return failure(StatusCode::kInvalidModel, "weights do not fit the operand's channels",
-                   static_cast<std::int64_t>(w.dims[3]) * p.groups, x.dims[3])
-        .at(1);
-  if (w.dims[0] % p.groups != 0)
-    return failure(StatusCode::kInvalidModel, "output channels are not a multiple of groups", w.dims[0], p.groups)
-        .at(1);
+  BANTAM_RETURN_IF_ERROR(check_grouped_weights(x, w, p.groups));
   return infer_convolution(p, inputs, w.dims[1], w.dims[2], w.dims[0], &outputs[0]);
 }
 

@@ -2,6 +2,18 @@
 
 namespace bantam::ops {
 
+Status check_grouped_weights(const TensorDesc& x, const TensorDesc& w, std::int32_t groups) {
+  if (x.rank != 4) return failure(StatusCode::kInvalidModel, "operand must be [N,H,W,C]", x.rank, 4).at(0);
+  if (w.rank != 4) return failure(StatusCode::kInvalidModel, "weights must be [OC,KH,KW,C/groups]", w.rank, 4).at(1);
+  if (groups < 1) return failure(StatusCode::kInvalidModel, "groups must be positive", groups, 1);
+  const std::int64_t channels = static_cast<std::int64_t>(w.dims[3]) * groups;
+  if (channels != x.dims[3])
+    return failure(StatusCode::kInvalidModel, "weights do not fit the operand's channels", channels, x.dims[3]).at(1);
+  if (w.dims[0] % groups != 0)
+    return failure(StatusCode::kInvalidModel, "output channels are not a multiple of groups", w.dims[0], groups).at(1);
+  return ok_status();
+}
+
 Status infer_convolution(const Conv2dParams& params, std::span<const Tensor> inputs, std::int32_t kh, std::int32_t kw,
                          std::int32_t channels, TensorDesc* y) {
   LinearForm form{};

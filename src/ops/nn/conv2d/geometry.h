@@ -65,6 +65,9 @@ inline Int8Range int8_range(const Conv2dParams& p) noexcept {
   return {p.input_zero_point, 0, p.output_zero_point, p.minimum, p.maximum};
 }
 
+/// Checks that weights w [OC,KH,KW,C/groups] fit x [N,H,W,C].
+Status check_grouped_weights(const TensorDesc& x, const TensorDesc& w, std::int32_t groups);
+
 /// What conv2d and depthwise_conv2d have in common: checks everything but the channels of x and fills y.
 Status infer_convolution(const Conv2dParams& params, std::span<const Tensor> inputs, std::int32_t kh, std::int32_t kw,
                          std::int32_t channels, TensorDesc* y);
