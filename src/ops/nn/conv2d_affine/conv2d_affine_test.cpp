@@ -10,18 +10,8 @@
 namespace bantam::ops {
 namespace {
 
-using testing::absent;
-using testing::constant;
+using namespace testing;  // NOLINT: the harness is this file's vocabulary
 using ::testing::ElementsAre;
-using testing::make_case;
-using testing::OpCase;
-using testing::Operand;
-using testing::Outcome;
-using testing::Random;
-using testing::random_int;
-using testing::random_tensor;
-using testing::run_reference;
-using testing::tensor_of;
 
 AffineForm form_to(ElementType to, std::int32_t x_zero = 0, std::int32_t w_zero = 0, std::int32_t y_zero = 0) {
   const bool is_unsigned = to == ElementType::kU8;

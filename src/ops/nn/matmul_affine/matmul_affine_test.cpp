@@ -8,18 +8,8 @@
 namespace bantam::ops {
 namespace {
 
-using testing::absent;
-using testing::constant;
+using namespace testing;  // NOLINT: the harness is this file's vocabulary
 using ::testing::ElementsAre;
-using testing::make_case;
-using testing::OpCase;
-using testing::Operand;
-using testing::Outcome;
-using testing::Random;
-using testing::random_int;
-using testing::random_tensor;
-using testing::run_reference;
-using testing::tensor_of;
 
 MatmulAffineParams to(ElementType type) { return {.form = {.to = type}}; }
 

@@ -8,18 +8,8 @@
 namespace bantam::ops {
 namespace {
 
-using testing::absent;
-using testing::constant;
+using namespace testing;  // NOLINT: the harness is this file's vocabulary
 using ::testing::ElementsAre;
-using testing::make_case;
-using testing::OpCase;
-using testing::Operand;
-using testing::Outcome;
-using testing::Random;
-using testing::random_int;
-using testing::random_tensor;
-using testing::run_reference;
-using testing::tensor_of;
 
 TEST(MatmulBlocks, UnpacksLowHalvesFirstAndIgnoresWhatLiesBeyondK) {
   // K = 3 in two blocks of two: weights (1 - 8) * 0.5, (15 - 8) * 0.5, then (9 - 8) * 2; the last number is unused.
