@@ -42,7 +42,8 @@ Status run_update_slice(const Invocation& call) {
   const auto size = static_cast<std::size_t>(element_size(call.in(0).type));
   auto* y = call.output<std::byte>();
   const auto* x = call.input<std::byte>(0);
-  if (y != x) std::memcpy(y, x, static_cast<std::size_t>(call.in(0).elements()) * size);
+  const std::size_t bytes = static_cast<std::size_t>(call.in(0).elements()) * size;
+  if (bytes != 0 && y != x) std::memcpy(y, x, bytes);
   if (update.elements() == 0) return ok_status();
   std::int64_t first = 0;
   TensorDesc place = call.out();  // where the update goes, as a view of the result
