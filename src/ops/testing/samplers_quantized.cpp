@@ -1,4 +1,6 @@
 // How operators with ONNX's quantised arithmetic are drawn (ops/common/affine_form.h).
+#include <algorithm>
+
 #include "ops/elementwise/binary_affine/binary_affine.h"
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
 #include "ops/nn/matmul_affine/matmul_affine.h"
@@ -19,10 +21,11 @@ std::int32_t zero_point(ElementType type, Sampling& s) {
   return narrow ? s.pick(static_cast<std::int64_t>(range.low), static_cast<std::int64_t>(range.high)) : 0;
 }
 
-/// Lowest and highest value of an 8-bit or 16-bit type.
+/// Lowest and highest value of an integer type of at most 16 bits; of others, which no operator with a range has, as if
+/// they had 16.
 void full_range(ElementType type, std::int32_t* low, std::int32_t* high) {
   const bool is_signed = type == kI8 || type == ElementType::kI16;
-  const std::int32_t values = 1 << element_bits(type);
+  const std::int32_t values = 1 << std::min(element_bits(type), 16);
   *low = is_signed ? -values / 2 : 0;
   *high = *low + values - 1;
 }
