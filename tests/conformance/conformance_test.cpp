@@ -16,15 +16,12 @@
 #include <vector>
 
 #include "support/conformance_case.h"
+#include "support/sanitizers.h"
 
 namespace bantam::testing {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::size_t kEvery = 8;  // of the folders, where each takes many times as long
-#else
-constexpr std::size_t kEvery = 1;
-#endif
+constexpr std::size_t kEvery = kSanitized ? 8 : 1;  // of the folders
 
 struct Exception {
   std::string_view prefix;  ///< of the test's name; with a $ at its end the whole name

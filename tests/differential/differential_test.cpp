@@ -16,6 +16,7 @@
 
 #include "differential/checks.h"
 #include "differential/random_graph.h"
+#include "support/sanitizers.h"
 
 namespace bantam::testing {
 namespace {
@@ -31,11 +32,7 @@ Options& options() {
   return instance;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kGraphs = 25;
-#else
-constexpr int kGraphs = 250;
-#endif
+constexpr int kGraphs = kSanitized ? 25 : 250;
 
 using OperatorCounts = std::map<std::string, int>;
 
