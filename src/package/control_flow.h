@@ -4,9 +4,8 @@
 // except:
 //   branch      operand: condition. Goes to `target` when it is false, else on. The step before `target` may be a jump.
 //   jump        ends what a branch skips: goes to `target`, the end of what runs otherwise.
-//   loop begin  operands: trip count (i64) or absent, condition or absent; result: the iteration (i64), set to 0. Goes
-//   to
-//               `target`, behind the loop's end, when there is nothing to do.
+//   loop begin  operands: trip count (i64) or absent, condition or absent; result: the iteration (i64), set to 0.
+//               Goes to `target`, behind the loop's end, when there is nothing to do.
 //   loop end    the same operands; increments the iteration. Goes back to `target`, behind the loop's begin, while the
 //               iteration is below the trip count and the condition holds.
 // Branches and loops lie within one another or apart. An iteration is counted by the runtime, not in memory that steps
