@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/testing/sanitizers.h"
 #include "support/conformance_case.h"
-#include "support/sanitizers.h"
 
 namespace bantam::testing {
 namespace {

@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "bantam/open_fleet.h"
+#include "base/testing/sanitizers.h"
 #include "compiler/testing/placed_fleet.h"
 #include "diagnose/allocations/allocation_counter.h"
 #include "io/file.h"
 #include "io/testing/temporary_folder.h"
 #include "support/models.h"
-#include "support/sanitizers.h"
 
 namespace bantam::testing {
 namespace {

@@ -14,9 +14,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/testing/sanitizers.h"
 #include "differential/checks.h"
 #include "differential/random_graph.h"
-#include "support/sanitizers.h"
 
 namespace bantam::testing {
 namespace {

@@ -39,7 +39,7 @@ TEST_P(Lifecycle, OpensRunsAndClosesTwiceWithEqualResults) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Lifecycle, ::testing::ValuesIn(all_models()), test_name);
+INSTANTIATE_TEST_SUITE_P(Models, Lifecycle, ::testing::ValuesIn(sampled(all_models())), test_name);
 
 TEST(Lifecycle, BundledFleetOpensAndClosesTwice) {
   for (int round = 0; round < 2; ++round) {

@@ -162,7 +162,7 @@ TEST_P(ModelMemory, RefusesEveryMisalignedArena) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Bundled, ModelMemory, ::testing::ValuesIn(bundled_models()), test_name);
-INSTANTIATE_TEST_SUITE_P(Shared, ModelMemory, ::testing::ValuesIn(shared_models()), test_name);
+INSTANTIATE_TEST_SUITE_P(Shared, ModelMemory, ::testing::ValuesIn(sampled(shared_models())), test_name);
 
 TEST(FleetMemory, RunsWithinExactlyThePromisedBytes) { expect_promise_kept(bundled_fleet(), {}); }
 

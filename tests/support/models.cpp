@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/testing/sanitizers.h"
+
 namespace bantam::testing {
 namespace {
 
@@ -42,6 +44,12 @@ ModelSpec TestModel::spec() const {
 void PrintTo(const TestModel& model, std::ostream* out) { *out << model.name; }
 
 std::filesystem::path shared_folder() { return "../shared/models"; }
+
+std::vector<TestModel> sampled(const std::vector<TestModel>& models) {
+  std::vector<TestModel> kept;
+  for (std::size_t i = 0; i < models.size(); i += kSanitized ? 4 : 1) kept.push_back(models[i]);
+  return kept;
+}
 
 bool have_shared_models() { return std::filesystem::is_directory(shared_folder()); }
 

@@ -42,6 +42,9 @@ std::vector<TestModel> bundled_models();
 /// Those of ../shared/models; empty when the folder is absent.
 std::vector<TestModel> shared_models();
 
+/// Every fourth of them in a sanitized build, where a test of many steps takes many times as long; else all.
+std::vector<TestModel> sampled(const std::vector<TestModel>& models);
+
 /// Both.
 std::vector<TestModel> all_models();
 

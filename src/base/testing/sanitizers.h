@@ -1,6 +1,5 @@
 // Whether this build is instrumented: programs run many times slower there, so that tests of sheer number run fewer.
-#ifndef BANTAM_TESTS_SUPPORT_SANITIZERS_H_
-#define BANTAM_TESTS_SUPPORT_SANITIZERS_H_
+#pragma once
 
 namespace bantam::testing {
 
@@ -11,5 +10,3 @@ inline constexpr bool kSanitized = false;
 #endif
 
 }  // namespace bantam::testing
-
-#endif  // BANTAM_TESTS_SUPPORT_SANITIZERS_H_
