@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/dependencies.sh build
-cmake --preset release -DBANTAM_TESTS=OFF -DBANTAM_BENCHMARKS=OFF -Wno-dev >build-configure.log 2>&1 || {
+cmake --preset release -DBANTAM_TESTS=OFF -DBANTAM_BENCHMARKS=OFF -DBANTAM_UNITY=ON -Wno-dev >build-configure.log 2>&1 || {
   cat build-configure.log >&2
   exit 1
 }

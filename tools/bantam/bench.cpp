@@ -11,7 +11,7 @@
 namespace bantam::cli {
 namespace {
 
-struct Options {
+struct BenchArguments {
   ModelOptions models;
   diagnose::BenchmarkOptions bench;
   bool json = false;
@@ -27,7 +27,7 @@ Result<void> fill_random(Session& session) {
   return feeder->fill(session, 0);
 }
 
-int bench(const Options& options) {
+int bench(const BenchArguments& options) {
   const auto spec = options.models.is_package() ? Result<FleetFile>(FleetFile{}) : options.models.fleet();
   if (!spec) return report(spec.error());
   auto fleet = options.models.open(*spec);
@@ -80,7 +80,7 @@ int bench(const Options& options) {
 
 void add_bench(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("bench", "time per invoke (median, min, p99) and by operator");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchArguments>();
   options->models.add_to(*command, true);
   command->add_option("--runs", options->bench.runs, "counted invokes at most")->check(CLI::Range(1, 1000000));
   command->add_option("--warmup", options->bench.warmup, "invokes before counting")->check(CLI::Range(0, 100000));

@@ -23,7 +23,7 @@ constexpr const char* kPeer = "onnxruntime";
 /// Rows of the table unless --all is given.
 constexpr std::size_t kRowsShown = 12;
 
-struct Options {
+struct CompareArguments {
   ModelOptions models;
   std::string against = kPlain;
   std::vector<std::string> inputs;
@@ -38,7 +38,8 @@ struct Options {
 };
 
 /// Fills the session as the options say and gives copies of what it holds.
-Result<std::vector<io::NamedArray>> make_inputs(const Options& options, const SessionFeed& given, Session& session) {
+Result<std::vector<io::NamedArray>> make_inputs(const CompareArguments& options, const SessionFeed& given,
+                                                Session& session) {
   SessionFeed feed = given;
   feed.steps.clear();
   for (const std::string& text : options.inputs) {
@@ -59,7 +60,7 @@ Result<std::vector<io::NamedArray>> make_inputs(const Options& options, const Se
   return inputs;
 }
 
-Result<std::unique_ptr<peer::Library>> open_peer(const Options& options) {
+Result<std::unique_ptr<peer::Library>> open_peer(const CompareArguments& options) {
   std::filesystem::path path = options.library;
   if (path.empty()) path = peer::Library::find("build/onnxruntime");
   if (path.empty())
@@ -68,7 +69,7 @@ Result<std::unique_ptr<peer::Library>> open_peer(const Options& options) {
   return peer::Library::open(path);
 }
 
-Result<diagnose::TensorSet> record_peer(const Options& options, const ModelSpec& model,
+Result<diagnose::TensorSet> record_peer(const CompareArguments& options, const ModelSpec& model,
                                         const std::vector<io::NamedArray>& inputs) {
   const auto library = open_peer(options);
   if (!library) return fail(library.error());
@@ -81,8 +82,9 @@ Result<diagnose::TensorSet> record_peer(const Options& options, const ModelSpec&
 }
 
 /// What --against names; recorded inputs replace those that the options made.
-Result<diagnose::TensorSet> make_reference(const Options& options, const ModelSpec& model, const Session& session,
-                                           const ModelReport& report, std::vector<io::NamedArray>& inputs) {
+Result<diagnose::TensorSet> make_reference(const CompareArguments& options, const ModelSpec& model,
+                                           const Session& session, const ModelReport& report,
+                                           std::vector<io::NamedArray>& inputs) {
   if (options.against == kPlain) return diagnose::record_plain_run(model, inputs);
   if (options.against == kPeer) return record_peer(options, model, inputs);
   auto set = diagnose::read_tensor_set(options.against, options.case_name, diagnose::known_tensors(session, report));
@@ -115,7 +117,8 @@ std::vector<const diagnose::TensorCheck*> rows_to_show(const diagnose::Compariso
   return rows;
 }
 
-void print_comparison(const Options& options, const ModelReport& report, const diagnose::Comparison& comparison) {
+void print_comparison(const CompareArguments& options, const ModelReport& report,
+                      const diagnose::Comparison& comparison) {
   std::vector<std::vector<std::string>> table = {
       {"step", "operator", "kernel", "own abs", "own rel", "accumulated rel", "", "tensor"}};
   const auto rows = rows_to_show(comparison, options.all);
@@ -143,7 +146,7 @@ void print_comparison(const Options& options, const ModelReport& report, const d
 /// JSON has no infinity.
 nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json("inf"); }
 
-nlohmann::json comparison_json(const Options& options, const ModelReport& report,
+nlohmann::json comparison_json(const CompareArguments& options, const ModelReport& report,
                                const diagnose::Comparison& comparison) {
   nlohmann::json j = {{"model", report.name},
                       {"against", options.against},
@@ -173,7 +176,7 @@ nlohmann::json comparison_json(const Options& options, const ModelReport& report
   return j;
 }
 
-int compare(const Options& options) {
+int compare(const CompareArguments& options) {
   const auto spec = options.models.fleet();
   if (!spec) return report(spec.error());
   if (spec->spec.models.size() != 1)
@@ -209,7 +212,7 @@ int compare(const Options& options) {
 
 void add_compare(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("compare", "find the first operator that computes something wrong");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareArguments>();
   options->models.add_to(*command, false);
   command
       ->add_option("--against", options->against,

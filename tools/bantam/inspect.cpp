@@ -15,7 +15,7 @@
 namespace bantam::cli {
 namespace {
 
-struct Options {
+struct InspectArguments {
   ModelOptions models;
   std::string stop_after;
   bool text = false;
@@ -88,7 +88,7 @@ CoreSummary summarize(const graph::Graph& graph, const compiler::KernelPolicy& p
   return summary;
 }
 
-int inspect(const Options& options) {
+int inspect(const InspectArguments& options) {
   const auto fleet = options.models.fleet();
   if (!fleet) return report(fleet.error());
   if (fleet->spec.models.size() != 1)
@@ -161,7 +161,7 @@ int inspect(const Options& options) {
 
 void add_inspect(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("inspect", "graph, operators, sizes and dynamic dimensions of a model");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectArguments>();
   options->models.add_to(*command, false);
   command->add_flag("--text", options->text, "print the graph of core operators in text form");
   command->add_option("--stop-after", options->stop_after, "run the passes only up to this one")->type_name("PASS");

@@ -15,7 +15,7 @@
 namespace bantam::cli {
 namespace {
 
-struct Options {
+struct ListenArguments {
   std::string config;
   std::vector<std::string> sounds;
   std::string format;
@@ -88,7 +88,7 @@ struct Event {
 
 class Listener {
  public:
-  Listener(const Options& options, audio::FrontEnd& front_end) : options_(options), front_end_(front_end) {
+  Listener(const ListenArguments& options, audio::FrontEnd& front_end) : options_(options), front_end_(front_end) {
     for (const audio::WakeConfig& wake : front_end.plan().config().wake)
       words_.insert(words_.end(), wake.words.begin(), wake.words.end());
   }
@@ -177,7 +177,7 @@ class Listener {
     events_.push_back(std::move(event));
   }
 
-  const Options& options_;
+  const ListenArguments& options_;
   audio::FrontEnd& front_end_;
   std::vector<std::string> words_;
   std::vector<Event> events_;
@@ -189,7 +189,7 @@ class Listener {
   std::uint64_t allocations_ = 0;
 };
 
-void print_plan(const audio::FrontEndPlan& plan) {
+void print_stages(const audio::FrontEndPlan& plan) {
   fmt::print("{}\n", printable(plan.pipeline()));
   for (const audio::ConfigChange& c : plan.changes())
     fmt::print("changed: {}: {} -> {}: {}\n", c.field, printable(c.from), printable(c.to), printable(c.why));
@@ -208,7 +208,7 @@ void print_plan(const audio::FrontEndPlan& plan) {
              memory.fleet.table_bytes);
 }
 
-void print_summary(const audio::FrontEnd& front_end, const Listener& listener) {
+void print_findings(const audio::FrontEnd& front_end, const Listener& listener) {
   const double length = seconds(listener.heard());
   fmt::print("{:.2f} s of sound in {:.3f} s, real-time factor {:.4f} (feed and fetch, one thread)\n", length,
              listener.busy_seconds(), listener.busy_seconds() / length);
@@ -223,7 +223,7 @@ void print_summary(const audio::FrontEnd& front_end, const Listener& listener) {
   }
 }
 
-nlohmann::json plan_json(const audio::FrontEndPlan& plan) {
+nlohmann::json stages_json(const audio::FrontEndPlan& plan) {
   const audio::FrontEndMemory& memory = plan.memory();
   nlohmann::json j = {{"pipeline", plan.pipeline()},
                       {"changes", nlohmann::json::array()},
@@ -248,7 +248,7 @@ nlohmann::json events_json(const std::vector<Event>& events) {
   return j;
 }
 
-int listen(const Options& options) {
+int listen(const ListenArguments& options) {
   auto config = audio::read_front_end_file(options.config);
   if (!config) return report(config.error());
   if (!options.format.empty()) config->input.format = options.format;
@@ -256,9 +256,9 @@ int listen(const Options& options) {
   if (!sound) return report(sound.error());
   auto plan = audio::FrontEndPlan::make(std::move(*config), {.strict = options.strict});
   if (!plan) return report(plan.error());
-  nlohmann::json j = plan_json(*plan);
+  nlohmann::json j = stages_json(*plan);
   // Said before anything runs: the memory is a promise.
-  if (!options.json) print_plan(*plan);
+  if (!options.json) print_stages(*plan);
   auto front_end = audio::FrontEnd::create(std::move(*plan));
   if (!front_end) return report(front_end.error());
   const audio::InputConfig& input = front_end->plan().config().input;
@@ -270,7 +270,7 @@ int listen(const Options& options) {
     if (auto written = io::write_wav(options.output, enhanced); !written) return report(written.error());
   }
   if (!options.json) {
-    print_summary(*front_end, listener);
+    print_findings(*front_end, listener);
     return kExitOk;
   }
   j["events"] = events_json(listener.events());
@@ -287,7 +287,7 @@ int listen(const Options& options) {
 
 void add_listen(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("listen", "run a speech front end on recordings");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ListenArguments>();
   command->add_option("config", options->config, "front-end file")->required()->type_name("CONFIG.toml");
   command->add_option("sounds", options->sounds, "recordings; their channels side by side are the input")
       ->required()

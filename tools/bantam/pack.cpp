@@ -10,21 +10,21 @@
 namespace bantam::cli {
 namespace {
 
-struct Options {
+struct PackArguments {
   ModelOptions models;
   std::string output;
   std::string kernels;
   bool json = false;
 };
 
-Result<void> write_kernels(const Options& options, const Compiled& compiled) {
+Result<void> write_kernels(const PackArguments& options, const Compiled& compiled) {
   Package package;
   const Status opened = Package::open(compiled.package(), &package);
   if (!opened.ok()) return fail(error_from(opened));
   return io::write_file(options.kernels, compiler::kernel_list(package));
 }
 
-int pack(const Options& options) {
+int pack(const PackArguments& options) {
   const auto fleet = options.models.fleet();
   if (!fleet) return report(fleet.error());
   Progress progress(options.json);
@@ -54,7 +54,7 @@ int pack(const Options& options) {
 
 void add_pack(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("pack", "write a planned fleet as one .bantam package");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PackArguments>();
   options->models.add_to(*command, true);
   options->models.add_target(*command);
   command->add_option("-o,--output", options->output, "the package to write")->required()->type_name("FILE.bantam");

@@ -23,7 +23,7 @@ using partition::Inspection;
 using partition::ModelLabel;
 using partition::Severity;
 
-struct Options {
+struct PartitionArguments {
   std::string file;
   std::vector<std::string> folders;
   std::string output;
@@ -105,7 +105,7 @@ nlohmann::json findings_json(const Findings& findings) {
   return list;
 }
 
-int list(const Options& options) {
+int list(const PartitionArguments& options) {
   const auto opened = open_intact(options.file);
   if (!opened) return report(opened.error());
   const Image& image = opened->inspection.image;
@@ -138,7 +138,7 @@ void print_findings(std::FILE* to, const Findings& findings) {
 }
 
 /// Compares with the table when there is one; its findings join those of the image.
-Result<Fit> fit_of(const Options& options, const Image& image, Findings& findings) {
+Result<Fit> fit_of(const PartitionArguments& options, const Image& image, Findings& findings) {
   if (options.table.empty()) return need_of(image, options.partition);
   const auto text = io::read_file(options.table, partition::kMaxTableTextBytes);
   if (!text) return fail(text.error());
@@ -154,7 +154,8 @@ Result<Fit> fit_of(const Options& options, const Image& image, Findings& finding
   return fit;
 }
 
-void print_check(const Options& options, const Image& image, const Fit& fit, const Findings& findings, bool intact) {
+void print_check(const PartitionArguments& options, const Image& image, const Fit& fit, const Findings& findings,
+                 bool intact) {
   if (intact)
     fmt::print("{}: {} models, {} files; needs {} bytes, {} flash sectors of {} bytes = {:#x}\n",
                printable(options.file), image.models.size(), file_count(image), fit.needed_bytes,
@@ -189,7 +190,7 @@ int fail_check(const std::string& file, const Findings& findings, bool strict) {
   return report(error);
 }
 
-int check(const Options& options) {
+int check(const PartitionArguments& options) {
   const auto opened = open_image(options.file);
   if (!opened) return report(opened.error());
   const Image& image = opened->inspection.image;
@@ -226,7 +227,7 @@ std::vector<std::string> split_names(const std::string& text) {
   return names;
 }
 
-int pack(const Options& options) {
+int write_image(const PartitionArguments& options) {
   auto folders = partition::read_model_folders(options.folders);
   if (!folders) return report(folders.error());
   if (auto done = order_models(folders->models, split_names(options.order)); !done) return report(done.error());
@@ -255,7 +256,7 @@ int pack(const Options& options) {
   return kExitOk;
 }
 
-int extract(const Options& options) {
+int extract(const PartitionArguments& options) {
   const auto opened = open_intact(options.file);
   if (!opened) return report(opened.error());
   const auto written = partition::extract(opened->inspection.image, opened->bytes, options.output);
@@ -268,7 +269,7 @@ int extract(const Options& options) {
   return kExitOk;
 }
 
-using Shared = std::shared_ptr<Options>;
+using Shared = std::shared_ptr<PartitionArguments>;
 
 void add_image(CLI::App& command, const Shared& options) {
   command.add_option("image", options->file, "the model partition, for example srmodels.bin")
@@ -305,7 +306,7 @@ void add_check(CLI::App& app, const Shared& options, int* exit_code) {
   command->callback([=] { *exit_code = check(*options); });
 }
 
-void add_pack(CLI::App& app, const Shared& options, int* exit_code) {
+void add_pack_image(CLI::App& app, const Shared& options, int* exit_code) {
   CLI::App* command = app.add_subcommand("pack", "make a partition from folders of models");
   command->add_option("folders", options->folders, "folders of model files, or folders of such folders")
       ->required()
@@ -324,7 +325,7 @@ void add_pack(CLI::App& app, const Shared& options, int* exit_code) {
       "The same names and contents give the same image. Names have at most 31 bytes.\n"
       "Example:\n"
       "  bantam partition pack models/ -o srmodels.bin --partitions partitions.csv --order wn9_hilexin");
-  command->callback([=] { *exit_code = pack(*options); });
+  command->callback([=] { *exit_code = write_image(*options); });
 }
 
 void add_extract(CLI::App& app, const Shared& options, int* exit_code) {
@@ -340,10 +341,10 @@ void add_extract(CLI::App& app, const Shared& options, int* exit_code) {
 void add_partition(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("partition", "list, check, pack or extract a model partition, srmodels.bin");
   command->require_subcommand(1);
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PartitionArguments>();
   add_list(*command, options, exit_code);
   add_check(*command, options, exit_code);
-  add_pack(*command, options, exit_code);
+  add_pack_image(*command, options, exit_code);
   add_extract(*command, options, exit_code);
   command->footer(
       "Examples:\n"

@@ -14,7 +14,7 @@
 namespace bantam::cli {
 namespace {
 
-struct Options {
+struct PlanArguments {
   ModelOptions models;
   std::string map;
   bool layers = false;
@@ -154,7 +154,7 @@ void print_plan(const Compiled& compiled, bool layers) {
   }
 }
 
-int solve_problem(const Options& options) {
+int solve_problem(const PlanArguments& options) {
   auto problem = plan::read_problem_csv(options.problem);
   if (!problem) return report(problem.error());
   if (!options.capacity.empty()) {
@@ -206,7 +206,7 @@ int solve_problem(const Options& options) {
                  "raise the capacity, or give the search more time with --time-limit"});
 }
 
-int plan_models(const Options& options) {
+int plan_models(const PlanArguments& options) {
   const auto fleet = options.models.fleet();
   if (!fleet) return report(fleet.error());
   Progress progress(options.json);
@@ -236,7 +236,7 @@ int plan_models(const Options& options) {
 
 void add_plan(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("plan", "what memory a model or fleet needs, to the byte");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanArguments>();
   options->models.add_to(*command, true);
   options->models.add_target(*command);
   command->get_option("model")->required(false);

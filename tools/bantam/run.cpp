@@ -23,7 +23,7 @@
 namespace bantam::cli {
 namespace {
 
-struct Options {
+struct RunArguments {
   ModelOptions models;
   std::vector<std::string> inputs;
   std::vector<std::string> steps;
@@ -99,7 +99,7 @@ Result<void> apply(const std::vector<std::string>& assignments, const char* opti
   return {};
 }
 
-Result<void> apply_options(const Options& options, FleetFile& fleet, OpenFleet& open) {
+Result<void> apply_options(const RunArguments& options, FleetFile& fleet, OpenFleet& open) {
   // A package brings sessions of its own names.
   if (fleet.feeds.size() != open.size()) fleet.feeds.resize(open.size());
   auto inputs = apply(options.inputs, "--input", fleet, open,
@@ -185,7 +185,7 @@ Error invoke_error(const Session& session, const Status& status) {
 
 class Runner {
  public:
-  Runner(const Options& options, OpenFleet& fleet, std::vector<Lane> lanes, Accounts& accounts)
+  Runner(const RunArguments& options, OpenFleet& fleet, std::vector<Lane> lanes, Accounts& accounts)
       : options_(options),
         fleet_(fleet),
         accounts_(accounts),
@@ -291,7 +291,7 @@ class Runner {
     }
   }
 
-  const Options& options_;
+  const RunArguments& options_;
   OpenFleet& fleet_;
   Accounts& accounts_;
   std::vector<Lane> lanes_;
@@ -364,7 +364,7 @@ nlohmann::json summary_json(OpenFleet& fleet, const Runner& runner) {
   return j;
 }
 
-int run(const Options& options) {
+int run(const RunArguments& options) {
   Accounts accounts;
   accounts.at_start = diagnose::process_memory();
   auto spec = options.models.is_package() ? Result<FleetFile>(FleetFile{}) : options.models.fleet();
@@ -417,7 +417,7 @@ int run(const Options& options) {
 
 void add_run(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("run", "run a model or fleet on files");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunArguments>();
   options->models.add_to(*command, true);
   command->add_option("--input", options->inputs, "what feeds an input: FILE or generator with options, see below")
       ->type_name("[SESSION.]NAME=SPEC");

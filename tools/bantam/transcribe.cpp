@@ -19,7 +19,7 @@ constexpr double kSamplesPerSecond = 16000.0;
 constexpr const char* kClock =
     "features, encoder with CTC graph, search, rescoring; not reading and resampling of files";
 
-struct Options {
+struct TranscribeArguments {
   std::vector<std::string> sounds;
   std::string model = "models/recogniser";
   std::string units;
@@ -183,7 +183,7 @@ nlohmann::json times_json(const speech::StageTimes& times) {
           {"rescoring", ms(times.rescoring)}, {"total", ms(times.total())},   {"inside", kClock}};
 }
 
-nlohmann::json memory_json(const speech::StreamPlan& plan) {
+nlohmann::json stream_memory_json(const speech::StreamPlan& plan) {
   nlohmann::json j = requirements_json(plan.fleet);
   j["stream_bytes"] = plan.total_bytes;
   j["feature_bytes"] = plan.feature_bytes;
@@ -214,7 +214,8 @@ struct Totals {
   double real_time_factor() const { return seconds > 0 ? static_cast<double>(times.total()) / 1e9 / seconds : 0.0; }
 };
 
-void print_plan(const Options& options, const Recognizer& recognizer, const speech::StreamPlan& plan) {
+void print_stream_plan(const TranscribeArguments& options, const Recognizer& recognizer,
+                       const speech::StreamPlan& plan) {
   const std::string chunks = recognizer.chunk_size() > 0
                                  ? fmt::format("chunks of {} encoder frames, {} chunks of history",
                                                recognizer.chunk_size(), recognizer.left_chunks())
@@ -227,7 +228,7 @@ void print_plan(const Options& options, const Recognizer& recognizer, const spee
   fmt::print("weights, shared by all streams: {} bytes\n", plan.fleet.weights_bytes);
 }
 
-void print_transcript(const Options& options, const Sound& sound, const Transcript& transcript) {
+void print_transcript(const TranscribeArguments& options, const Sound& sound, const Transcript& transcript) {
   if (options.partials)
     for (const std::string& partial : transcript.partials) fmt::print("  ... {}\n", printable(partial));
   std::string note;
@@ -262,7 +263,7 @@ void print_totals(const Totals& totals, std::uint64_t allocations) {
     fmt::print("allocations after start: not counted in this build\n");
 }
 
-Result<std::vector<Sound>> read_sounds(const Options& options) {
+Result<std::vector<Sound>> read_sounds(const TranscribeArguments& options) {
   std::vector<Sound> sounds;
   for (const std::string& file : options.sounds) {
     auto samples = read_speech(file);
@@ -274,7 +275,7 @@ Result<std::vector<Sound>> read_sounds(const Options& options) {
 
 /// The longest utterance to plan for: what was asked, else the longest sound up to a minute; with endpoints, the
 /// longest that the rules let pass and a chunk more.
-double longest_utterance(const Options& options, const std::vector<Sound>& sounds) {
+double longest_utterance(const TranscribeArguments& options, const std::vector<Sound>& sounds) {
   constexpr double kMinute = 60;
   if (options.max_seconds > 0) return options.max_seconds;
   double longest = 1;
@@ -282,7 +283,7 @@ double longest_utterance(const Options& options, const std::vector<Sound>& sound
   return std::min(longest, options.decoding.continuous ? RecognizerSpec{}.max_seconds : kMinute);
 }
 
-int transcribe(const Options& options) {
+int transcribe(const TranscribeArguments& options) {
   const auto sounds = read_sounds(options);
   if (!sounds) return report(sounds.error());
   std::map<std::string, std::string> references;
@@ -305,7 +306,7 @@ int transcribe(const Options& options) {
   auto stream = recognizer->open_stream(config);
   if (!stream) return report(stream.error());
   // Said before anything runs: the memory is a promise.
-  if (!options.json) print_plan(options, *recognizer, stream->plan());
+  if (!options.json) print_stream_plan(options, *recognizer, stream->plan());
 
   const auto block = options.chunk_ms > 0 ? static_cast<std::size_t>(std::max(1.0, options.chunk_ms * 16.0))
                                           : static_cast<std::size_t>(kSamplesPerSecond);
@@ -341,7 +342,7 @@ int transcribe(const Options& options) {
                         {"files", std::move(files)},
                         {"real_time_factor", totals.real_time_factor()},
                         {"times_ms", times_json(totals.times)},
-                        {"memory", memory_json(stream->plan())},
+                        {"memory", stream_memory_json(stream->plan())},
                         {"allocations", collector.allocations()}};
     if (totals.has_errors) j["character_error_rate"] = totals.errors.rate();
     print_json(j);
@@ -355,7 +356,7 @@ int transcribe(const Options& options) {
 
 void add_transcribe(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("transcribe", "recognise speech in sound files, as a stream");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TranscribeArguments>();
   command->add_option("sounds", options->sounds, "sound files; other sample rates than 16 kHz are resampled")
       ->required()
       ->type_name("FILE");

@@ -9,14 +9,14 @@
 namespace bantam::cli {
 namespace {
 
-struct Options {
+struct VerifyArguments {
   ModelOptions models;
   std::string reference;
   double tolerance = -1;
   bool json = false;
 };
 
-int verify(const Options& options) {
+int verify(const VerifyArguments& options) {
   const auto fleet = options.models.fleet();
   if (!fleet) return report(fleet.error());
   if (fleet->spec.models.size() != 1)
@@ -62,7 +62,7 @@ int verify(const Options& options) {
 
 void add_verify(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("verify", "compare with recorded outputs");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyArguments>();
   options->models.add_to(*command, false);
   command->add_option("--reference", options->reference, "recorded inputs and outputs")
       ->required()
