@@ -87,7 +87,7 @@ Result<std::vector<Constant>> evaluate(const ops::OpDef& op, const Params& param
   AlignedBytes scratch = allocate_aligned(footprint.scratch_bytes);
   if (!scratch) return out_of_memory(footprint.scratch_bytes);
   const ops::Threads threads;
-  const Status status = variant.run({params.data(), in, out, scratch.get(), &threads});
+  const Status status = variant.run({params.data(), in, out, scratch.get(), &threads, footprint.scratch_bytes});
   if (!status.ok()) return fail(error_from(status));
   return results;
 }

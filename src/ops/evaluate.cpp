@@ -32,8 +32,8 @@ Status evaluate(const KernelVariant& variant, const OpCall& call, std::span<std:
     operands[i].data = next;
     next += align_up(bytes, kAlignment);
   }
-  return variant.run(
-      Invocation{call.params, std::span(operands).first(call.inputs.size()), call.outputs, next, &threads});
+  return variant.run(Invocation{call.params, std::span(operands).first(call.inputs.size()), call.outputs, next,
+                                &threads, footprint(variant, call, threads.count).scratch_bytes});
 }
 
 }  // namespace bantam::ops

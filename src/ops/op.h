@@ -84,21 +84,30 @@ struct OpCall {
 /// What a kernel variant needs besides its operands, and what it permits.
 struct Footprint {
   std::int64_t scratch_bytes = 0;  ///< kAlignment-aligned, uninitialised, alive only while the step runs
+  /// With so much scratch the kernel runs fastest (0: with scratch_bytes). The plan gives it what is free at that step
+  /// anyway. Results do not depend on it.
+  std::int64_t useful_scratch_bytes = 0;
   /// Bit i set: output o may occupy exactly the storage of input i (same first byte; the output is not larger). The
   /// input is then destroyed. Element-wise kernels set it for operands of the output's shape and element size.
   std::uint64_t overwrites[kMaxOutputs] = {};
+  /// Output 0 may overlap input 0 if it begins at least so many bytes before it (negative: it may begin so far behind
+  /// it). The input is then destroyed. For kernels that consume their input from front to back; both dense.
+  std::int64_t lead_bytes = kNoOverlap;
+
+  static constexpr std::int64_t kNoOverlap = INT64_MAX;
 };
 
 using bantam::Threads;
 
-/// The arguments of a kernel while it runs. Operand memory does not overlap except where `Footprint::overwrites`
-/// allowed it. Absent operands have null data and a desc of type kNone.
+/// The arguments of a kernel while it runs. Operand memory does not overlap except where the footprint allowed it.
+/// Absent operands have null data and a desc of type kNone.
 struct Invocation {
   const void* params = nullptr;
   std::span<const Tensor> inputs;
   std::span<const Tensor> outputs;
-  std::byte* scratch = nullptr;      ///< `Footprint::scratch_bytes` bytes
+  std::byte* scratch = nullptr;
   const Threads* threads = nullptr;  ///< never null
+  std::int64_t scratch_bytes = 0;    ///< at least `Footprint::scratch_bytes`
 
   template <typename P>
   const P& as() const noexcept {

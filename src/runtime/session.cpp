@@ -86,7 +86,8 @@ Status Session::run_step(std::uint32_t s, Tensor* operands, bool resizable) cons
                                                         {operands, step.inputs()},
                                                         {operands + step.inputs(), step.outputs()},
                                                         bases_[format::kActivations] + step.scratch_offset(),
-                                                        threads_ != nullptr ? threads_ : &kOneThread}));
+                                                        threads_ != nullptr ? threads_ : &kOneThread,
+                                                        static_cast<std::int64_t>(step.scratch_bytes())}));
   if (observer_ == nullptr || observer_->after == nullptr) return ok_status();
   return observer_->after(observer_->context, *this, s);
 }

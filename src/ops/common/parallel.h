@@ -36,6 +36,13 @@ void parallel_slots(const Threads& threads, std::int64_t total, std::int64_t gra
       &job);
 }
 
+/// Bytes of the scratch of each slot, a multiple of kAlignment; slot i has those from i times as many on.
+inline std::int64_t slot_scratch_bytes(const Invocation& call, std::int64_t reserved = 0) noexcept {
+  const std::int64_t slots = std::max<std::int32_t>(call.threads->count, 1);
+  const auto alignment = static_cast<std::int64_t>(kAlignment);
+  return (call.scratch_bytes - reserved) / slots / alignment * alignment;
+}
+
 /// parallel_slots for kernels without scratch: f(begin, end).
 template <typename F>
 void parallel_ranges(const Threads& threads, std::int64_t total, std::int64_t grain, F&& f) {

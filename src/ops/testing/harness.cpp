@@ -81,10 +81,16 @@ struct RunMemory {
   std::vector<GuardedMemory> packed;  ///< empty where the operand is used as it is
   std::vector<TestTensor> outputs;
   GuardedMemory scratch;
+  GuardedMemory shared;  ///< of output 0 and input 0, when they overlap
 };
 
+/// The scratch that a plan may give: no less than the least.
+std::int64_t scratch_bytes(const Footprint& footprint, bool useful) {
+  return useful ? std::max(footprint.scratch_bytes, footprint.useful_scratch_bytes) : footprint.scratch_bytes;
+}
+
 RunMemory make_memory(const OpCase& op_case, const KernelVariant& variant, const OpCall& call,
-                      const std::vector<TensorDesc>& output_descs, int threads) {
+                      const std::vector<TensorDesc>& output_descs, int threads, const RunOptions& options) {
   RunMemory memory;
   for (std::size_t i = 0; i < op_case.inputs.size(); ++i) {
     const Operand& operand = op_case.inputs[i];
@@ -98,8 +104,16 @@ RunMemory make_memory(const OpCase& op_case, const KernelVariant& variant, const
     EXPECT_TRUE(memory.packed.back().intact()) << variant.name << ": packing operand " << i << " wrote too far";
   }
   for (const TensorDesc& desc : output_descs) memory.outputs.emplace_back(desc);
-  const std::int64_t scratch = footprint(variant, call, threads).scratch_bytes;
+  const Footprint needs = footprint(variant, call, threads);
+  const std::int64_t scratch = scratch_bytes(needs, options.useful_scratch);
   memory.scratch = GuardedMemory(static_cast<std::size_t>(scratch), kAlignment);
+  if (options.overlapping) {
+    const std::int64_t lead = needs.lead_bytes;
+    const std::int64_t bytes = std::max(call.out().bytes(), lead + call.in(0).bytes());
+    memory.shared = GuardedMemory(static_cast<std::size_t>(bytes), kAlignment);
+    const std::vector<std::byte> operand = op_case.inputs[0].tensor.packed();
+    std::copy(operand.begin(), operand.end(), memory.shared.data() + lead);
+  }
   return memory;
 }
 
@@ -114,6 +128,7 @@ void check_intact(const OpCase& op_case, const KernelVariant& variant, const Run
     EXPECT_TRUE(memory.outputs[o].intact())
         << variant.name << " wrote around result " << o << " " << describe(memory.outputs[o].desc());
   EXPECT_TRUE(memory.scratch.intact()) << variant.name << " wrote around its scratch";
+  EXPECT_TRUE(memory.shared.intact()) << variant.name << " wrote around overlapping operands";
 }
 
 bool equal_bits(const TestTensor& a, const TestTensor& b) { return a.packed() == b.packed(); }
@@ -145,7 +160,7 @@ Outcome run_variant(const OpCase& op_case, const KernelVariant& variant, const R
   if (!options.outputs.empty()) descs = options.outputs;
   const CallView view(op_case, descs);
   const TestThreads threads(options);
-  RunMemory memory = make_memory(op_case, variant, view.call(), descs, threads.get().count);
+  RunMemory memory = make_memory(op_case, variant, view.call(), descs, threads.get().count, options);
 
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < memory.inputs.size(); ++i) {
@@ -158,7 +173,13 @@ Outcome run_variant(const OpCase& op_case, const KernelVariant& variant, const R
   if (options.in_place_input >= 0)
     outputs[in_place_output].data = memory.inputs[static_cast<std::size_t>(options.in_place_input)].data();
 
-  outcome.status = variant.run({op_case.params.data(), inputs, outputs, memory.scratch.data(), &threads.get()});
+  if (options.overlapping) {
+    inputs[0].data = memory.shared.data() + footprint(variant, view.call(), 1).lead_bytes;
+    outputs[0].data = memory.shared.data();
+  }
+
+  outcome.status = variant.run({op_case.params.data(), inputs, outputs, memory.scratch.data(), &threads.get(),
+                                static_cast<std::int64_t>(memory.scratch.size())});
   check_intact(op_case, variant, memory, options.in_place_input);
   if (options.in_place_input >= 0) {
     // Elements of the result lie in the input's storage: read them through the result's desc.
@@ -170,6 +191,8 @@ Outcome run_variant(const OpCase& op_case, const KernelVariant& variant, const R
       std::memcpy(target.data(), outputs[in_place_output].data, span);
     }
   }
+  if (options.overlapping)
+    std::memcpy(memory.outputs[0].data(), outputs[0].data, static_cast<std::size_t>(view.call().out().bytes()));
   outcome.outputs = std::move(memory.outputs);
   return outcome;
 }
@@ -270,8 +293,25 @@ class CaseComparison {
       check(variant, run_variant(form, variant, options), serial, Accuracy{}, "threaded");
     }
     options.threading = Threading::kSerial;
+    const Footprint needs = footprint(variant, view.call(), 1);
+    if (needs.useful_scratch_bytes > needs.scratch_bytes) check_useful_scratch(form, variant, options, serial);
+    if (needs.lead_bytes != Footprint::kNoOverlap) {
+      RunOptions overlapping = options;
+      overlapping.overlapping = true;
+      check(variant, run_variant(form, variant, overlapping), serial, Accuracy{}, "overlapping");
+    }
     check_instruction_sets(form, variant, options, expected);
     check_in_place(form, descs, variant, view.call(), serial);
+  }
+
+  /// Results do not depend on how much scratch there is.
+  void check_useful_scratch(const OpCase& form, const KernelVariant& variant, RunOptions options,
+                            const Outcome& serial) {
+    options.useful_scratch = true;
+    check(variant, run_variant(form, variant, options), serial, Accuracy{}, "more scratch");
+    options.threading = Threading::kPermuted;
+    options.seed = random_();
+    check(variant, run_variant(form, variant, options), serial, Accuracy{}, "more scratch, threaded");
   }
 
   /// The instruction sets below the machine's best one, which ran already.

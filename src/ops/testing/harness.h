@@ -74,6 +74,10 @@ struct RunOptions {
   /// Output `in_place_output` is computed in the storage of input `in_place_input`; -1: nowhere.
   int in_place_input = -1;
   int in_place_output = 0;
+  /// Output 0 overlaps input 0 with exactly the lead of the footprint.
+  bool overlapping = false;
+  /// The useful scratch of the footprint instead of the least.
+  bool useful_scratch = false;
 };
 
 struct Outcome {

@@ -1,5 +1,6 @@
 #include "ops/testing/prepared_run.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -36,13 +37,19 @@ PreparedRun::PreparedRun(const OpCase& op_case, std::string_view variant) : case
     variant_->pack(call, index, packed_.back().data());
     inputs_[i].data = packed_.back().data();
   }
-  scratch_ = GuardedMemory(static_cast<std::size_t>(footprint(*variant_, call, 1).scratch_bytes), kAlignment);
+  const Footprint needs = footprint(*variant_, call, 1);
+  scratch_ =
+      GuardedMemory(static_cast<std::size_t>(std::max(needs.scratch_bytes, needs.useful_scratch_bytes)), kAlignment);
   work_ = case_.op->work != nullptr ? case_.op->work(call) : 0;
 }
 
 void PreparedRun::run() const {
   const Threads serial;
-  require(variant_->run({case_.params.data(), inputs_, results_, scratch_.data(), &serial}).ok(), "the kernel failed");
+  require(variant_
+              ->run({case_.params.data(), inputs_, results_, scratch_.data(), &serial,
+                     static_cast<std::int64_t>(scratch_.size())})
+              .ok(),
+          "the kernel failed");
 }
 
 }  // namespace bantam::ops::testing

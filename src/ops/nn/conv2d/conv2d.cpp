@@ -40,7 +40,10 @@ constexpr KernelVariant kVariants[] = {
      .run = conv2d::run_int8,
      .accuracy = {Accuracy::Kind::kRelative, 1e-6F}},  // exact in the int8 form
 #endif
-    {.name = "i8__portable", .supports = conv2d::portable_supports, .run = conv2d::run_portable},
+    {.name = "i8__portable",
+     .supports = conv2d::portable_supports,
+     .footprint = conv2d::portable_footprint,
+     .run = conv2d::run_portable},
     {.name = "any__ref", .footprint = conv2d::reference_footprint, .run = conv2d::run_reference},
 };
 

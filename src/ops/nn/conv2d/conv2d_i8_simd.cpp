@@ -1,67 +1,42 @@
 // conv2d in int8, int16 and hybrid form as an implicit matrix product. The windows of a block of output pixels are
 // gathered, widened to int16 with the zero point subtracted, and multiplied by the packed weights.
 #include <algorithm>
-#include <cstring>
 
 #include "ops/common/parallel.h"
 #include "ops/nn/conv2d/kernels.h"
-#include "ops/nn/conv2d/problem.h"
-#include "ops/nn/gemm/gemm_i8.h"
+#include "ops/nn/conv2d/overlap.h"
+#include "ops/nn/conv2d/widened_windows.h"
 
 namespace bantam::ops::conv2d {
 namespace {
 
-/// Pixels of a block: many enough to reuse the weights, few enough to stay in the cache.
-std::int64_t block_rows(std::int64_t k) {
-  constexpr std::int64_t kBlockNumbers = 12288;
-  return std::clamp<std::int64_t>(kBlockNumbers / k, 1, 4) * gemm::kMaxTileRows;
-}
-
-std::int64_t row_numbers(const Problem& p) { return 2 * gemm::pair_count(p.k); }
-
-/// Bytes of one thread's block.
-std::int64_t block_bytes(const Problem& p) {
-  constexpr std::int64_t kNumber = sizeof(std::int16_t);
-  return align_up(block_rows(p.k) * row_numbers(p) * kNumber, kAlignment);
-}
-
 std::int64_t packed_group_bytes(const Problem& p) { return gemm::packed_i8_bytes(p.k, p.group_outputs); }
 
-/// The quantised copy of x that the hybrid form works on, and the scale of each row of a block.
+/// The quantised copy of x that the hybrid form works on.
 std::int64_t hybrid_bytes(const Problem& p) { return align_up(quantized_image_bytes(p.g.x), kAlignment); }
 
-void widen(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
-  gemm::widen(from, n, zero_point, to);
+Problem problem_of(const OpCall& call) {
+  return make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
 }
 
-/// The int16 form has no zero point.
-void widen(const std::int16_t* from, std::int64_t n, std::int32_t /*zero_point*/, std::int16_t* to) {
-  std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof *to);
+/// The scratch of one slot.
+gemm::Workspace workspace(const Invocation& call, std::int64_t slot, std::int64_t reserved = 0) {
+  const std::int64_t bytes = slot_scratch_bytes(call, reserved);
+  return {reinterpret_cast<std::int16_t*>(call.scratch + reserved + slot * bytes),
+          bytes / static_cast<std::int64_t>(sizeof(std::int16_t))};
 }
 
-/// Gathers the windows of `count` pixels from `index` on into rows.
-template <typename X>
-void gather_block(const Problem& p, const X* x, std::int32_t zero_point, std::int64_t index, std::int64_t count,
-                  std::int16_t* rows) {
-  for (std::int64_t i = 0; i < count; ++i, rows += row_numbers(p)) {
-    gather_window(p, x, pixel_at(p.g.y, index + i), rows,
-                  [zero_point](const X* from, std::int64_t n, std::int16_t* to) { widen(from, n, zero_point, to); });
-    if (p.k % 2 != 0) rows[p.k] = 0;
-  }
-}
-
-/// Calls multiply(group, rows, first output pixel) for blocks of the pixels [begin, end).
+/// Calls multiply(group, rows, first output pixel) for the pixels [begin, end), at most `most` at a time.
 template <typename X, typename Multiply>
 void for_each_block(const Problem& p, const X* x, std::int32_t zero_point, std::int64_t begin, std::int64_t end,
-                    std::byte* block, Multiply multiply) {
-  auto* rows = reinterpret_cast<std::int16_t*>(block);
+                    std::int64_t most, Multiply multiply) {
   for (std::int64_t index = begin; index < end;) {
     const Pixel at = pixel_at(p.g.y, index);
-    std::int64_t count = std::min(block_rows(p.k), end - index);
+    std::int64_t count = std::min(most, end - index);
     if (!p.y_uniform) count = std::min(count, p.g.y.w - at.x);
     for (std::int32_t group = 0; group < p.g.groups; ++group) {
-      gather_block(p, x + group * p.group_inputs, zero_point, index, count, rows);
-      multiply(group, gemm::LeftRowsI16{rows, count, gemm::pair_count(p.k)}, at);
+      const WidenedWindows<X> windows(p, x + group * p.group_inputs, zero_point, index);
+      multiply(group, windows.rows(count), at);
     }
     index += count;
   }
@@ -80,19 +55,24 @@ bool int8_supports(const OpCall& call) {
 }
 
 Footprint int8_footprint(const OpCall& call, int threads) {
-  const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+  const Problem p = problem_of(call);
   const bool hybrid = linear_form(call.in(0), call.in(1)) == LinearForm::kHybrid;
-  return {.scratch_bytes = block_bytes(p) * threads + (hybrid ? hybrid_bytes(p) : 0)};
+  const ProductScratch scratch = product_scratch(p);
+  const std::int64_t copy = hybrid ? hybrid_bytes(p) : 0;
+  Footprint result{.scratch_bytes = scratch.least * threads + copy,
+                   .useful_scratch_bytes = scratch.useful * threads + copy};
+  if (!hybrid) result.lead_bytes = lead_bytes(call, p.g, kOverlapPixels, threads);
+  return result;
 }
 
 std::int64_t int8_packed_bytes(const OpCall& call, int input) {
   if (input != 1) return 0;
-  const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+  const Problem p = problem_of(call);
   return packed_group_bytes(p) * p.g.groups;
 }
 
 void int8_pack(const OpCall& call, int /*input*/, std::byte* destination) {
-  const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+  const Problem p = problem_of(call);
   const auto* data = static_cast<const std::int8_t*>(call.inputs[1].data);
   auto* packed = reinterpret_cast<std::int8_t*>(destination);
   for (std::int32_t group = 0; group < p.g.groups; ++group)
@@ -102,19 +82,21 @@ void int8_pack(const OpCall& call, int /*input*/, std::byte* destination) {
 
 namespace {
 
-constexpr std::int64_t kGrain = 4 * gemm::kMaxTileRows;
+constexpr std::int64_t kGrain = gemm::kMaxBlockRows;
 
 /// The form of X numbers, int8 or int16, whose products `Result` finishes with `all`.
 template <typename X, typename Result, typename Requantize>
 void run_integer_form(const Invocation& call, const Problem& p, const Requantize& all) {
   const std::int32_t zero_point = call.as<Conv2dParams>().input_zero_point;
   const std::int64_t pixels = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w;
+  const std::int64_t most = result_overlaps(call) ? kOverlapPixels : gemm::kMaxBlockRows;
   parallel_slots(*call.threads, pixels, kGrain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-    for_each_block(p, call.input<X>(0), zero_point, begin, end, call.scratch + slot * block_bytes(p),
-                   [&](std::int32_t group, const gemm::LeftRowsI16& rows, const Pixel& at) {
+    for_each_block(p, call.input<X>(0), zero_point, begin, end, most,
+                   [&](std::int32_t group, const gemm::LeftSourceI16& rows, const Pixel& at) {
                      const std::int64_t first = group * p.group_outputs;
                      X* y = call.output<X>() + p.g.y.offset(at.n, at.y, at.x) + first;
-                     multiply(rows, group_weights(call, p, group), Result{y, p.g.y.w_stride, all.from_channel(first)});
+                     multiply(rows, workspace(call, slot), group_weights(call, p, group),
+                              Result{y, p.g.y.w_stride, all.from_channel(first)});
                    });
   });
 }
@@ -140,15 +122,14 @@ void run_hybrid_form(const Invocation& call, const Problem& p) {
   for (std::int32_t item = 0; item < p.g.y.n; ++item) {
     float scale = 1.0F;
     quantize_item(p.g.x, call.input<float>(0), item, q, &scale);
-    float row_scales[4 * gemm::kMaxTileRows];
+    float row_scales[gemm::kMaxBlockRows];
     std::fill_n(row_scales, std::size(row_scales), scale);
     parallel_slots(*call.threads, item_pixels, kGrain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-      for_each_block(dense, q, 0, item * item_pixels + begin, item * item_pixels + end,
-                     call.scratch + hybrid_bytes(p) + slot * block_bytes(p),
-                     [&](std::int32_t group, const gemm::LeftRowsI16& rows, const Pixel& at) {
+      for_each_block(dense, q, 0, item * item_pixels + begin, item * item_pixels + end, gemm::kMaxBlockRows,
+                     [&](std::int32_t group, const gemm::LeftSourceI16& rows, const Pixel& at) {
                        const std::int64_t first = group * p.group_outputs;
                        float* y = call.output<float>() + p.g.y.offset(at.n, at.y, at.x) + first;
-                       multiply(rows, group_weights(call, p, group),
+                       multiply(rows, workspace(call, slot, hybrid_bytes(p)), group_weights(call, p, group),
                                 gemm::HybridResult{y, p.g.y.w_stride, row_scales, all.from_channel(first),
                                                    call.as<Conv2dParams>().activation});
                      });

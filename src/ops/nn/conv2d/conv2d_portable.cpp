@@ -7,6 +7,7 @@
 #include "ops/common/unrolled.h"
 #include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/conv2d/kernels.h"
+#include "ops/nn/conv2d/overlap.h"
 
 namespace bantam::ops::conv2d {
 namespace {
@@ -114,6 +115,13 @@ class Int8Convolution {
 bool portable_supports(const OpCall& call) {
   return linear_form(call.in(0), call.in(1)) == LinearForm::kInt8 && call.as<Conv2dParams>().groups == 1 &&
          call.in(1).is_dense();
+}
+
+Footprint portable_footprint(const OpCall& call, int threads) {
+  return {.lead_bytes = lead_bytes(
+              call,
+              conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), call.in(1).dims[1], call.in(1).dims[2]), 2,
+              threads)};
 }
 
 Status run_portable(const Invocation& call) {

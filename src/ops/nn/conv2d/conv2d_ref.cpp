@@ -29,7 +29,9 @@ class GroupedTaps {
 
 }  // namespace
 
-Footprint reference_footprint(const OpCall& call, int /*threads*/) { return convolution_reference_footprint(call); }
+Footprint reference_footprint(const OpCall& call, int threads) {
+  return convolution_reference_footprint<GroupedTaps>(call, threads);
+}
 
 Status run_reference(const Invocation& call) { return run_convolution_reference<GroupedTaps>(call); }
 

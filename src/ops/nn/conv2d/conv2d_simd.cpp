@@ -6,6 +6,7 @@
 
 #include "ops/common/parallel.h"
 #include "ops/nn/conv2d/kernels.h"
+#include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/problem.h"
 #include "ops/nn/gemm/gemm_f32.h"
 
@@ -19,8 +20,40 @@ std::int64_t gathered_rows(std::int64_t k) {
   return std::clamp<std::int64_t>(kTileFloats / k, 6, gemm::kMaxTileRows);
 }
 
-std::int64_t gathered_floats(const Problem& p) {
-  return p.always_inside ? 0 : align_up(gathered_rows(p.k) * p.k, kAlignment / sizeof(float));
+bool is_padded(const ConvGeometry& g) {
+  return g.vertical.pad_before != 0 || g.vertical.pad_after != 0 || g.horizontal.pad_before != 0 ||
+         g.horizontal.pad_after != 0;
+}
+
+std::int64_t pixel_count(const Problem& p) { return static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w; }
+
+/// Rows of the smallest tile that will do: those in a small share of the memory of a small model, and none where all
+/// windows lie inside the image.
+std::int64_t least_tile_rows(const Problem& p) {
+  constexpr std::int64_t kLeastFloats = 1024;
+  return is_padded(p.g) ? std::clamp<std::int64_t>(kLeastFloats / p.k, 1, gemm::kMaxTileRows) : 0;
+}
+
+/// Rows of the tile with which it goes fastest: also the ends of image rows are gathered into full tiles.
+std::int64_t useful_tile_rows(const Problem& p) {
+  const bool never = p.always_inside || (!is_padded(p.g) && p.g.y.n * p.g.y.h == 1);
+  return never ? 0 : std::min(gathered_rows(p.k), pixel_count(p));
+}
+
+std::int64_t tile_bytes(const Problem& p, std::int64_t rows) {
+  return align_up(rows * p.k * static_cast<std::int64_t>(sizeof(float)), kAlignment);
+}
+
+/// The tile of one thread.
+struct Tile {
+  float* floats = nullptr;
+  std::int64_t rows = 0;
+};
+
+Tile tile_of(const Invocation& call, const Problem& p, std::int64_t slot) {
+  const std::int64_t bytes = slot_scratch_bytes(call);
+  const std::int64_t fit = bytes / (p.k * static_cast<std::int64_t>(sizeof(float)));
+  return {reinterpret_cast<float*>(call.scratch + slot * bytes), std::min(gemm::tile_rows(), fit)};
 }
 
 /// How many pixels from `at` on, in the same row, have their whole window inside the image.
@@ -57,9 +90,13 @@ gemm::LeftRows windows_in_place(const Problem& p, const float* x, const Pixel& a
 
 void copy_floats(const float* from, std::int64_t n, float* to) { std::copy_n(from, n, to); }
 
-/// Computes output pixels [begin, end) of one group; all operands start at the group's first channel.
+/// Pixels that may be computed at once when the result overlaps x.
+constexpr std::int64_t kOverlapPixels = gemm::kMaxTileRows;
+
+/// Computes output pixels [begin, end) of one group, at most `most` at once; all operands start at the group's first
+/// channel.
 void convolve_pixels(const Problem& p, const float* x, const gemm::RightPanels& weights, gemm::Result y,
-                     std::int64_t begin, std::int64_t end, float* gathered) {
+                     std::int64_t begin, std::int64_t end, std::int64_t most, const Tile& gathered) {
   const std::int64_t tile = std::min(gemm::tile_rows(), gathered_rows(p.k));
   float* const y_base = y.data;
   y.row_stride = p.g.y.w_stride;
@@ -68,14 +105,15 @@ void convolve_pixels(const Problem& p, const float* x, const gemm::RightPanels& 
     y.data = y_base + p.g.y.offset(at.n, at.y, at.x);
     std::int64_t count = std::min(pixels_inside(p, at), end - index);
     if (p.one_run) count = end - index;
-    if (count >= tile || p.always_inside) {
-      if (!p.always_inside) count -= count % tile;
+    count = std::min(count, most);
+    if (count >= gathered.rows || p.always_inside) {
+      if (!p.always_inside && count > tile) count -= count % tile;
       multiply(windows_in_place(p, x, at, count), weights, y);
     } else {
-      count = std::min({tile, end - index, p.y_uniform ? tile : p.g.y.w - at.x});
+      count = std::min({gathered.rows, end - index, p.y_uniform ? tile : p.g.y.w - at.x});
       for (std::int64_t i = 0; i < count; ++i)
-        gather_window(p, x, pixel_at(p.g.y, index + i), gathered + i * p.k, copy_floats);
-      multiply({.data = gathered, .rows = count, .row_stride = p.k, .length = p.k}, weights, y);
+        gather_window(p, x, pixel_at(p.g.y, index + i), 0, p.k, gathered.floats + i * p.k, copy_floats);
+      multiply({.data = gathered.floats, .rows = count, .row_stride = p.k, .length = p.k}, weights, y);
     }
     index += count;
   }
@@ -90,7 +128,10 @@ bool gemm_supports(const OpCall& call) {
 
 Footprint gemm_footprint(const OpCall& call, int threads) {
   const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
-  return {.scratch_bytes = gathered_floats(p) * static_cast<std::int64_t>(sizeof(float)) * threads};
+  // With several groups, the first one's result would overwrite what the others read.
+  return {.scratch_bytes = tile_bytes(p, least_tile_rows(p)) * threads,
+          .useful_scratch_bytes = tile_bytes(p, useful_tile_rows(p)) * threads,
+          .lead_bytes = p.g.groups == 1 ? lead_bytes(call, p.g, kOverlapPixels, threads) : Footprint::kNoOverlap};
 }
 
 std::int64_t gemm_packed_bytes(const OpCall& call, int input) {
@@ -119,18 +160,19 @@ Status run_gemm(const Invocation& call) {
   const auto& params = call.as<Conv2dParams>();
   const Problem p = make_problem(params, call.in(0), call.in(1), call.out());
   const auto* bias = optional_input<float>(call, 2);
-  const std::int64_t pixels = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w;
+  const std::int64_t pixels = pixel_count(p);
   const std::int64_t packed = gemm::packed_floats(p.k, p.group_outputs);
   const std::int64_t grain = gemm::kMaxTileRows * 4;
+  const std::int64_t most = result_overlaps(call) ? kOverlapPixels : pixels;
   parallel_slots(*call.threads, pixels, grain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-    float* gathered = reinterpret_cast<float*>(call.scratch) + slot * gathered_floats(p);
+    const Tile gathered = tile_of(call, p, slot);
     for (std::int64_t group = 0; group < params.groups; ++group) {
       const std::int64_t first = group * p.group_outputs;
       const gemm::RightPanels weights{call.input<float>(1) + group * packed, p.group_outputs, 0,
                                       gemm::panel_count(p.group_outputs)};
       const gemm::Result y{call.output<float>() + first, 0, bias != nullptr ? bias + first : nullptr,
                            params.activation};
-      convolve_pixels(p, call.input<float>(0) + group * p.group_inputs, weights, y, begin, end, gathered);
+      convolve_pixels(p, call.input<float>(0) + group * p.group_inputs, weights, y, begin, end, most, gathered);
     }
   });
   return ok_status();

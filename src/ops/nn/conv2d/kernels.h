@@ -10,6 +10,7 @@ Status run_reference(const Invocation& call);
 
 /// int8, one group, dense weights; for small cores.
 bool portable_supports(const OpCall& call);
+Footprint portable_footprint(const OpCall& call, int threads);
 Status run_portable(const Invocation& call);
 
 /// f32, constant weights.

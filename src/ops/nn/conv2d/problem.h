@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "ops/nn/conv2d/geometry.h"
 
@@ -25,9 +26,25 @@ inline bool uniform_pixels(const ImageShape& s) {
   return (s.h == 1 || s.h_stride == s.w * s.w_stride) && (s.n == 1 || s.n_stride == s.h * s.w * s.w_stride);
 }
 
+/// An image of one column as one row, whose windows are contiguous.
+inline ConvGeometry lying(const ConvGeometry& g) {
+  const bool one_column = g.x.w == 1 && g.y.w == 1 && g.horizontal.kernel == 1 && g.horizontal.pad_before == 0;
+  if (!one_column) return g;
+  ConvGeometry result = g;
+  const auto turn = [](ImageShape& s) {
+    std::swap(s.h, s.w);
+    s.w_stride = s.h_stride;
+    s.h_stride = s.w * s.w_stride;
+  };
+  turn(result.x);
+  turn(result.y);
+  std::swap(result.vertical, result.horizontal);
+  return result;
+}
+
 inline Problem make_problem(const Conv2dParams& params, const TensorDesc& x, const TensorDesc& w, const TensorDesc& y) {
   Problem p;
-  p.g = conv_geometry(params, x, y, w.dims[1], w.dims[2]);
+  p.g = lying(conv_geometry(params, x, y, w.dims[1], w.dims[2]));
   p.group_inputs = w.dims[3];
   p.group_outputs = w.dims[0] / params.groups;
   p.k = static_cast<std::int64_t>(w.dims[1]) * w.dims[2] * w.dims[3];
@@ -51,33 +68,40 @@ inline Pixel pixel_at(const ImageShape& shape, std::int64_t index) {
   return {row / shape.h, row % shape.h, index % shape.w};
 }
 
-/// Writes the window of output pixel `at` in the order of k, zeros for padding; `copy(from, n, to)` copies or converts
-/// n elements. `x` is the first channel of the group.
+/// Writes numbers [first, first + count) of the window of output pixel `at`, in the order of k, zeros for padding;
+/// `copy(from, n, to)` copies or converts n elements. `x` is the first channel of the group.
 template <typename From, typename To, typename Copy>
-void gather_window(const Problem& p, const From* x, const Pixel& at, To* to, Copy copy) {
+void gather_window(const Problem& p, const From* x, const Pixel& at, std::int64_t first, std::int64_t count, To* to,
+                   Copy copy) {
   const ConvGeometry& g = p.g;
   const std::int64_t y0 = window_origin(g.vertical, at.y);
   const std::int64_t x0 = window_origin(g.horizontal, at.x);
   const TapRange columns = taps_inside(g.horizontal, x0, 0, g.x.w);
   const std::int64_t before = columns.first * p.group_inputs;
-  const std::int64_t inside = columns.size() * p.group_inputs;
-  const std::int64_t row_floats = g.horizontal.kernel * p.group_inputs;
-  for (std::int32_t ky = 0; ky < g.vertical.kernel; ++ky, to += row_floats) {
-    const std::int64_t iy = y0 + static_cast<std::int64_t>(ky) * g.vertical.dilation;
-    if (iy < 0 || iy >= g.x.h || inside == 0) {
-      std::fill_n(to, row_floats, To{0});
-      continue;
+  const std::int64_t inside_end = before + columns.size() * p.group_inputs;
+  const std::int64_t row = g.horizontal.kernel * p.group_inputs;
+  const std::int64_t step = g.x.w_stride * g.horizontal.dilation;
+  for (std::int64_t ky = row > 0 ? first / row : 0; ky * row < first + count; ++ky) {
+    // The part of this kernel row that is asked for, and of it what lies inside the image.
+    const std::int64_t low = std::max<std::int64_t>(first - ky * row, 0);
+    const std::int64_t high = std::min(first + count - ky * row, row);
+    const std::int64_t iy = y0 + ky * g.vertical.dilation;
+    const bool outside = iy < 0 || iy >= g.x.h || columns.size() == 0;
+    const std::int64_t begin = outside ? high : std::clamp(before, low, high);
+    const std::int64_t end = outside ? high : std::clamp(inside_end, low, high);
+    std::fill_n(to, begin - low, To{0});
+    if (begin < end && p.taps_touch) {
+      copy(x + (g.x.offset(at.n, iy, x0) + begin), end - begin, to + begin - low);
+    } else if (begin < end) {
+      for (std::int64_t kx = begin / p.group_inputs; kx * p.group_inputs < end; ++kx) {
+        const std::int64_t tap_begin = std::max(begin, kx * p.group_inputs);
+        const std::int64_t tap_end = std::min(end, (kx + 1) * p.group_inputs);
+        copy(x + (g.x.offset(at.n, iy, x0) + kx * step + tap_begin - kx * p.group_inputs), tap_end - tap_begin,
+             to + tap_begin - low);
+      }
     }
-    std::fill_n(to, before, To{0});
-    const std::int64_t step = g.x.w_stride * g.horizontal.dilation;
-    const From* from = x + g.x.offset(at.n, iy, x0) + columns.first * step;
-    if (p.taps_touch) {
-      copy(from, inside, to + before);
-    } else {
-      for (std::int32_t kx = 0; kx < columns.size(); ++kx)
-        copy(from + kx * step, p.group_inputs, to + before + kx * p.group_inputs);
-    }
-    std::fill_n(to + before + inside, row_floats - before - inside, To{0});
+    std::fill_n(to + end - low, high - end, To{0});
+    to += high - low;
   }
 }
 

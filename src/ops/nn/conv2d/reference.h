@@ -9,6 +9,7 @@
 #pragma once
 
 #include "ops/nn/conv2d/geometry.h"
+#include "ops/nn/conv2d/overlap.h"
 
 namespace bantam::ops::conv2d {
 
@@ -93,10 +94,20 @@ void run_hybrid_reference(const Invocation& call, const ConvGeometry& g) {
   }
 }
 
-inline Footprint convolution_reference_footprint(const OpCall& call) {
+template <typename Taps>
+ConvGeometry reference_geometry(const OpCall& call) {
+  return conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), call.in(1).dims[Taps::kHeightDim],
+                       call.in(1).dims[Taps::kHeightDim + 1]);
+}
+
+template <typename Taps>
+Footprint convolution_reference_footprint(const OpCall& call, int threads) {
   Footprint result;
-  if (linear_form(call.in(0), call.in(1)) == LinearForm::kHybrid)
+  if (linear_form(call.in(0), call.in(1)) == LinearForm::kHybrid) {
     result.scratch_bytes = quantized_image_bytes(ImageShape(call.in(0)));
+  } else {
+    result.lead_bytes = lead_bytes(call, reference_geometry<Taps>(call), 1, threads);
+  }
   return result;
 }
 

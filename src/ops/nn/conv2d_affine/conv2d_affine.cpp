@@ -44,6 +44,7 @@ constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
     {.name = "i8_depthwise__simd",
      .supports = conv2d_affine::depthwise_supports,
+     .footprint = conv2d_affine::depthwise_footprint,
      .packed_bytes = conv2d_affine::depthwise_packed_bytes,
      .pack = conv2d_affine::depthwise_pack,
      .run = conv2d_affine::run_depthwise,
@@ -56,7 +57,7 @@ constexpr KernelVariant kVariants[] = {
      .run = conv2d_affine::run_gemm,
      .accuracy = {Accuracy::Kind::kRelative, 1e-6F}},  // exact for integer results
 #endif
-    {.name = "i8__ref", .run = conv2d_affine::run_reference},
+    {.name = "i8__ref", .footprint = conv2d_affine::reference_footprint, .run = conv2d_affine::run_reference},
 };
 
 }  // namespace

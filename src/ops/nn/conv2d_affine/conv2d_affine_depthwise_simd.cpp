@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/common/parallel.h"
+#include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d_affine/kernels.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
 
@@ -84,9 +85,9 @@ HWY_NOINLINE void convolve_run(Pixels<X> p, Output<Y> out, std::int64_t count) {
     p.x += n * p.x_step;
     out.y += n * out.step;
   };
-  for (; count >= 4; count -= 4) {
-    convolve_pixels<4, kLanes, kCentred>(p, out);
-    advance(4);
+  for (; count >= depthwise::kMaxRunPixels; count -= depthwise::kMaxRunPixels) {
+    convolve_pixels<depthwise::kMaxRunPixels, kLanes, kCentred>(p, out);
+    advance(depthwise::kMaxRunPixels);
   }
   for (; count > 0; --count) {
     convolve_pixels<1, kLanes, kCentred>(p, out);
@@ -167,9 +168,13 @@ void depthwise_pack(const OpCall& call, int /*input*/, std::byte* destination) {
     for (std::int64_t c = 0; c < w.dims[0]; ++c) *destination++ = data[c * taps + tap] ^ std::byte{sign_flip(w.type)};
 }
 
+Footprint depthwise_footprint(const OpCall& call, int threads) {
+  const ConvGeometry g = geometry_of(call.as<Conv2dAffineParams>(), call.in(0), call.in(1), call.out());
+  return {.lead_bytes = lead_bytes(call, g, depthwise::kMaxRunPixels, threads)};
+}
+
 Status run_depthwise(const Invocation& call) {
-  const auto& p = call.as<Conv2dAffineParams>();
-  const ConvGeometry g = conv_geometry(window_of(p), call.in(0), call.out(), call.in(1).dims[1], call.in(1).dims[2]);
+  const ConvGeometry g = geometry_of(call.as<Conv2dAffineParams>(), call.in(0), call.in(1), call.out());
   const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows);
   const std::int64_t row_work = static_cast<std::int64_t>(g.y.w) * g.y.c * call.in(1).dims[1] * call.in(1).dims[2];
   const std::int64_t grain = std::max<std::int64_t>(50'000 / row_work, 1);

@@ -3,37 +3,19 @@
 #include <algorithm>
 
 #include "ops/common/parallel.h"
-#include "ops/nn/conv2d/problem.h"
+#include "ops/nn/conv2d/overlap.h"
+#include "ops/nn/conv2d/widened_windows.h"
 #include "ops/nn/conv2d_affine/kernels.h"
-#include "ops/nn/gemm/gemm_i8.h"
 
 namespace bantam::ops::conv2d_affine {
 namespace {
 
 using conv2d::Problem;
 
-constexpr std::int64_t kGrain = 4 * gemm::kMaxTileRows;
+constexpr std::int64_t kGrain = gemm::kMaxBlockRows;
 
 Problem problem_of(const Conv2dAffineParams& params, const TensorDesc& x, const TensorDesc& w, const TensorDesc& y) {
   return conv2d::make_problem(window_of(params), x, w, y);
-}
-
-/// Pixels of a block: many enough to reuse the weights, few enough to stay in the cache.
-std::int64_t block_rows(std::int64_t k) {
-  constexpr std::int64_t kBlockNumbers = 12288;
-  return std::clamp<std::int64_t>(kBlockNumbers / k, 1, 4) * gemm::kMaxTileRows;
-}
-
-std::int64_t row_numbers(const Problem& p) { return 2 * gemm::pair_count(p.k); }
-
-/// One thread's block: widened rows, then the sum of each row.
-std::int64_t rows_bytes(const Problem& p) {
-  constexpr std::int64_t kNumber = sizeof(std::int16_t);
-  return align_up(block_rows(p.k) * row_numbers(p) * kNumber, kAlignment);
-}
-std::int64_t block_bytes(const Problem& p) {
-  constexpr std::int64_t kSum = sizeof(std::int32_t);
-  return rows_bytes(p) + align_up(block_rows(p.k) * kSum, kAlignment);
 }
 
 std::int64_t packed_group_bytes(const Problem& p) { return gemm::packed_i8_bytes(p.k, p.group_outputs); }
@@ -49,46 +31,21 @@ struct Run {
   std::int32_t x_zero;  ///< of X
   Y* y;
 
-  void gather(std::int32_t group, std::int64_t index, std::int64_t count, std::int16_t* rows) const {
-    const X* x = call.input<X>(0) + group * p.group_inputs;
-    if (p.one_run && p.g.x.w_stride == p.k && p.k % 2 == 0) {
-      // Pixels of a dense image, of which the convolution sees one at a time, are the rows already.
-      gemm::widen(x + index * p.k, count * p.k, x_zero, rows);
-      return;
-    }
-    for (std::int64_t i = 0; i < count; ++i, rows += row_numbers(p)) {
-      conv2d::gather_window(p, x, conv2d::pixel_at(p.g.y, index + i), rows,
-                            [this](const X* from, std::int64_t n, std::int16_t* to) {
-                              constexpr std::int64_t kShort = 16;  // a call costs more than so many elements
-                              if (n > kShort) return gemm::widen(from, n, x_zero, to);
-                              for (std::int64_t j = 0; j < n; ++j) to[j] = static_cast<std::int16_t>(from[j] - x_zero);
-                            });
-      if (p.k % 2 != 0) rows[p.k] = 0;
-    }
-  }
-
   /// Output pixels [begin, end).
-  void pixels(std::int64_t begin, std::int64_t end, std::byte* scratch) const {
-    auto* rows = reinterpret_cast<std::int16_t*>(scratch);
-    auto* sums = reinterpret_cast<std::int32_t*>(scratch + rows_bytes(p));
+  void pixels(std::int64_t begin, std::int64_t end, const gemm::Workspace& workspace) const {
+    const std::int64_t most = result_overlaps(call) ? conv2d::kOverlapPixels : gemm::kMaxBlockRows;
     for (std::int64_t index = begin; index < end;) {
       const conv2d::Pixel at = conv2d::pixel_at(p.g.y, index);
-      std::int64_t count = std::min(block_rows(p.k), end - index);
+      std::int64_t count = std::min(most, end - index);
       if (!p.y_uniform) count = std::min(count, p.g.y.w - at.x);
       for (std::int32_t group = 0; group < p.g.groups; ++group) {
-        gather(group, index, count, rows);
-        const gemm::LeftRowsI16 left{rows, count, gemm::pair_count(p.k)};
+        const conv2d::WidenedWindows<X> windows(p, call.input<X>(0) + group * p.group_inputs, x_zero, index);
         const std::int64_t first = group * p.group_outputs;
-        gemm::AffineResult<Y> result{y + p.g.y.offset(at.n, at.y, at.x) + first, p.g.y.w_stride,
-                                     scaler.from_channel(first), nullptr, w_zeros.from(first)};
-        if (!w_zeros.are_zero()) {
-          gemm::sum_rows(left, sums);
-          result.row_sums = sums;
-        }
-        gemm::multiply(left,
+        gemm::multiply(windows.rows(count), workspace,
                        gemm::RightPanelsI8{call.input<std::int8_t>(1) + group * packed_group_bytes(p), p.group_outputs,
                                            0, gemm::panel_count(p.group_outputs)},
-                       result);
+                       gemm::AffineResult<Y>{y + p.g.y.offset(at.n, at.y, at.x) + first, p.g.y.w_stride,
+                                             scaler.from_channel(first), w_zeros.from(first)});
       }
       index += count;
     }
@@ -109,7 +66,10 @@ void run_on(const Invocation& call, const Problem& p, std::int32_t x_zero) {
                         y};
     const std::int64_t pixels = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w;
     parallel_slots(*call.threads, pixels, kGrain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-      run.pixels(begin, end, call.scratch + slot * block_bytes(p));
+      const std::int64_t bytes = slot_scratch_bytes(call);
+      run.pixels(begin, end,
+                 {reinterpret_cast<std::int16_t*>(call.scratch + slot * bytes),
+                  bytes / static_cast<std::int64_t>(sizeof(std::int16_t))});
     });
   });
 }
@@ -122,8 +82,11 @@ bool gemm_supports(const OpCall& call) {
 }
 
 Footprint gemm_footprint(const OpCall& call, int threads) {
-  return {.scratch_bytes =
-              block_bytes(problem_of(call.as<Conv2dAffineParams>(), call.in(0), call.in(1), call.out())) * threads};
+  const Problem p = problem_of(call.as<Conv2dAffineParams>(), call.in(0), call.in(1), call.out());
+  const conv2d::ProductScratch scratch = conv2d::product_scratch(p);
+  return {.scratch_bytes = scratch.least * threads,
+          .useful_scratch_bytes = scratch.useful * threads,
+          .lead_bytes = lead_bytes(call, p.g, conv2d::kOverlapPixels, threads)};
 }
 
 std::int64_t gemm_packed_bytes(const OpCall& call, int input) {

@@ -1,5 +1,6 @@
 // The plain definition of conv2d_affine: one output at a time, over the taps inside the image.
 #include "ops/nn/conv2d/geometry.h"
+#include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d_affine/kernels.h"
 
 namespace bantam::ops::conv2d_affine {
@@ -65,6 +66,11 @@ class Convolution {
 };
 
 }  // namespace
+
+Footprint reference_footprint(const OpCall& call, int threads) {
+  const ConvGeometry g = geometry_of(call.as<Conv2dAffineParams>(), call.in(0), call.in(1), call.out());
+  return {.lead_bytes = lead_bytes(call, g, 1, threads)};
+}
 
 Status run_reference(const Invocation& call) {
   const auto& p = call.as<Conv2dAffineParams>();

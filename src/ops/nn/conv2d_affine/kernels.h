@@ -1,7 +1,7 @@
 // The kernels of conv2d_affine behind its variants table in conv2d_affine.cpp.
 #pragma once
 
-#include "ops/nn/conv2d/conv2d.h"
+#include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
 
 namespace bantam::ops::conv2d_affine {
@@ -21,10 +21,17 @@ inline Conv2dParams window_of(const Conv2dAffineParams& p) noexcept {
   return window;
 }
 
+inline ConvGeometry geometry_of(const Conv2dAffineParams& p, const TensorDesc& x, const TensorDesc& w,
+                                const TensorDesc& y) noexcept {
+  return conv_geometry(window_of(p), x, y, w.dims[1], w.dims[2]);
+}
+
+Footprint reference_footprint(const OpCall& call, int threads);
 Status run_reference(const Invocation& call);
 
 /// Constant weights, one output channel per input channel and group, four channels or more.
 bool depthwise_supports(const OpCall& call);
+Footprint depthwise_footprint(const OpCall& call, int threads);
 std::int64_t depthwise_packed_bytes(const OpCall& call, int input);
 void depthwise_pack(const OpCall& call, int input, std::byte* destination);
 Status run_depthwise(const Invocation& call);

@@ -34,11 +34,18 @@ constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
     {.name = "f32_channels__simd",
      .supports = depthwise::float_supports,
+     .footprint = depthwise::channels_footprint,
      .run = depthwise::run_float,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
-    {.name = "i8_channels__simd", .supports = depthwise::int8_supports, .run = depthwise::run_int8},
+    {.name = "i8_channels__simd",
+     .supports = depthwise::int8_supports,
+     .footprint = depthwise::channels_footprint,
+     .run = depthwise::run_int8},
 #endif
-    {.name = "i8__portable", .supports = depthwise::portable_supports, .run = depthwise::run_portable},
+    {.name = "i8__portable",
+     .supports = depthwise::portable_supports,
+     .footprint = depthwise::portable_footprint,
+     .run = depthwise::run_portable},
     {.name = "any__ref", .footprint = depthwise::reference_footprint, .run = depthwise::run_reference},
 };
 

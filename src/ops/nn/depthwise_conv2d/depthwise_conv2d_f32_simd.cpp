@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/common/parallel.h"
+#include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/depthwise_conv2d/kernels.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
 
@@ -90,9 +91,9 @@ HWY_NOINLINE void convolve_run(Pixels p, Output out, std::int64_t count, const C
     p.x += n * p.x_step;
     out.y += n * out.step;
   };
-  for (; count >= 4; count -= 4) {
-    convolve_pixels<4, kTaps, kStride, kLanes>(p, out, store);
-    advance(4);
+  for (; count >= kMaxRunPixels; count -= kMaxRunPixels) {
+    convolve_pixels<kMaxRunPixels, kTaps, kStride, kLanes>(p, out, store);
+    advance(kMaxRunPixels);
   }
   for (; count > 0; --count) {
     convolve_pixels<1, 0, 1, kLanes>(p, out, store);
@@ -142,6 +143,12 @@ HWY_EXPORT(convolve_row);
 bool float_supports(const OpCall& call) {
   return linear_form(call.in(0), call.in(1)) == LinearForm::kFloat && call.in(0).dims[3] == call.out().dims[3] &&
          call.in(1).is_dense() && call.out().elements() > 0;
+}
+
+Footprint channels_footprint(const OpCall& call, int threads) {
+  const ConvGeometry g =
+      conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), call.in(1).dims[0], call.in(1).dims[1]);
+  return {.lead_bytes = lead_bytes(call, g, kMaxRunPixels, threads)};
 }
 
 Status run_float(const Invocation& call) {

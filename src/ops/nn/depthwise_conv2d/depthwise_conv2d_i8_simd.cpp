@@ -69,9 +69,9 @@ HWY_NOINLINE void convolve_run(Pixels p, Output out, std::int64_t count) {
     p.x += n * p.x_step;
     out.y += n * out.step;
   };
-  for (; count >= 4; count -= 4) {
-    convolve_pixels<4, kLanes>(p, out);
-    advance(4);
+  for (; count >= kMaxRunPixels; count -= kMaxRunPixels) {
+    convolve_pixels<kMaxRunPixels, kLanes>(p, out);
+    advance(kMaxRunPixels);
   }
   for (; count > 0; --count) {
     convolve_pixels<1, kLanes>(p, out);

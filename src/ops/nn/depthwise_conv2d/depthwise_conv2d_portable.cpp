@@ -4,7 +4,7 @@
 
 #include "ops/common/finish_i8.h"
 #include "ops/common/unrolled.h"
-#include "ops/nn/conv2d/geometry.h"
+#include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/depthwise_conv2d/kernels.h"
 
 namespace bantam::ops::depthwise {
@@ -103,9 +103,21 @@ bool portable_supports(const OpCall& call) {
   return linear_form(call.in(0), call.in(1)) == LinearForm::kInt8 && call.in(1).is_dense();
 }
 
+namespace {
+
+ConvGeometry geometry_of(const Conv2dParams& params, const TensorDesc& x, const TensorDesc& w, const TensorDesc& y) {
+  return conv_geometry(params, x, y, w.dims[0], w.dims[1]);
+}
+
+}  // namespace
+
+Footprint portable_footprint(const OpCall& call, int threads) {
+  return {.lead_bytes =
+              lead_bytes(call, geometry_of(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out()), 1, threads)};
+}
+
 Status run_portable(const Invocation& call) {
-  const ConvGeometry g =
-      conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), call.in(1).dims[0], call.in(1).dims[1]);
+  const ConvGeometry g = geometry_of(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
   Int8Depthwise(call, g).run();
   return ok_status();
 }

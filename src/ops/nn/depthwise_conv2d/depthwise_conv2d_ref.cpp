@@ -25,8 +25,8 @@ class ChannelTaps {
 
 }  // namespace
 
-Footprint reference_footprint(const OpCall& call, int /*threads*/) {
-  return conv2d::convolution_reference_footprint(call);
+Footprint reference_footprint(const OpCall& call, int threads) {
+  return conv2d::convolution_reference_footprint<ChannelTaps>(call, threads);
 }
 
 Status run_reference(const Invocation& call) { return conv2d::run_convolution_reference<ChannelTaps>(call); }

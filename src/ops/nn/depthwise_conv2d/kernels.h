@@ -10,7 +10,11 @@ Status run_reference(const Invocation& call);
 
 /// int8, dense weights; for small cores.
 bool portable_supports(const OpCall& call);
+Footprint portable_footprint(const OpCall& call, int threads);
 Status run_portable(const Invocation& call);
+
+/// Of the two below.
+Footprint channels_footprint(const OpCall& call, int threads);
 
 /// f32, multiplier 1, dense weights.
 bool float_supports(const OpCall& call);

@@ -9,6 +9,9 @@
 
 namespace bantam::ops::depthwise {
 
+/// No kernel computes more pixels of a run at once: a result may overlap the operand with that in mind.
+inline constexpr int kMaxRunPixels = 4;
+
 /// Some neighbouring output pixels of one row; strides in elements.
 template <typename X, typename W = X>
 struct PixelRun {

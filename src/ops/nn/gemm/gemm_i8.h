@@ -3,8 +3,9 @@
 //
 // Panel layout (fixed, whatever the host's vectors): the columns of the right matrix [K,N] are cut into panels of 16;
 // panel p holds, for k = 0, 2, 4 ..., the 16 pairs (k, k + 1) of columns 16p..16p+15, zero beyond N and K. The left
-// matrix comes widened to int16, zero points subtracted, rows padded with a zero to an even length, so that one
-// instruction multiplies and adds a pair. Sums are int32 and wrap. Freestanding, re-entrant; nothing is allocated.
+// matrix is asked for in pieces, which come widened to int16, zero points subtracted, in a workspace that the caller
+// gives: rows in full where it has room, else a part of K of a few rows at a time, whose sums add up. Sums are int32
+// and wrap, so results do not depend on the workspace. Freestanding, re-entrant; nothing is allocated.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +27,48 @@ constexpr std::int64_t packed_i8_bytes(std::int64_t k, std::int64_t n) noexcept 
 void pack_panels_i8(const std::int8_t* b, std::int64_t k, std::int64_t n, std::int64_t k_stride, std::int64_t n_stride,
                     std::int8_t* packed) noexcept;
 
-/// Rows of the left matrix, each 2 * pairs numbers.
-struct LeftRowsI16 {
-  const std::int16_t* data = nullptr;
+/// Numbers of one row of the left matrix, padded to whole pairs.
+constexpr std::int64_t row_numbers(std::int64_t k) noexcept { return 2 * pair_count(k); }
+
+/// The left matrix [rows, k].
+struct LeftSourceI16 {
+  /// Writes numbers [first, first + count) of rows [row, row + rows), each padded with a zero to an even count, one row
+  /// right after the other. `first` is even.
+  using Gather = void (*)(const void* context, std::int64_t row, std::int64_t rows, std::int64_t first,
+                          std::int64_t count, std::int16_t* to);
+
   std::int64_t rows = 0;
-  std::int64_t pairs = 0;
+  std::int64_t k = 0;
+  Gather gather = nullptr;
+  const void* context = nullptr;
 };
+
+/// Where pieces of the left matrix are put; at least least_numbers() of them.
+struct Workspace {
+  std::int16_t* numbers = nullptr;
+  std::int64_t count = 0;
+};
+
+/// The most rows that are widened at once.
+inline constexpr std::int64_t kMaxBlockRows = 4 * kMaxTileRows;
+
+/// A workspace in which products of up to `rows` rows work, if a little slower.
+constexpr std::int64_t least_numbers(std::int64_t rows, std::int64_t k) noexcept {
+  constexpr std::int64_t kLeastRow = 64;  // numbers: below, starting and ending sums would take most of the time
+  constexpr std::int64_t kLeastBlock = 512;
+  const std::int64_t tile = rows < 1 ? 1 : rows < kMaxTileRows ? rows : kMaxTileRows;
+  const std::int64_t share = kLeastBlock / tile / 2 * 2;
+  const std::int64_t part = share > kLeastRow ? share : kLeastRow;
+  return tile * (row_numbers(k) < part ? row_numbers(k) : part);
+}
+
+/// The workspace in which they are fastest: many rows reuse the weights, few stay in the cache.
+constexpr std::int64_t useful_numbers(std::int64_t rows, std::int64_t k) noexcept {
+  constexpr std::int64_t kBlockNumbers = 12288;
+  const std::int64_t tiles = kBlockNumbers / (k < 1 ? 1 : k);
+  const std::int64_t most = kMaxTileRows * (tiles < 1 ? 1 : tiles < 4 ? tiles : 4);
+  return (rows < most ? rows : most) * row_numbers(k);
+}
 
 struct RightPanelsI8 {
   const std::int8_t* data = nullptr;  ///< panel 0
@@ -71,23 +108,21 @@ struct AffineResult {
   Y* data = nullptr;
   std::int64_t row_stride = 0;
   AffineScaler scaler;
-  const std::int32_t* row_sums = nullptr;  ///< of the left matrix; null when the columns' zero points are 0
-  ZeroPoints zero_points;                  ///< of the columns
+  ZeroPoints zero_points;  ///< of the columns
 };
 
-void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const Int8Result& y);
-void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const Int16Result& y);
-void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const HybridResult& y);
-void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::uint8_t>& y);
-void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::int32_t>& y);
-void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<float>& y);
+void multiply(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b, const Int8Result& y);
+void multiply(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b, const Int16Result& y);
+void multiply(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b, const HybridResult& y);
+void multiply(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b,
+              const AffineResult<std::uint8_t>& y);
+void multiply(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b,
+              const AffineResult<std::int32_t>& y);
+void multiply(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b, const AffineResult<float>& y);
 
-/// to[i] = from[i] - zero_point.
+/// to[i] = from[i] - zero_point. `from` may be the upper half of the memory of `to`.
 void widen(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to);
 void widen(const std::uint8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to);
-
-/// sums[m] = the sum of row m, wrapping.
-void sum_rows(const LeftRowsI16& a, std::int32_t* sums);
 
 /// largest_magnitude and quantize_symmetric of linear_form.h, to the bit.
 float largest_magnitude_simd(const float* x, std::int64_t n, float previous);

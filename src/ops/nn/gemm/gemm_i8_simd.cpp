@@ -65,7 +65,8 @@ struct Span {
   std::int64_t panel_stride = 0;  ///< bytes
 };
 
-constexpr Span whole_span(std::int64_t pairs) { return {pairs, 2 * pairs, pairs * 2 * kPanel}; }
+/// Bytes of a panel, by pairs of the whole K.
+constexpr std::int64_t panel_bytes(std::int64_t pairs) { return pairs * 2 * kPanel; }
 
 #if HWY_TARGET == HWY_SCALAR
 void sum_tile(const std::int16_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel, std::int64_t,
@@ -135,9 +136,19 @@ void sum_tile(const std::int16_t* a, std::int64_t rows, const Span& span, const 
 }
 #endif
 
-/// Scales the sums of `rows` rows and columns [first, first + columns), and stores them at row m on.
+template <typename Result>
+bool subtracts_row_sums(const Result& /*y*/) {
+  return false;
+}
+template <typename Y>
+bool subtracts_row_sums(const AffineResult<Y>& y) {
+  return !y.zero_points.are_zero();
+}
+
+/// Scales the sums of `rows` rows and columns [first, first + columns), and stores them at row m on. `row_sums`: of the
+/// left matrix, from row m on; not used by most.
 void finish_tile(const Int8Result& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
-                 std::int64_t columns) {
+                 std::int64_t columns, const std::int32_t* /*row_sums*/) {
   const hn::Rebind<std::int8_t, D32> d8;
   for (std::int64_t c = 0; c < columns; c += kLanes) {
     const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
@@ -149,7 +160,7 @@ void finish_tile(const Int8Result& y, const Sums& sums, std::int64_t m, std::int
 }
 
 void finish_tile(const Int16Result& y, const WideSums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
-                 std::int64_t columns) {
+                 std::int64_t columns, const std::int32_t* /*row_sums*/) {
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < columns; ++c)
       y.data[(m + r) * y.row_stride + first + c] =
@@ -157,7 +168,7 @@ void finish_tile(const Int16Result& y, const WideSums& sums, std::int64_t m, std
 }
 
 void finish_tile(const HybridResult& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
-                 std::int64_t columns) {
+                 std::int64_t columns, const std::int32_t* /*row_sums*/) {
   const hn::Rebind<float, D32> df;
   for (std::int64_t c = 0; c < columns; c += kLanes) {
     const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
@@ -175,15 +186,15 @@ void finish_tile(const HybridResult& y, const Sums& sums, std::int64_t m, std::i
 
 template <typename Y>
 void finish_tile(const AffineResult<Y>& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
-                 std::int64_t columns) {
+                 std::int64_t columns, const std::int32_t* row_sums) {
   for (std::int64_t c = 0; c < columns; c += kLanes) {
     const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
     const AffineVector<D32> scale(kD32, y.scaler, first + c, lanes);
     auto zeros = hn::Zero(kD32);
-    if (y.row_sums != nullptr) zeros = load_zero_points(kD32, y.zero_points, first + c, lanes);
+    if (subtracts_row_sums(y)) zeros = load_zero_points(kD32, y.zero_points, first + c, lanes);
     for (std::int64_t r = 0; r < rows; ++r) {
       auto sum = hn::LoadU(kD32, sums.at + r * kColumns + c);
-      if (y.row_sums != nullptr) sum = hn::Sub(sum, hn::Mul(zeros, hn::Set(kD32, y.row_sums[m + r])));
+      if (subtracts_row_sums(y)) sum = hn::Sub(sum, hn::Mul(zeros, hn::Set(kD32, row_sums[r])));
       scale.store(sum, lanes, y.data + (m + r) * y.row_stride + first + c);
     }
   }
@@ -191,59 +202,155 @@ void finish_tile(const AffineResult<Y>& y, const Sums& sums, std::int64_t m, std
     activate_rows(y.scaler.activation, y.data + m * y.row_stride + first, rows, y.row_stride, columns);
 }
 
-/// Sums the tile of some rows and the panels from `panel` on.
-void sum_products(const LeftRowsI16& a, std::int64_t m, std::int64_t rows, const std::int8_t* panel,
-                  std::int64_t columns, Sums& sums) {
-  sum_tile(a.data + m * 2 * a.pairs, rows, whole_span(a.pairs), panel, columns, sums);
+/// A piece of the left matrix: some rows, of which pairs [first, first + pairs).
+struct Piece {
+  const std::int16_t* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t first = 0;
+  std::int64_t pairs = 0;
+};
+
+void clear(Sums& sums, std::int64_t rows) { std::fill_n(sums.at, rows * kColumns, 0); }
+void clear(WideSums& sums, std::int64_t rows) { std::fill_n(sums.at, rows * kColumns, std::int64_t{0}); }
+
+void add(Sums& sums, const Sums& part, std::int64_t rows) {
+  for (std::int64_t c = 0; c < rows * kColumns; c += kLanes)
+    hn::StoreU(hn::Add(hn::LoadU(kD32, sums.at + c), hn::LoadU(kD32, part.at + c)), kD32, sums.at + c);
+}
+void add(WideSums& sums, const Sums& part, std::int64_t rows) {
+  for (std::int64_t c = 0; c < rows * kColumns; ++c) sums.at[c] += part.at[c];
 }
 
-void sum_products(const LeftRowsI16& a, std::int64_t m, std::int64_t rows, const std::int8_t* panel,
-                  std::int64_t columns, WideSums& sums) {
-  std::fill_n(sums.at, rows * kColumns, std::int64_t{0});
-  Span span = whole_span(a.pairs);
-  for (std::int64_t pair = 0; pair < a.pairs; pair += kSafePairs) {
+/// Adds the products of a piece with as much of the panels from `panel` on, each of `panel_stride` bytes. Columns
+/// beyond `columns` are undefined.
+template <typename TileSums>
+HWY_INLINE void add_products(const Piece& a, const std::int8_t* panel, std::int64_t panel_stride, std::int64_t columns,
+                             TileSums& sums) {
+  constexpr std::int64_t kMost =
+      std::is_same_v<TileSums, WideSums> ? kSafePairs : std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t done = 0; done < a.pairs; done += std::min(kMost, a.pairs - done)) {
     Sums part;
-    span.pairs = std::min(kSafePairs, a.pairs - pair);
-    sum_tile(a.data + m * 2 * a.pairs + 2 * pair, rows, span, panel + pair * 2 * kPanel, columns, part);
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = r * kColumns; c < r * kColumns + columns; ++c) sums.at[c] += part.at[c];
+    if (columns < kColumns) clear(part, a.rows);
+    const Span span{std::min(kMost, a.pairs - done), 2 * a.pairs, panel_stride};
+    sum_tile(a.data + 2 * done, a.rows, span, panel + (a.first + done) * 2 * kPanel, columns, part);
+    add(sums, part, a.rows);
+  }
+}
+
+template <typename TileSums>
+HWY_INLINE void sum_products(const Piece& a, const std::int8_t* panel, std::int64_t panel_stride, std::int64_t columns,
+                             TileSums& sums) {
+  if constexpr (std::is_same_v<TileSums, Sums>) {
+    sum_tile(a.data, a.rows, {a.pairs, 2 * a.pairs, panel_stride}, panel, columns, sums);
+  } else {
+    clear(sums, a.rows);
+    add_products(a, panel, panel_stride, columns, sums);
+  }
+}
+
+/// sums[m] += the sum of row m, wrapping.
+void add_rows(const Piece& a, std::int32_t* sums) {
+  for (std::int64_t m = 0; m < a.rows; ++m) {
+    auto sum = static_cast<std::uint32_t>(sums[m]);
+    for (std::int64_t i = m * 2 * a.pairs; i < (m + 1) * 2 * a.pairs; ++i)
+      sum += static_cast<std::uint32_t>(std::int32_t{a.data[i]});
+    sums[m] = static_cast<std::int32_t>(sum);
+  }
+}
+
+/// Calls f(first column, columns) for the tiles of b.
+template <typename F>
+HWY_INLINE void for_each_tile(const RightPanelsI8& b, F f) {
+  for (std::int64_t n = b.first * kPanel; n < std::min(b.last * kPanel, b.n); n += kColumns)
+    f(n, std::min({kColumns, b.n - n, b.last * kPanel - n}));
+}
+
+/// Rows are widened in full, `block` at a time.
+template <typename TileSums, typename Result>
+HWY_INLINE void multiply_rows(const LeftSourceI16& a, std::int16_t* numbers, std::int64_t block, const RightPanelsI8& b,
+                              const Result& y) {
+  const std::int64_t pairs = pair_count(a.k);
+  TileSums sums;
+  std::int32_t row_sums[kMaxBlockRows];
+  for (std::int64_t start = 0; start < a.rows; start += block) {
+    const std::int64_t count = std::min(block, a.rows - start);
+    a.gather(a.context, start, count, 0, a.k, numbers);
+    if (subtracts_row_sums(y)) {
+      std::fill_n(row_sums, count, 0);
+      add_rows({numbers, count, 0, pairs}, row_sums);
+    }
+    for_each_tile(b, [&](std::int64_t n, std::int64_t columns) HWY_ATTR {
+      const std::int8_t* panel = b.data + n / kPanel * panel_bytes(pairs);
+      for (std::int64_t m = 0; m < count; m += kRows) {
+        const std::int64_t rows = std::min<std::int64_t>(kRows, count - m);
+        sum_products({numbers + m * 2 * pairs, rows, 0, pairs}, panel, panel_bytes(pairs), columns, sums);
+        finish_tile(y, sums, start + m, rows, n, columns, row_sums + m);
+      }
+    });
+  }
+}
+
+/// One tile of rows after the other, of which `part` numbers are widened at a time, once per tile of columns.
+template <typename TileSums, typename Result>
+HWY_INLINE void multiply_parts(const LeftSourceI16& a, std::int16_t* numbers, std::int64_t part, const RightPanelsI8& b,
+                               const Result& y) {
+  TileSums sums;
+  const std::int64_t panel_stride = panel_bytes(pair_count(a.k));
+  for (std::int64_t m = 0; m < a.rows; m += kRows) {
+    const std::int64_t rows = std::min<std::int64_t>(kRows, a.rows - m);
+    for_each_tile(b, [&](std::int64_t n, std::int64_t columns) HWY_ATTR {
+      std::int32_t row_sums[kRows] = {};
+      clear(sums, rows);
+      for (std::int64_t first = 0; first < a.k; first += part) {
+        const std::int64_t count = std::min(part, a.k - first);
+        a.gather(a.context, m, rows, first, count, numbers);
+        const Piece piece{numbers, rows, first / 2, pair_count(count)};
+        add_products(piece, b.data + n / kPanel * panel_stride, panel_stride, columns, sums);
+        if (subtracts_row_sums(y)) add_rows(piece, row_sums);
+      }
+      finish_tile(y, sums, m, rows, n, columns, row_sums);
+    });
   }
 }
 
 template <typename TileSums, typename Result>
-HWY_INLINE void multiply_all(const LeftRowsI16& a, const RightPanelsI8& b, const Result& y) {
-  TileSums sums;
-  const std::int64_t panel_bytes = a.pairs * 2 * kPanel;
-  for (std::int64_t n = b.first * kPanel; n < std::min(b.last * kPanel, b.n); n += kColumns) {
-    const std::int64_t columns = std::min({kColumns, b.n - n, b.last * kPanel - n});
-    for (std::int64_t m = 0; m < a.rows; m += kRows) {
-      const std::int64_t rows = std::min<std::int64_t>(kRows, a.rows - m);
-      sum_products(a, m, rows, b.data + n / kPanel * panel_bytes, columns, sums);
-      finish_tile(y, sums, m, rows, n, columns);
-    }
+HWY_INLINE void multiply_all(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b,
+                             const Result& y) {
+  const std::int64_t tile = std::min<std::int64_t>(kRows, a.rows);
+  const std::int64_t fit = workspace.count / std::max<std::int64_t>(row_numbers(a.k), 1);
+  if (fit >= tile) {
+    const std::int64_t block = fit < kRows ? fit : std::min(fit / kRows * kRows, kMaxBlockRows);
+    multiply_rows<TileSums>(a, workspace.numbers, block, b, y);
+  } else {
+    multiply_parts<TileSums>(a, workspace.numbers, std::max<std::int64_t>(workspace.count / tile / 2 * 2, 2), b, y);
   }
 }
 
-void multiply_int8(const LeftRowsI16& a, const RightPanelsI8& b, const Int8Result& y) { multiply_all<Sums>(a, b, y); }
-
-void multiply_int16(const LeftRowsI16& a, const RightPanelsI8& b, const Int16Result& y) {
-  multiply_all<WideSums>(a, b, y);
+void multiply_int8(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const Int8Result& y) {
+  multiply_all<Sums>(a, w, b, y);
 }
 
-void multiply_hybrid(const LeftRowsI16& a, const RightPanelsI8& b, const HybridResult& y) {
-  multiply_all<Sums>(a, b, y);
+void multiply_int16(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const Int16Result& y) {
+  multiply_all<WideSums>(a, w, b, y);
 }
 
-void multiply_affine_u8(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::uint8_t>& y) {
-  multiply_all<Sums>(a, b, y);
+void multiply_hybrid(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const HybridResult& y) {
+  multiply_all<Sums>(a, w, b, y);
 }
 
-void multiply_affine_i32(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::int32_t>& y) {
-  multiply_all<Sums>(a, b, y);
+void multiply_affine_u8(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b,
+                        const AffineResult<std::uint8_t>& y) {
+  multiply_all<Sums>(a, w, b, y);
 }
 
-void multiply_affine_f32(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<float>& y) {
-  multiply_all<Sums>(a, b, y);
+void multiply_affine_i32(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b,
+                         const AffineResult<std::int32_t>& y) {
+  multiply_all<Sums>(a, w, b, y);
+}
+
+void multiply_affine_f32(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b,
+                         const AffineResult<float>& y) {
+  multiply_all<Sums>(a, w, b, y);
 }
 
 template <typename T>
@@ -264,15 +371,6 @@ void widen_i8(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, 
 
 void widen_u8(const std::uint8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
   widen_row(from, n, zero_point, to);
-}
-
-void sum_rows_target(const LeftRowsI16& a, std::int32_t* sums) {
-  const std::int64_t n = 2 * a.pairs;
-  for (std::int64_t m = 0; m < a.rows; ++m) {
-    std::uint32_t sum = 0;
-    for (std::int64_t i = 0; i < n; ++i) sum += static_cast<std::uint32_t>(std::int32_t{a.data[m * n + i]});
-    sums[m] = static_cast<std::int32_t>(sum);
-  }
 }
 
 float largest_magnitude_target(const float* x, std::int64_t n, float previous) {
@@ -324,32 +422,31 @@ HWY_EXPORT(multiply_affine_i32);
 HWY_EXPORT(multiply_affine_f32);
 HWY_EXPORT(widen_i8);
 HWY_EXPORT(widen_u8);
-HWY_EXPORT(sum_rows_target);
 HWY_EXPORT(largest_magnitude_target);
 HWY_EXPORT(quantize_symmetric_target);
 
-void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const Int8Result& y) {
-  HWY_DYNAMIC_DISPATCH(multiply_int8)(a, b, y);
+void multiply(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const Int8Result& y) {
+  HWY_DYNAMIC_DISPATCH(multiply_int8)(a, w, b, y);
 }
 
-void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const Int16Result& y) {
-  HWY_DYNAMIC_DISPATCH(multiply_int16)(a, b, y);
+void multiply(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const Int16Result& y) {
+  HWY_DYNAMIC_DISPATCH(multiply_int16)(a, w, b, y);
 }
 
-void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const HybridResult& y) {
-  HWY_DYNAMIC_DISPATCH(multiply_hybrid)(a, b, y);
+void multiply(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const HybridResult& y) {
+  HWY_DYNAMIC_DISPATCH(multiply_hybrid)(a, w, b, y);
 }
 
-void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::uint8_t>& y) {
-  HWY_DYNAMIC_DISPATCH(multiply_affine_u8)(a, b, y);
+void multiply(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const AffineResult<std::uint8_t>& y) {
+  HWY_DYNAMIC_DISPATCH(multiply_affine_u8)(a, w, b, y);
 }
 
-void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<std::int32_t>& y) {
-  HWY_DYNAMIC_DISPATCH(multiply_affine_i32)(a, b, y);
+void multiply(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const AffineResult<std::int32_t>& y) {
+  HWY_DYNAMIC_DISPATCH(multiply_affine_i32)(a, w, b, y);
 }
 
-void multiply(const LeftRowsI16& a, const RightPanelsI8& b, const AffineResult<float>& y) {
-  HWY_DYNAMIC_DISPATCH(multiply_affine_f32)(a, b, y);
+void multiply(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const AffineResult<float>& y) {
+  HWY_DYNAMIC_DISPATCH(multiply_affine_f32)(a, w, b, y);
 }
 
 void widen(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
@@ -359,8 +456,6 @@ void widen(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std
 void widen(const std::uint8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
   HWY_DYNAMIC_DISPATCH(widen_u8)(from, n, zero_point, to);
 }
-
-void sum_rows(const LeftRowsI16& a, std::int32_t* sums) { HWY_DYNAMIC_DISPATCH(sum_rows_target)(a, sums); }
 
 float largest_magnitude_simd(const float* x, std::int64_t n, float previous) {
   return HWY_DYNAMIC_DISPATCH(largest_magnitude_target)(x, n, previous);

@@ -92,11 +92,22 @@ struct Scratch {
   float* products;     ///< [steps at once, batch, 3H]
 };
 
-/// Floats of scratch; the regions begin at multiples of kAlignment from `memory` when it is not null.
-std::int64_t layout_scratch(const rnn::Extents& e, float* memory, Scratch* scratch) {
+/// Bytes of scratch for the products of so many steps at once.
+std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t steps) {
+  return (7 * round_up(e.hidden) + steps * e.batch * kGates * e.hidden) * static_cast<std::int64_t>(sizeof(float));
+}
+
+/// As many steps as the scratch has room for.
+std::int64_t steps_at_once(const Invocation& call, const rnn::Extents& e) {
+  const std::int64_t bytes = std::max<std::int64_t>(scratch_bytes(e, 1) - scratch_bytes(e, 0), 1);
+  return std::clamp<std::int64_t>((call.scratch_bytes - scratch_bytes(e, 0)) / bytes, 1, kStepsAtOnce);
+}
+
+/// The regions begin at multiples of kAlignment.
+Scratch scratch_of(const Invocation& call, const rnn::Extents& e) {
   const std::int64_t row = round_up(e.hidden);
-  if (scratch != nullptr) *scratch = {memory, memory + 3 * row, memory + 5 * row, memory + 6 * row, memory + 7 * row};
-  return 7 * row + std::min(e.steps, kStepsAtOnce) * e.batch * kGates * e.hidden;
+  auto* memory = reinterpret_cast<float*>(call.scratch);
+  return {memory, memory + 3 * row, memory + 5 * row, memory + 6 * row, memory + 7 * row};
 }
 
 void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, float* sum) {
@@ -149,14 +160,14 @@ void run_step(const GruParams& p, std::int64_t d, const rnn::Extents& e, const W
 
 void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d) {
   const auto& p = call.as<GruParams>();
-  Scratch scratch;
-  layout_scratch(e, reinterpret_cast<float*>(call.scratch), &scratch);
+  const Scratch scratch = scratch_of(call, e);
   const Weights weights = weights_of(call, e, d);
   const std::int64_t count = kGates * e.hidden;
   const bool backward = rnn::is_backward(p.direction, d);
   sum_biases(call, e, d, scratch.input_bias);
-  for (std::int64_t k = 0; k < e.steps; k += kStepsAtOnce) {
-    const std::int64_t last = std::min(k + kStepsAtOnce, e.steps);
+  const std::int64_t at_once = steps_at_once(call, e);
+  for (std::int64_t k = 0; k < e.steps; k += at_once) {
+    const std::int64_t last = std::min(k + at_once, e.steps);
     const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
     multiply(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, e.input, weights.w,
              count, scratch.input_bias, scratch.products);
@@ -175,8 +186,10 @@ bool supports_packed(const OpCall& call) {
 }
 
 Footprint packed_footprint(const OpCall& call, int /*threads*/) {
+  const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   Footprint footprint;
-  footprint.scratch_bytes = layout_scratch(rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR)), nullptr, nullptr) * 4;
+  footprint.scratch_bytes = scratch_bytes(e, 1);
+  footprint.useful_scratch_bytes = scratch_bytes(e, std::min(e.steps, kStepsAtOnce));
   if (call.has(rnn::kInitialH)) footprint.overwrites[1] = std::uint64_t{1} << rnn::kInitialH;
   return footprint;
 }

@@ -98,12 +98,23 @@ HWY_EXPORT(update_lstm_state);
 
 namespace {
 
-/// Steps whose input products are computed at once: enough rows for the matrix kernel, little scratch.
+/// Steps whose input products are computed at once: enough rows for the matrix kernel.
 constexpr std::int64_t kStepsAtOnce = 16;
 
 constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, kAlignment / sizeof(float)); }
 
-std::int64_t steps_at_once(const rnn::Extents& e) { return std::min(e.steps, kStepsAtOnce); }
+/// Floats of the products of one step, in which its gates are computed too.
+std::int64_t step_floats(const rnn::Extents& e) { return e.batch * kGates * e.hidden; }
+
+std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t steps) {
+  return (round_up(kGates * e.hidden) + steps * step_floats(e)) * static_cast<std::int64_t>(sizeof(float));
+}
+
+/// As many as the scratch has room for.
+std::int64_t steps_at_once(const Invocation& call, const rnn::Extents& e) {
+  const std::int64_t bytes = std::max<std::int64_t>(scratch_bytes(e, 1) - scratch_bytes(e, 0), 1);
+  return std::clamp<std::int64_t>((call.scratch_bytes - scratch_bytes(e, 0)) / bytes, 1, kStepsAtOnce);
+}
 
 /// Floats of the packed form of one direction of w or r.
 std::int64_t direction_floats(std::int64_t k, const rnn::Extents& e) {
@@ -113,14 +124,13 @@ std::int64_t direction_floats(std::int64_t k, const rnn::Extents& e) {
 /// The regions of the scratch memory.
 struct Scratch {
   float* bias;
-  float* gates;
-  float* products;  ///< [steps at once, batch, gates]
+  float* products;  ///< [steps at once, batch, gates]; then the gates
 };
 
 Scratch scratch_of(const Invocation& call, const rnn::Extents& e) {
   const std::int64_t row = round_up(kGates * e.hidden);
   auto* memory = reinterpret_cast<float*>(call.scratch);
-  return {memory, memory + row, memory + 2 * row};
+  return {memory, memory + row};
 }
 
 void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, float* sum) {
@@ -129,7 +139,7 @@ void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, f
   for (std::int64_t g = 0; g < count; ++g) sum[g] = bias != nullptr ? bias[g] + bias[count + g] : 0.0F;
 }
 
-/// result[m] = rows[m] times panels, plus bias.
+/// result[m] = rows[m] times panels, plus bias. A single row's bias may be where its result is.
 void multiply(const float* rows, std::int64_t count, std::int64_t k, const float* panels, std::int64_t columns,
               const float* bias, float* result) {
   gemm::multiply({.data = rows, .rows = count, .row_stride = k, .length = k},
@@ -146,17 +156,18 @@ void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d
   const float* peepholes = call.has(kPeepholes) ? call.input<float>(kPeepholes) + d * 3 * e.hidden : nullptr;
   const bool backward = rnn::is_backward(p.direction, d);
   sum_biases(call, e, d, scratch.bias);
-  for (std::int64_t k = 0; k < e.steps; k += kStepsAtOnce) {
-    const std::int64_t last = std::min(k + kStepsAtOnce, e.steps);
+  const std::int64_t at_once = steps_at_once(call, e);
+  for (std::int64_t k = 0; k < e.steps; k += at_once) {
+    const std::int64_t last = std::min(k + at_once, e.steps);
     const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
     multiply(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, e.input, w, count,
              scratch.bias, scratch.products);
     rnn::walk(call, e, d, backward, k, last, [&](std::int64_t t, std::int64_t b) {
       float* h = call.output<float>(1) + d * e.state() + b * e.hidden;
       float* c = call.output<float>(2) + d * e.state() + b * e.hidden;
-      const float* products = scratch.products + ((t - first_step) * e.batch + b) * count;
-      multiply(h, 1, e.hidden, r, count, products, scratch.gates);
-      HWY_DYNAMIC_DISPATCH(update_lstm_state)(p, d, static_cast<std::size_t>(e.hidden), scratch.gates, peepholes, h, c);
+      float* gates = scratch.products + ((t - first_step) * e.batch + b) * count;
+      multiply(h, 1, e.hidden, r, count, gates, gates);
+      HWY_DYNAMIC_DISPATCH(update_lstm_state)(p, d, static_cast<std::size_t>(e.hidden), gates, peepholes, h, c);
     });
   }
 }
@@ -170,9 +181,9 @@ bool supports_packed(const OpCall& call) {
 
 Footprint packed_footprint(const OpCall& call, int /*threads*/) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
-  const std::int64_t count = kGates * e.hidden;
   Footprint footprint;
-  footprint.scratch_bytes = (2 * round_up(count) + steps_at_once(e) * e.batch * count) * 4;
+  footprint.scratch_bytes = scratch_bytes(e, 1);
+  footprint.useful_scratch_bytes = scratch_bytes(e, std::min(e.steps, kStepsAtOnce));
   allow_state_in_place(call, &footprint);
   return footprint;
 }

@@ -8,12 +8,10 @@
 namespace bantam::ops::lstm_q {
 namespace {
 
-/// Rows of x whose products are computed at once: enough for the matrix kernel, little scratch.
+/// Rows of x whose products are computed at once: enough for the matrix kernel.
 constexpr std::int64_t kRowsAtOnce = 16;
 
 std::int64_t rows_at_once(const Extents& e) { return std::min(e.steps * e.batch, kRowsAtOnce); }
-
-constexpr std::int64_t row_numbers(std::int64_t k) { return 2 * gemm::pair_count(k); }
 
 template <typename T>
 constexpr std::int64_t region_bytes(std::int64_t count) {
@@ -22,24 +20,54 @@ constexpr std::int64_t region_bytes(std::int64_t count) {
 
 /// Where the regions of the scratch memory begin, behind the gates.
 struct Layout {
-  explicit Layout(const Extents& e)
-      : rows(align_up(gate_bytes(e), kAlignment)),
-        products(rows + region_bytes<std::int16_t>(rows_at_once(e) * row_numbers(e.input))),
-        state(products + region_bytes<std::int32_t>(rows_at_once(e) * kGates * e.hidden)),
-        of_state(state + region_bytes<std::int16_t>(row_numbers(e.hidden))),
-        end(of_state + region_bytes<std::int32_t>(kGates * e.hidden)) {}
+  Layout(const Extents& e, std::int64_t rows, std::int64_t numbers)
+      : of_state(align_up(gate_bytes(e), kAlignment)),
+        products(of_state + region_bytes<std::int32_t>(kGates * e.hidden)),
+        workspace(products + region_bytes<std::int32_t>(rows * kGates * e.hidden)),
+        end(workspace + region_bytes<std::int16_t>(numbers)) {}
 
-  std::int64_t rows;      ///< widened rows of x
-  std::int64_t products;  ///< [rows at once, 4H]
-  std::int64_t state;     ///< the widened hidden state of one batch item
-  std::int64_t of_state;  ///< its products, [4H]
+  std::int64_t of_state;   ///< the products of the hidden state of one batch item, [4H]
+  std::int64_t products;   ///< of rows of x, [rows at once, 4H]
+  std::int64_t workspace;  ///< for the left matrix of either
   std::int64_t end;
 };
 
-void widen_row(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
-  gemm::widen(from, n, zero_point, to);
-  if (n % 2 != 0) to[n] = 0;
+std::int64_t longest_row(const Extents& e) { return std::max(e.input, e.hidden); }
+
+Layout least_layout(const Extents& e) { return {e, 1, gemm::least_numbers(1, longest_row(e))}; }
+
+Layout useful_layout(const Extents& e) {
+  const std::int64_t rows = rows_at_once(e);
+  return {e, rows, std::max(gemm::row_numbers(e.hidden), rows * gemm::row_numbers(e.input))};
 }
+
+/// As many rows at once as the scratch has room for, beside a workspace for them.
+std::int64_t rows_in(const Extents& e, std::int64_t scratch_bytes) {
+  if (scratch_bytes >= useful_layout(e).end) return rows_at_once(e);
+  std::int64_t rows = 1;
+  while (rows < rows_at_once(e) &&
+         Layout(e, rows + 1, gemm::least_numbers(rows + 1, longest_row(e))).end <= scratch_bytes)
+    ++rows;
+  return rows;
+}
+
+/// Neighbouring rows of int8.
+struct Rows {
+  const std::int8_t* data;
+  std::int64_t k;
+  std::int32_t zero_point;
+
+  gemm::LeftSourceI16 source(std::int64_t rows) const { return {rows, k, gather, this}; }
+
+  static void gather(const void* context, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count,
+                     std::int16_t* to) {
+    const Rows& self = *static_cast<const Rows*>(context);
+    for (std::int64_t m = row; m < row + rows; ++m, to += gemm::row_numbers(count)) {
+      gemm::widen(self.data + m * self.k + first, count, self.zero_point, to);
+      if (count % 2 != 0) to[count] = 0;
+    }
+  }
+};
 
 class PackedGates {
  public:
@@ -50,18 +78,19 @@ class PackedGates {
         w_{call.input<std::int8_t>(kW), columns_, 0, gemm::panel_count(columns_)},
         r_{call.input<std::int8_t>(kR), columns_, 0, gemm::panel_count(columns_)},
         bias_(call.input<std::int32_t>(kB)),
-        rows_left_(e.steps * e.batch) {
-    const Layout layout(e);
-    rows_ = reinterpret_cast<std::int16_t*>(call.scratch + layout.rows);
+        rows_left_(e.steps * e.batch),
+        rows_at_once_(rows_in(e, call.scratch_bytes)) {
+    const Layout layout(e, rows_at_once_, 0);
     products_ = reinterpret_cast<std::int32_t*>(call.scratch + layout.products);
-    state_ = reinterpret_cast<std::int16_t*>(call.scratch + layout.state);
     of_state_ = reinterpret_cast<std::int32_t*>(call.scratch + layout.of_state);
+    workspace_ = {reinterpret_cast<std::int16_t*>(call.scratch + layout.workspace),
+                  (call.scratch_bytes - layout.workspace) / static_cast<std::int64_t>(sizeof(std::int16_t))};
   }
 
   void operator()(const std::int8_t* x, const std::int8_t* h, std::int16_t* gates) {
     if (next_ == available_) multiply_inputs(x);
-    widen_row(h, e_.hidden, p_.hidden_zero_point, state_);
-    multiply({state_, 1, gemm::pair_count(e_.hidden)}, r_, result(of_state_, nullptr));
+    const Rows state{h, e_.hidden, p_.hidden_zero_point};
+    multiply(state.source(1), workspace_, r_, result(of_state_, nullptr));
     const std::int32_t* of_input = products_ + next_++ * columns_;
     for (std::int64_t g = 0; g < kGates; ++g)
       for (std::int64_t i = g * e_.hidden; i < (g + 1) * e_.hidden; ++i)
@@ -72,17 +101,16 @@ class PackedGates {
 
  private:
   gemm::AffineResult<std::int32_t> result(std::int32_t* data, const std::int32_t* bias) const {
-    return {.data = data, .row_stride = columns_, .scaler = {.bias = bias}, .row_sums = nullptr, .zero_points = {}};
+    return {.data = data, .row_stride = columns_, .scaler = {.bias = bias}, .zero_points = {}};
   }
 
   /// The products of the next rows, which begin at `x`, with bias.
   void multiply_inputs(const std::int8_t* x) {
     next_ = 0;
-    available_ = std::min(rows_left_, kRowsAtOnce);
+    available_ = std::min(rows_left_, rows_at_once_);
     rows_left_ -= available_;
-    for (std::int64_t m = 0; m < available_; ++m)
-      widen_row(x + m * e_.input, e_.input, p_.input_zero_point, rows_ + m * row_numbers(e_.input));
-    multiply({rows_, available_, gemm::pair_count(e_.input)}, w_, result(products_, bias_));
+    const Rows rows{x, e_.input, p_.input_zero_point};
+    multiply(rows.source(available_), workspace_, w_, result(products_, bias_));
   }
 
   const LstmQParams& p_;
@@ -91,11 +119,11 @@ class PackedGates {
   gemm::RightPanelsI8 w_;
   gemm::RightPanelsI8 r_;
   const std::int32_t* bias_;
-  std::int16_t* rows_ = nullptr;
   std::int32_t* products_ = nullptr;
-  std::int16_t* state_ = nullptr;
   std::int32_t* of_state_ = nullptr;
+  gemm::Workspace workspace_;
   std::int64_t rows_left_;
+  std::int64_t rows_at_once_;
   std::int64_t available_ = 0;  ///< rows in products_
   std::int64_t next_ = 0;       ///< the first that was not used
 };
@@ -108,7 +136,9 @@ bool packed_supports(const OpCall& call) {
 
 Footprint packed_footprint(const OpCall& call, int threads) {
   Footprint result = footprint(call, threads);
-  result.scratch_bytes = Layout(extents_of(call.in(kX), call.in(kR))).end;
+  const Extents e = extents_of(call.in(kX), call.in(kR));
+  result.scratch_bytes = least_layout(e).end;
+  result.useful_scratch_bytes = useful_layout(e).end;
   return result;
 }
 

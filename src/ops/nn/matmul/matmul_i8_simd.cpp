@@ -1,5 +1,5 @@
-// matmul in int8, int16 and hybrid form on packed panels: a block of rows of a is widened to int16, for the hybrid form
-// after quantising it, and multiplied by the packed weights.
+// matmul in int8, int16 and hybrid form on packed panels: rows of a are widened to int16, for the hybrid form after
+// quantising them, and multiplied by the packed weights.
 #include <algorithm>
 #include <cstring>
 
@@ -13,43 +13,27 @@ namespace bantam::ops::matmul {
 namespace {
 
 constexpr std::int64_t kBlockRows = gemm::kMaxTileRows;
+constexpr std::int64_t kNumber = sizeof(std::int16_t);
 
 MatmulGeometry geometry(const OpCall& call) {
   return matmul_geometry(call.as<MatmulParams>(), call.in(0), call.in(1), call.out());
 }
 
-std::int64_t row_numbers(const MatmulGeometry& g) { return 2 * gemm::pair_count(g.k); }
-
-/// One thread's scratch: a block of widened rows, and the int8 row that the hybrid form quantises into.
-std::int64_t block_bytes(const MatmulGeometry& g) {
-  constexpr std::int64_t kNumber = sizeof(std::int16_t);
-  return align_up(std::min<std::int64_t>(kBlockRows, g.m) * row_numbers(g) * kNumber, kAlignment) +
-         align_up(g.k, kAlignment);
-}
+std::int64_t block_rows(const MatmulGeometry& g) { return std::min<std::int64_t>(kBlockRows, g.m); }
 
 /// How many panels one task takes: about ten microseconds of work.
 std::int64_t panel_grain(const MatmulGeometry& g) {
-  const std::int64_t rows = std::min<std::int64_t>(kBlockRows, g.m);
-  return std::max<std::int64_t>(200'000 / (gemm::kPanel * g.k * rows), 4);
+  return std::max<std::int64_t>(200'000 / (gemm::kPanel * g.k * block_rows(g)), 4);
 }
 
-/// Widens rows with widen_row(source row, to), then calls multiply(rows, first row, panels) for blocks of all rows of
-/// one product and ranges of panels.
-template <typename WidenRow, typename Multiply>
-void for_each_block(const Invocation& call, const MatmulGeometry& g, WidenRow widen_row, Multiply multiply) {
+/// Calls product(workspace, first row, rows, panels) for blocks of all rows of one product and ranges of panels.
+template <typename Product>
+void for_each_block(const Invocation& call, const MatmulGeometry& g, Product product) {
+  const std::int64_t bytes = slot_scratch_bytes(call);
   const auto block = [&](std::int64_t slot, std::int64_t m, std::int64_t first, std::int64_t last) {
-    std::byte* scratch = call.scratch + slot * block_bytes(g);
-    auto* rows = reinterpret_cast<std::int16_t*>(scratch);
-    auto* quantized = reinterpret_cast<std::int8_t*>(scratch + block_bytes(g) - align_up(g.k, kAlignment));
-    const std::int64_t count = std::min(kBlockRows, g.m - m);
-    float scales[kBlockRows] = {};
-    for (std::int64_t i = 0; i < count; ++i) {
-      std::int16_t* row = rows + i * row_numbers(g);
-      scales[i] = widen_row(m + i, quantized, row);
-      if (g.k % 2 != 0) row[g.k] = 0;
-    }
-    multiply(gemm::LeftRowsI16{rows, count, gemm::pair_count(g.k)}, m,
-             gemm::RightPanelsI8{call.input<std::int8_t>(1), g.n, first, last}, scales);
+    const gemm::Workspace workspace{reinterpret_cast<std::int16_t*>(call.scratch + slot * bytes), bytes / kNumber};
+    product(workspace, m, std::min(kBlockRows, g.m - m),
+            gemm::RightPanelsI8{call.input<std::int8_t>(1), g.n, first, last});
   };
   const std::int64_t panels = gemm::panel_count(g.n);
   if (g.m > kBlockRows) {
@@ -62,60 +46,100 @@ void for_each_block(const Invocation& call, const MatmulGeometry& g, WidenRow wi
   }
 }
 
-void run_int8_form(const Invocation& call, const MatmulGeometry& g, std::int64_t y_offset, std::int64_t a_offset) {
-  const auto& params = call.as<MatmulParams>();
-  const Requantizer requantize = make_requantizer(call, int8_range(params));
-  const std::int8_t* a = call.input<std::int8_t>(0) + a_offset;
-  std::int8_t* y = call.output<std::int8_t>() + y_offset;
+/// The left matrix of the integer forms.
+template <typename X>
+struct IntegerRows {
+  const X* a;
+  std::int64_t row_stride;
+  std::int32_t zero_point;  ///< of int8
+
+  static void gather(const void* context, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count,
+                     std::int16_t* to) {
+    const IntegerRows& self = *static_cast<const IntegerRows*>(context);
+    for (std::int64_t m = row; m < row + rows; ++m, to += gemm::row_numbers(count)) {
+      const X* from = self.a + m * self.row_stride + first;
+      if constexpr (sizeof(X) == sizeof *to) {
+        std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof *to);
+      } else {
+        gemm::widen(from, count, self.zero_point, to);
+      }
+      if (count % 2 != 0) to[count] = 0;
+    }
+  }
+};
+
+template <typename X, typename Result, typename Requantize>
+void run_integer_form(const Invocation& call, const MatmulGeometry& g, std::int64_t y_offset, std::int64_t a_offset,
+                      const Requantize& requantize) {
+  const X* a = call.input<X>(0) + a_offset;
+  X* y = call.output<X>() + y_offset;
   for_each_block(
       call, g,
-      [&](std::int64_t m, std::int8_t*, std::int16_t* to) {
-        gemm::widen(a + m * g.a.row_stride, g.k, params.input_zero_point, to);
-        return 1.0F;
-      },
-      [&](const gemm::LeftRowsI16& rows, std::int64_t m, const gemm::RightPanelsI8& weights, const float*) {
-        multiply(rows, weights, gemm::Int8Result{y + m * g.y.row_stride, g.y.row_stride, requantize});
+      [&](const gemm::Workspace& workspace, std::int64_t m, std::int64_t rows, const gemm::RightPanelsI8& weights) {
+        const IntegerRows<X> left{a + m * g.a.row_stride, g.a.row_stride, call.as<MatmulParams>().input_zero_point};
+        multiply({rows, g.k, IntegerRows<X>::gather, &left}, workspace, weights,
+                 Result{y + m * g.y.row_stride, g.y.row_stride, requantize});
       });
+}
+
+void run_int8_form(const Invocation& call, const MatmulGeometry& g, std::int64_t y_offset, std::int64_t a_offset) {
+  run_integer_form<std::int8_t, gemm::Int8Result>(call, g, y_offset, a_offset,
+                                                  make_requantizer(call, int8_range(call.as<MatmulParams>())));
 }
 
 void run_int16_form(const Invocation& call, const MatmulGeometry& g, std::int64_t y_offset, std::int64_t a_offset) {
-  const Requantizer16 requantize = make_requantizer16(call, int8_range(call.as<MatmulParams>()));
-  const std::int16_t* a = call.input<std::int16_t>(0) + a_offset;
-  std::int16_t* y = call.output<std::int16_t>() + y_offset;
-  for_each_block(
-      call, g,
-      [&](std::int64_t m, std::int8_t*, std::int16_t* to) {
-        std::memcpy(to, a + m * g.a.row_stride, static_cast<std::size_t>(g.k) * sizeof *to);
-        return 1.0F;
-      },
-      [&](const gemm::LeftRowsI16& rows, std::int64_t m, const gemm::RightPanelsI8& weights, const float*) {
-        multiply(rows, weights, gemm::Int16Result{y + m * g.y.row_stride, g.y.row_stride, requantize});
-      });
+  run_integer_form<std::int16_t, gemm::Int16Result>(call, g, y_offset, a_offset,
+                                                    make_requantizer16(call, int8_range(call.as<MatmulParams>())));
 }
+
+/// The left matrix of the hybrid form. Rows come in full: the scale of each is found when it is asked for.
+struct HybridRows {
+  const float* a;
+  std::int64_t row_stride;
+  bool asymmetric;
+  float* scales;  ///< by row
+
+  static void gather(const void* context, std::int64_t row, std::int64_t rows, std::int64_t /*first*/,
+                     std::int64_t count, std::int16_t* to) {
+    const HybridRows& self = *static_cast<const HybridRows*>(context);
+    for (std::int64_t m = row; m < row + rows; ++m, to += gemm::row_numbers(count)) {
+      self.scales[m] = self.widen_row(self.a + m * self.row_stride, count, to);
+      if (count % 2 != 0) to[count] = 0;
+    }
+  }
+
+  /// Returns the scale.
+  float widen_row(const float* from, std::int64_t k, std::int16_t* to) const {
+    // In the upper half of the row's own place: widening from front to back catches up with it only at the end.
+    std::int8_t* quantized = reinterpret_cast<std::int8_t*>(to) + k;
+    if (asymmetric) {
+      const RowQuantization quantization = quantize_asymmetric(from, k, quantized);
+      gemm::widen(quantized, k, quantization.zero_point, to);
+      return quantization.scale;
+    }
+    const float scale = symmetric_scale(gemm::largest_magnitude_simd(from, k, 0.0F));
+    gemm::quantize_symmetric_simd(from, k, scale, quantized);
+    gemm::widen(quantized, k, 0, to);
+    return scale;
+  }
+};
 
 void run_hybrid_form(const Invocation& call, const MatmulGeometry& g, std::int64_t y_offset, std::int64_t a_offset) {
   const HybridScaler scaler = make_hybrid_scaler(call);
-  const bool asymmetric = call.as<MatmulParams>().asymmetric != 0;
   const float* a = call.input<float>(0) + a_offset;
   float* y = call.output<float>() + y_offset;
   for_each_block(
       call, g,
-      [&](std::int64_t m, std::int8_t* quantized, std::int16_t* to) {
-        const float* row = a + m * g.a.row_stride;
-        if (asymmetric) {
-          const RowQuantization quantization = quantize_asymmetric(row, g.k, quantized);
-          gemm::widen(quantized, g.k, quantization.zero_point, to);
-          return quantization.scale;
+      [&](const gemm::Workspace& workspace, std::int64_t m, std::int64_t rows, const gemm::RightPanelsI8& weights) {
+        const std::int64_t fit = std::clamp<std::int64_t>(workspace.count / gemm::row_numbers(g.k), 1, rows);
+        for (std::int64_t i = m; i < m + rows; i += fit) {
+          float scales[kBlockRows] = {};
+          const HybridRows left{a + i * g.a.row_stride, g.a.row_stride, call.as<MatmulParams>().asymmetric != 0,
+                                scales};
+          multiply({std::min(fit, m + rows - i), g.k, HybridRows::gather, &left}, workspace, weights,
+                   gemm::HybridResult{y + i * g.y.row_stride, g.y.row_stride, scales, scaler,
+                                      call.as<MatmulParams>().activation});
         }
-        const float scale = symmetric_scale(gemm::largest_magnitude_simd(row, g.k, 0.0F));
-        gemm::quantize_symmetric_simd(row, g.k, scale, quantized);
-        gemm::widen(quantized, g.k, 0, to);
-        return scale;
-      },
-      [&](const gemm::LeftRowsI16& rows, std::int64_t m, const gemm::RightPanelsI8& weights, const float* scales) {
-        multiply(rows, weights,
-                 gemm::HybridResult{y + m * g.y.row_stride, g.y.row_stride, scales, scaler,
-                                    call.as<MatmulParams>().activation});
       });
 }
 
@@ -128,7 +152,11 @@ bool int8_supports(const OpCall& call) {
 }
 
 Footprint int8_footprint(const OpCall& call, int threads) {
-  return {.scratch_bytes = block_bytes(fold_batch(geometry(call))) * threads};
+  const MatmulGeometry g = fold_batch(geometry(call));
+  const bool hybrid = linear_form(call.in(0), call.in(1)) == LinearForm::kHybrid;
+  const std::int64_t least = hybrid ? gemm::row_numbers(g.k) : gemm::least_numbers(g.m, g.k);
+  return {.scratch_bytes = align_up(least * kNumber, kAlignment) * threads,
+          .useful_scratch_bytes = align_up(block_rows(g) * gemm::row_numbers(g.k) * kNumber, kAlignment) * threads};
 }
 
 std::int64_t int8_packed_bytes(const OpCall& call, int input) {

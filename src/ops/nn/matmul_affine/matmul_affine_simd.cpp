@@ -1,5 +1,5 @@
-// matmul_affine on packed panels (nn/gemm/gemm_i8.h): a block of rows of a is widened to int16 with the zero points
-// subtracted, and multiplied by b, which the compiler has packed when it is constant and which is packed into scratch
+// matmul_affine on packed panels (nn/gemm/gemm_i8.h): rows of a are widened to int16 with the zero points subtracted,
+// and multiplied by b, which the compiler has packed when it is constant and which is packed into scratch
 // otherwise.
 #include <algorithm>
 
@@ -17,12 +17,17 @@ MatmulGeometry call_geometry(const OpCall& call) {
   return geometry_of(call.as<MatmulAffineParams>(), call.in(0), call.in(1), call.out());
 }
 
-std::int64_t row_numbers(const MatmulGeometry& g) { return 2 * gemm::pair_count(g.k); }
+/// One thread's scratch: rows of a, widened.
+struct BlockScratch {
+  std::int64_t least = 0;
+  std::int64_t useful = 0;
+};
 
-/// One thread's scratch: a block of widened rows.
-std::int64_t block_bytes(const MatmulGeometry& g) {
+BlockScratch block_scratch(const MatmulGeometry& g) {
   constexpr std::int64_t kNumber = sizeof(std::int16_t);
-  return align_up(kBlockRows * row_numbers(g) * kNumber, kAlignment);
+  const std::int64_t rows = std::min<std::int64_t>(kBlockRows, g.m);
+  return {align_up(gemm::least_numbers(rows, g.k) * kNumber, kAlignment),
+          align_up(rows * gemm::row_numbers(g.k) * kNumber, kAlignment)};
 }
 
 /// How many panels one task takes: about ten microseconds of work.
@@ -40,45 +45,54 @@ struct Product {
   ZeroPoints a_zeros;
   ZeroPoints b_zeros;
   Y* y;
+  std::int64_t reserved;  ///< bytes of the scratch that are not for rows
 
-  void widen_row(const std::byte* a, std::int64_t m, std::int16_t* to) const {
-    const std::byte* row = a + m * g.a.row_stride;
+  void widen(const std::byte* from, std::int64_t m, std::int64_t count, std::int16_t* to) const {
     if (call.in(0).type == ElementType::kU8) {
-      gemm::widen(reinterpret_cast<const std::uint8_t*>(row), g.k, a_zeros[m] + 128, to);
+      gemm::widen(reinterpret_cast<const std::uint8_t*>(from), count, a_zeros[m] + 128, to);
     } else {
-      gemm::widen(reinterpret_cast<const std::int8_t*>(row), g.k, a_zeros[m], to);
+      gemm::widen(reinterpret_cast<const std::int8_t*>(from), count, a_zeros[m], to);
     }
-    if (g.k % 2 != 0) to[g.k] = 0;
+    if (count % 2 != 0) to[count] = 0;
   }
 
-  /// Rows [m, m + kBlockRows) of one product, panels [first, last) of b.
-  void block(const std::byte* a, const std::int8_t* panels, Y* out, std::byte* scratch, std::int64_t m,
-             std::int64_t first, std::int64_t last) const {
-    auto* rows = reinterpret_cast<std::int16_t*>(scratch);
-    const std::int64_t count = std::min<std::int64_t>(kBlockRows, g.m - m);
-    for (std::int64_t i = 0; i < count; ++i) widen_row(a, m + i, rows + i * row_numbers(g));
-    const gemm::LeftRowsI16 left{rows, count, gemm::pair_count(g.k)};
-    gemm::AffineResult<Y> result{out + m * g.y.row_stride, g.y.row_stride, scaler, nullptr, b_zeros};
-    std::int32_t sums[kBlockRows];
-    if (!b_zeros.are_zero()) {
-      gemm::sum_rows(left, sums);
-      result.row_sums = sums;
+  /// Some rows of one product.
+  struct Rows {
+    const Product& product;
+    const std::byte* a;
+    std::int64_t m;
+
+    static void gather(const void* context, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count,
+                       std::int16_t* to) {
+      const Rows& self = *static_cast<const Rows*>(context);
+      for (std::int64_t m = self.m + row; m < self.m + row + rows; ++m, to += gemm::row_numbers(count))
+        self.product.widen(self.a + m * self.product.g.a.row_stride + first, m, count, to);
     }
-    gemm::multiply(left, gemm::RightPanelsI8{panels, g.n, first, last}, result);
+  };
+
+  /// Rows [m, m + kBlockRows) of one product, panels [first, last) of b.
+  void block(const std::byte* a, const std::int8_t* panels, Y* out, std::int64_t slot, std::int64_t m,
+             std::int64_t first, std::int64_t last) const {
+    const std::int64_t bytes = slot_scratch_bytes(call, reserved);
+    const gemm::Workspace workspace{reinterpret_cast<std::int16_t*>(call.scratch + reserved + slot * bytes),
+                                    bytes / static_cast<std::int64_t>(sizeof(std::int16_t))};
+    const Rows rows{*this, a, m};
+    gemm::multiply({std::min<std::int64_t>(kBlockRows, g.m - m), g.k, Rows::gather, &rows}, workspace,
+                   gemm::RightPanelsI8{panels, g.n, first, last},
+                   gemm::AffineResult<Y>{out + m * g.y.row_stride, g.y.row_stride, scaler, b_zeros});
   }
 
   /// One product, rows or panels in parallel.
   void multiply(const std::byte* a, const std::int8_t* panels, Y* out) const {
     const std::int64_t count = gemm::panel_count(g.n);
-    const auto scratch = [&](std::int64_t slot) { return call.scratch + slot * block_bytes(g); };
     if (g.m > kBlockRows) {
       parallel_slots(*call.threads, g.m, kBlockRows, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t m = begin; m < end; m += kBlockRows) block(a, panels, out, scratch(slot), m, 0, count);
+        for (std::int64_t m = begin; m < end; m += kBlockRows) block(a, panels, out, slot, m, 0, count);
       });
     } else {
       parallel_slots(*call.threads, count, panel_grain(g),
                      [&](std::int64_t slot, std::int64_t first, std::int64_t last) {
-                       block(a, panels, out, scratch(slot), 0, first, last);
+                       block(a, panels, out, slot, 0, first, last);
                      });
     }
   }
@@ -100,8 +114,9 @@ void pack_range(const MatmulGeometry& g, const std::int8_t* b, std::uint8_t flip
   flip_signs(packed + first * panel_bytes, (last - first) * panel_bytes, flip);
 }
 
+/// `reserved`: bytes at the front of the scratch that are not for rows.
 template <typename Body>
-void run(const Invocation& call, const MatmulGeometry& g, Body body) {
+void run(const Invocation& call, const MatmulGeometry& g, std::int64_t reserved, Body body) {
   const auto& form = call.as<MatmulAffineParams>().form;
   with_affine_result(call, [&](auto* y) {
     using Y = std::remove_pointer_t<decltype(y)>;
@@ -110,7 +125,8 @@ void run(const Invocation& call, const MatmulGeometry& g, Body body) {
                              make_affine_scaler(call, form),
                              zero_points(call, 0, 4, form.input_zero_point),
                              zero_points(call, 1, 5, form.weights_zero_point),
-                             y};
+                             y,
+                             reserved};
     for_each_element(g.batch, [&](const auto& offsets) {
       body(product, call.input<std::byte>(0) + offsets[1], offsets[2], y + offsets[0]);
     });
@@ -126,7 +142,8 @@ bool packed_supports(const OpCall& call) {
 }
 
 Footprint packed_footprint(const OpCall& call, int threads) {
-  return {.scratch_bytes = block_bytes(call_geometry(call)) * threads};
+  const BlockScratch scratch = block_scratch(call_geometry(call));
+  return {.scratch_bytes = scratch.least * threads, .useful_scratch_bytes = scratch.useful * threads};
 }
 
 std::int64_t packed_bytes(const OpCall& call, int input) {
@@ -145,27 +162,35 @@ Status run_packed(const Invocation& call) {
   // Rows with zero points of their own cannot be counted through a batch.
   const bool per_row = call.has(4) && call.in(4).elements() != 1;
   const MatmulGeometry g = per_row ? plain : fold_batch(plain);
-  run(call, g, [&](const auto& product, const std::byte* a, std::int64_t, auto* y) {
+  run(call, g, 0, [&](const auto& product, const std::byte* a, std::int64_t, auto* y) {
     product.multiply(a, call.input<std::int8_t>(1), y);
   });
   return ok_status();
 }
 
+namespace {
+
+/// Of b, packed at the front of the scratch.
+std::int64_t panels_bytes(const MatmulGeometry& g) { return align_up(gemm::packed_i8_bytes(g.k, g.n), kAlignment); }
+
+}  // namespace
+
 bool dynamic_supports(const OpCall& call) { return has_elements(call); }
 
 Footprint dynamic_footprint(const OpCall& call, int threads) {
   const MatmulGeometry g = call_geometry(call);
-  return {.scratch_bytes = block_bytes(g) * threads + gemm::packed_i8_bytes(g.k, g.n)};
+  const BlockScratch scratch = block_scratch(g);
+  const std::int64_t panels = panels_bytes(g);
+  return {.scratch_bytes = scratch.least * threads + panels, .useful_scratch_bytes = scratch.useful * threads + panels};
 }
 
 Status run_dynamic(const Invocation& call) {
   const MatmulGeometry g = geometry_of(call.as<MatmulAffineParams>(), call.in(0), call.in(1), call.out());
   const std::uint8_t flip = sign_flip(call.in(1).type);
-  auto* packed =
-      reinterpret_cast<std::int8_t*>(call.scratch + block_bytes(g) * std::max<std::int64_t>(call.threads->count, 1));
+  auto* packed = reinterpret_cast<std::int8_t*>(call.scratch);
   const std::int64_t grain = std::max<std::int64_t>(32'768 / (gemm::kPanel * g.k), 1);
   std::int64_t ready = -1;  // offset of the b that is packed
-  run(call, g, [&](const auto& product, const std::byte* a, std::int64_t b, auto* y) {
+  run(call, g, panels_bytes(g), [&](const auto& product, const std::byte* a, std::int64_t b, auto* y) {
     if (b != ready) {
       parallel_ranges(*call.threads, gemm::panel_count(g.n), grain, [&](std::int64_t first, std::int64_t last) {
         pack_range(g, call.input<std::int8_t>(1) + b, flip, first, last, packed);

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "ops/common/window.h"
-#include "ops/nn/conv2d/geometry.h"
+#include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/pool2d/pool2d.h"
 
 namespace bantam::ops {
@@ -21,6 +21,12 @@ struct PoolGeometry {
 inline PoolGeometry pool_geometry(const Pool2dParams& p, const TensorDesc& x, const TensorDesc& y) noexcept {
   return {ImageShape(x), ImageShape(y), WindowAxis{p.kernel_h, p.stride_h, p.dilation_h, p.pad_top, p.pad_bottom},
           WindowAxis{p.kernel_w, p.stride_w, p.dilation_w, p.pad_left, p.pad_right}};
+}
+
+/// What both kernels permit: they write one window's results after the other.
+inline Footprint pool_footprint(const OpCall& call, int threads) noexcept {
+  const PoolGeometry g = pool_geometry(call.as<Pool2dParams>(), call.in(0), call.out());
+  return {.lead_bytes = lead_bytes(call, {g.x, g.y, g.vertical, g.horizontal}, 1, threads)};
 }
 
 /// The taps of one window along one axis: those inside the image, and how many count in an average.

@@ -74,10 +74,11 @@ constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
     {.name = "any_channels__simd",
      .supports = pool::channels_supports,
+     .footprint = pool_footprint,
      .run = pool::run_channels,
      .accuracy = {Accuracy::Kind::kRelative, 2e-6F}},
 #endif
-    {.name = "any__ref", .run = pool::run_reference},
+    {.name = "any__ref", .footprint = pool_footprint, .run = pool::run_reference},
 };
 
 }  // namespace

@@ -1,0 +1,76 @@
+// Results that overwrite their operand while it is read: how far ahead of the image a sliding window's result must
+// begin. Used by the kernels of convolutions and pooling, which go through the output pixels in the order of memory.
+// Asked by the compiler and again by the verifier of packages. Freestanding, pure.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/shape.h"
+#include "ops/nn/conv2d/geometry.h"
+#include "ops/op.h"
+
+namespace bantam::ops {
+
+namespace overlap_detail {
+
+/// The first element along one axis that window `position` or a later one may read, clamped to the image.
+inline std::int64_t first_read(const WindowAxis& axis, std::int64_t extent, std::int64_t position) noexcept {
+  return std::clamp<std::int64_t>(window_origin(axis, position), 0, extent);
+}
+
+/// The largest position * `written` - first_read(position + later) * `read` over all positions. Between the bends of
+/// first_read it is linear, so only the ends and the neighbours of the bends are looked at.
+inline std::int64_t largest_lag(const WindowAxis& axis, std::int64_t extent, std::int64_t positions, std::int64_t later,
+                                std::int64_t written, std::int64_t read) noexcept {
+  const std::int64_t bends[] = {axis.pad_before / axis.stride - later,
+                                (extent + axis.pad_before) / axis.stride - later};
+  std::int64_t largest = INT64_MIN;
+  const auto look = [&](std::int64_t position) {
+    const std::int64_t at = std::clamp<std::int64_t>(position, 0, positions - 1);
+    largest = std::max(largest, at * written - first_read(axis, extent, at + later) * read);
+  };
+  look(0);
+  look(positions - 1);
+  for (const std::int64_t bend : bends)
+    for (std::int64_t position = bend - 1; position <= bend + 1; ++position) look(position);
+  return largest;
+}
+
+}  // namespace overlap_detail
+
+/// Footprint::lead_bytes of a kernel that works on `pixels` output pixels at a time, reads nothing before the windows
+/// of those and later ones, and writes nothing beyond them. Both images dense and not empty, groups within a pixel.
+inline std::int64_t window_lead_bytes(const ConvGeometry& g, std::int64_t x_element, std::int64_t y_element,
+                                      std::int64_t pixels) noexcept {
+  using overlap_detail::largest_lag;
+  const std::int64_t x_pixel = g.x.c * x_element;
+  const std::int64_t x_row = g.x.w * x_pixel;
+  const std::int64_t y_pixel = g.y.c * y_element;
+  const std::int64_t y_row = g.y.w * y_pixel;
+  // A pixel or a later one of its row begins to read in the pixel's own rows; those of later rows in the next.
+  const std::int64_t same_row = largest_lag(g.vertical, g.x.h, g.y.h, 0, y_row, x_row) +
+                                largest_lag(g.horizontal, g.x.w, g.y.w, 0, y_pixel, x_pixel);
+  const std::int64_t next_row = largest_lag(g.vertical, g.x.h, g.y.h, 1, y_row, x_row) + (g.y.w - 1) * y_pixel;
+  const std::int64_t item = std::max<std::int64_t>(g.y.h * y_row - g.x.h * x_row, 0) * (g.y.n - 1);
+  return item + std::max(same_row, next_row) + pixels * y_pixel;
+}
+
+/// window_lead_bytes for the footprint of `call`: of one thread on dense images, and where it saves anything.
+inline std::int64_t lead_bytes(const OpCall& call, const ConvGeometry& g, std::int64_t pixels, int threads) noexcept {
+  if (threads != 1 || !call.in(0).is_dense() || !call.out().is_dense() || call.in(0).elements() == 0 ||
+      call.out().elements() == 0)
+    return Footprint::kNoOverlap;
+  const std::int64_t lead = window_lead_bytes(g, element_size(call.in(0).type), element_size(call.out().type), pixels);
+  return lead < call.out().bytes() ? lead : Footprint::kNoOverlap;
+}
+
+/// Does output 0 lie over input 0? Both dense.
+inline bool result_overlaps(const Invocation& call) noexcept {
+  const auto x = reinterpret_cast<std::uintptr_t>(call.inputs[0].data);
+  const auto y = reinterpret_cast<std::uintptr_t>(call.outputs[0].data);
+  return x < y + static_cast<std::uintptr_t>(call.out().bytes()) &&
+         y < x + static_cast<std::uintptr_t>(call.in(0).bytes());
+}
+
+}  // namespace bantam::ops
