@@ -11,6 +11,8 @@
 #include "compiler/legalize.h"
 #include "compiler/measured_sizes.h"
 #include "compiler/order.h"
+#include "compiler/overlaps.h"
+#include "compiler/scratch.h"
 #include "package/control_flow.h"
 #include "package/format.h"
 #include "plan/problem.h"
@@ -101,11 +103,15 @@ class Attempt {
       step.variant = variants_[n];
       step.outputs = marks_[n];
       step.fallback = std::move(selected_[n].fallback);
-      step.scratch_bytes = scratch_of(model_.graph, n, 0);
-      for (std::size_t k = 1; k < instances_.size(); ++k)
-        step.scratch_bytes = std::max(step.scratch_bytes, scratch_of(instances_[k].graph, n, k));
+      std::int64_t useful = 0;
+      for (std::size_t k = 0; k < std::max<std::size_t>(instances_.size(), 1); ++k) {
+        const ops::Footprint f = footprint_of(k == 0 ? model_.graph : instances_[k].graph, n, k);
+        step.scratch_bytes = std::max(step.scratch_bytes, f.scratch_bytes);
+        useful = std::max(useful, f.useful_scratch_bytes);
+      }
       model_.scratch_bytes = std::max(model_.scratch_bytes, step.scratch_bytes);
       model_.steps.push_back(step);
+      useful_scratch_.push_back(useful);
     }
   }
 
@@ -137,10 +143,10 @@ class Attempt {
                 "give a smaller limit with --iterations");
   }
 
-  std::int64_t scratch_of(const graph::Graph& graph, std::size_t n, std::size_t instance) const {
-    if (variants_[n] == nullptr) return 0;
+  ops::Footprint footprint_of(const graph::Graph& graph, std::size_t n, std::size_t instance) const {
+    if (variants_[n] == nullptr) return {};
     const graph::Node& node = graph.nodes[n];
-    if (instance > 0 && is_idle(graph, node)) return 0;
+    if (instance > 0 && is_idle(graph, node)) return {};
     graph::OperandTables tables = graph::operand_tables(graph, node);
     const auto desc = [&](graph::ValueId id) { return &map_.members[static_cast<std::size_t>(id)].at(instance).desc; };
     // The runtime asks again with the strides that the values have in memory.
@@ -149,7 +155,7 @@ class Attempt {
         tables.inputs[i].desc = desc(node.inputs[i]);
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i] != graph::kNone) tables.outputs[i].desc = desc(node.outputs[i]);
-    return ops::footprint(*variants_[n], tables.call(node), options_.threads).scratch_bytes;
+    return ops::footprint(*variants_[n], tables.call(node), options_.threads);
   }
 
   void add_ports() {
@@ -253,6 +259,7 @@ class Attempt {
     std::size_t scratch = first_scratch;
     for (PlannedStep& step : model_.steps)
       if (step.scratch_bytes != 0) step.scratch_offset = solution.offsets[scratch++];
+    grow_scratch(useful_scratch_, &model_);
     return {};
   }
 
@@ -305,6 +312,7 @@ class Attempt {
   std::vector<std::uint64_t> marks_;                 ///< by node
   std::vector<Selection> selected_;                  ///< by node
   std::vector<const ops::KernelVariant*> variants_;  ///< the same, kernels only
+  std::vector<std::int64_t> useful_scratch_;         ///< by step
   StorageMap map_;
   std::vector<std::int64_t> storage_offsets_;  ///< by storage, within the activations
   PlannedModel model_;
@@ -323,7 +331,7 @@ std::string describe(const PlanChoice& choice) {
 constexpr PlanChoice kChoices[] = {{false, true}, {false, false}, {true, true}, {true, false}};
 
 Result<PlannedModel> attempt(const graph::Graph& graph, const PlanOptions& options, const PlanChoice& choice,
-                             std::int64_t search_steps) {
+                             std::int64_t search_steps, std::vector<bool> overlaps = {}) {
   graph::Graph ordered = graph;
   std::vector<SizedGraph> instances = options.instances;
   const std::vector<Precedence> precedences = size_precedences(graph, instances, options.dimensions);
@@ -337,6 +345,7 @@ Result<PlannedModel> attempt(const graph::Graph& graph, const PlanOptions& optio
   StorageOptions storage;
   storage.concat_views = choice.concat_views;
   storage.in_place = choice.in_place;
+  storage.overlaps = std::move(overlaps);
   storage.preserved_inputs = options.external_inputs;
   storage.threads = options.threads;
   return Attempt(ordered, std::move(instances), options, std::move(storage)).run(search_steps);
@@ -391,6 +400,25 @@ Result<void> settle_empty_sizes(PlanOptions& options) {
   return {};
 }
 
+/// Lets results overlap operands where the peak is, and where it is then; `best` becomes the smallest plan, and the
+/// overlaps that it has are returned.
+Result<std::vector<bool>> overlap_at_peaks(const graph::Graph& graph, const PlanOptions& options,
+                                           const PlanChoice& choice, PlannedModel* best) {
+  constexpr int kMostAttempts = 64;
+  std::vector<bool> overlaps;
+  std::vector<bool> best_overlaps;
+  std::optional<PlannedModel> last;
+  for (int i = 0; i < kMostAttempts && add_overlaps_at_peak(last ? *last : *best, &overlaps); ++i) {
+    auto planned = attempt(graph, options, choice, 0, overlaps);
+    if (!planned) return fail(std::move(planned.error()));
+    last = std::move(*planned);
+    if (last->activation_bytes >= best->activation_bytes) continue;
+    *best = *last;
+    best_overlaps = overlaps;
+  }
+  return best_overlaps;
+}
+
 }  // namespace
 
 Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& given) {
@@ -410,8 +438,14 @@ Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& given) {
     best = std::move(*planned);
     best_choice = choice;
   }
+  std::vector<bool> overlaps;
+  if (best_choice.in_place) {
+    auto overlapped = overlap_at_peaks(graph, options, best_choice, &*best);
+    if (!overlapped) return fail(std::move(overlapped.error()));
+    overlaps = std::move(*overlapped);
+  }
   if (best->activation_bytes > best->lower_bound_bytes) {
-    auto searched = attempt(graph, options, best_choice, options.search_steps);
+    auto searched = attempt(graph, options, best_choice, options.search_steps, overlaps);
     if (!searched) return searched;
     best = std::move(*searched);
   }

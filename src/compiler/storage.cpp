@@ -7,6 +7,7 @@
 
 #include "base/shape.h"
 #include "compiler/select.h"
+#include "package/format.h"
 
 namespace bantam::compiler {
 namespace {
@@ -70,6 +71,8 @@ class StorageMapper {
       for (std::size_t n = 0; n < graph_.nodes.size(); ++n) make_input_views(static_cast<NodeId>(n));
     if (options_.in_place)
       for (std::size_t n = 0; n < graph_.nodes.size(); ++n) write_in_place(static_cast<NodeId>(n));
+    for (std::size_t n = 0; n < options_.overlaps.size(); ++n)
+      if (options_.overlaps[n]) write_overlapping(static_cast<NodeId>(n));
     finish();
     return std::move(map_);
   }
@@ -583,6 +586,19 @@ class StorageMapper {
         if (merge_values(x.outputs[o], x.inputs[i], std::vector<std::int64_t>(instances()), overwrite)) break;
       }
     }
+  }
+
+  /// The result begins before its operand, which the kernel consumes from front to back.
+  void write_overlapping(NodeId n) {
+    const Node& x = node(n);
+    if (map_.elided[static_cast<std::size_t>(n)] || x.inputs.empty() || x.outputs.empty() || instances() != 1) return;
+    const ValueId input = x.inputs[0];
+    const ValueId output = x.outputs[0];
+    if (!placed(input) || !placed(output) || std::ranges::count(x.inputs, input) != 1) return;
+    const std::int64_t lead = footprint(n).lead_bytes;
+    if (lead == ops::Footprint::kNoOverlap || !is_dense(input) || !is_dense(output)) return;
+    const std::int64_t behind = align_up(std::max<std::int64_t>(lead, 0), format::kBufferAlignment);
+    merge_values(output, input, {-behind}, {input, output});
   }
 
   void finish() {

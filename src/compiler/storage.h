@@ -3,8 +3,9 @@
 // A *storage* is one buffer of the plan; each value that needs memory is a *member* of one storage, at a byte offset
 // and with strides. Two members may share bytes when they never hold different contents at the same time: one is a view
 // of the other (same contents), or the earlier one is dead when the later one is written, where "dead at the very step
-// that writes" counts only if the kernel's footprint permits overwriting that operand. Every merge is checked pair by
-// pair against that rule, so the order in which merges are tried affects only how much is saved.
+// that writes" counts only if the kernel's footprint permits overwriting that operand: in its place, or, where asked
+// for, so far behind the result's first byte that the kernel never writes what it has yet to read. Every merge is
+// checked pair by pair against that rule, so the order in which merges are tried affects only how much is saved.
 //
 // An *anchored* storage has a place that the plan cannot choose freely: a model input or output (the caller may bind
 // memory of its own to it) or a state. Two anchored storages never merge, except a state's next value with its present
@@ -65,6 +66,7 @@ struct Member : Extent {
 struct StorageOptions {
   bool concat_views = true;  ///< let operands of a concat be written straight into its result
   bool in_place = true;
+  std::vector<bool> overlaps{};  ///< by node: its result may overlap its operand, if its kernel permits; missing: no
   std::vector<bool> preserved_inputs;  ///< by input port: the invoke must leave its contents intact
   int threads = 1;
   /// The graph at all sizes at which the sharing must hold, the graph itself first; empty: it has one size.

@@ -353,12 +353,19 @@ class ModelVerifier {
       for (int i = 0; i < step.inputs(); ++i) {
         if (operand(step, i) == kAbsent) continue;
         const Stretch in = stretch(value(operand(step, i)));
-        const bool permitted = ((footprint.overwrites[o] >> i) & 1U) != 0 && in.first == out.first;
+        const bool permitted = (((footprint.overwrites[o] >> i) & 1U) != 0 && in.first == out.first) ||
+                               (o == 0 && i == 0 && leads(out, in, footprint.lead_bytes));
         if (out.overlaps(in) && !permitted) return bad("a result overlaps an operand that it must not overwrite");
         if (in.overlaps(scratch)) return bad("an operand overlaps the scratch");
       }
     }
     return ok_status();
+  }
+
+  /// Does `out` begin early enough before `in` for a kernel that permits overlapping with this lead?
+  static bool leads(const Stretch& out, const Stretch& in, std::int64_t lead_bytes) {
+    // Places are below 2^41, leads may be anything.
+    return lead_bytes <= static_cast<std::int64_t>(in.first) - static_cast<std::int64_t>(out.first);
   }
 
   const Model& model_;
