@@ -120,42 +120,32 @@ void lower_lstm(NodeLowering& n) {
   sequence.last_step(2, results[2]);
 }
 
-void lower_gru(NodeLowering& n) {
+/// What a GRU and a simple RNN have in common: all but `params`' own fields.
+template <typename Params>
+void lower_stateful(NodeLowering& n, const ops::OpDef& op, Params params) {
   Sequence sequence(n);
-  ops::GruParams params;
   params.direction = read_direction(n);
   params.clip = n.attr_float("clip", 0.0F);
-  params.linear_before_reset = n.attr_int("linear_before_reset", 0) != 0 ? 1 : 0;
   n.ignore({"output_sequence"});
   read_activations(n, params.direction, params.activations);
   const ValueId recurrence = n.input(2);
   check_hidden_size(n, recurrence);
   n.input(0);
   const auto results =
-      n.emit_all(ops::kGru, graph::Params::of(params),
+      n.emit_all(op, graph::Params::of(params),
                  {sequence.operand(0), n.input(1), recurrence, n.optional(3), n.optional(4), sequence.operand(5)});
   if (n.failed()) return;
   sequence.all_steps(results[0]);
   sequence.last_step(1, results[1]);
 }
 
-void lower_rnn(NodeLowering& n) {
-  Sequence sequence(n);
-  ops::SimpleRnnParams params;
-  params.direction = read_direction(n);
-  params.clip = n.attr_float("clip", 0.0F);
-  n.ignore({"output_sequence"});
-  read_activations(n, params.direction, params.activations);
-  const ValueId recurrence = n.input(2);
-  check_hidden_size(n, recurrence);
-  n.input(0);
-  const auto results =
-      n.emit_all(ops::kSimpleRnn, graph::Params::of(params),
-                 {sequence.operand(0), n.input(1), recurrence, n.optional(3), n.optional(4), sequence.operand(5)});
-  if (n.failed()) return;
-  sequence.all_steps(results[0]);
-  sequence.last_step(1, results[1]);
+void lower_gru(NodeLowering& n) {
+  ops::GruParams params;
+  params.linear_before_reset = n.attr_int("linear_before_reset", 0) != 0 ? 1 : 0;
+  lower_stateful(n, ops::kGru, params);
 }
+
+void lower_rnn(NodeLowering& n) { lower_stateful(n, ops::kSimpleRnn, ops::SimpleRnnParams{}); }
 
 constexpr std::int64_t kNewest = OperatorRow::kNewest;
 constexpr OperatorRow kRows[] = {
