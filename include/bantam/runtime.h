@@ -11,11 +11,15 @@
 //   const auto* scores = kws->output(0).as<std::int8_t>();
 //
 // Memory: everything lies in the arena (the runtime's own structures too) and in the package; nothing is allocated,
-// ever, on any path. The package and the arena must outlive the fleet; to close a fleet, stop using the arena.
-// Threads: a Package may be shared; the sessions of one fleet share activation memory, so at most one of them runs at a
-// time, and an input must be filled right before the invoke that reads it. Outputs stay valid until any session of the
-// fleet runs; outputs that are linked or bound by the caller keep their contents. An invoke may use the memory of its
-// inputs, bound ones too, for results once they are read: write them anew each time. Linked inputs are left intact.
+// ever, on any path. The package and the arena must outlive the fleet; to close a fleet, stop using the arena. A fleet
+// that was planned for several memories (tiers) takes an arena in each, or one block for all.
+// Threads: a Package may be shared. The sessions of one lane and one priority share activation memory: at most one of
+// them runs at a time, an input must be filled right before the invoke that reads it, and outputs stay valid until
+// another of these sessions runs. A session of a higher priority may run between two steps of one of its lane (from an
+// Observer, say), and sessions of different lanes in different threads at once; who reads from a link that comes from
+// another lane sees to it that its producer is not running. Outputs that are linked or bound by the caller keep their
+// contents. An invoke may use the memory of its inputs, bound ones too, for results once they are read: write them anew
+// each time. Linked inputs are left intact.
 // Errors: Status values (bantam/status.h); after a failed invoke the session's state is unspecified until reset().
 #pragma once
 
@@ -49,12 +53,13 @@ OpTable default_ops() noexcept;
 /// Bytes by kind. All but weights_bytes lie in the arena; arena_bytes counts them with their alignment gaps.
 struct Requirements {
   std::uint64_t arena_bytes = 0;
-  std::uint64_t alignment = 0;         ///< of the arena's first byte
-  std::uint64_t table_bytes = 0;       ///< the runtime's structures
-  std::uint64_t state_bytes = 0;       ///< values that survive from invoke to invoke
-  std::uint64_t link_bytes = 0;        ///< values that flow from one session to another
-  std::uint64_t activation_bytes = 0;  ///< values and scratch of one invoke; the largest of the fleet, shared by all
-  std::uint64_t weights_bytes = 0;     ///< in the package, used where they lie
+  std::uint64_t alignment = 0;    ///< of the arena's first byte
+  std::uint64_t table_bytes = 0;  ///< the runtime's structures
+  std::uint64_t state_bytes = 0;  ///< values that survive from invoke to invoke
+  std::uint64_t link_bytes = 0;   ///< values that flow from one session to another
+  /// Values and scratch of invokes: of each lane and priority the largest session, added up.
+  std::uint64_t activation_bytes = 0;
+  std::uint64_t weights_bytes = 0;  ///< in the package, used where they lie
 };
 
 /// A new size for a dimension of a session.
@@ -99,9 +104,20 @@ class Package {
   std::size_t session_count() const noexcept;
   std::string_view session_name(std::size_t session) const noexcept;
   std::size_t session_model(std::size_t session) const noexcept;
+  /// The lane the session runs in, empty for a fleet without lanes, and its priority there: a higher one preempts.
+  std::string_view session_lane(std::size_t session) const noexcept;
+  int session_priority(std::size_t session) const noexcept;
 
-  /// Needs of the whole fleet on a target with pointers of `pointer_bytes` (this machine's by default).
+  /// Memories that the fleet was planned for, the fastest first; one, without a name, unless it was planned for
+  /// several.
+  std::size_t tier_count() const noexcept;
+  std::string_view tier_name(std::size_t tier) const noexcept;
+
+  /// Needs of the whole fleet on a target with pointers of `pointer_bytes` (this machine's by default); with several
+  /// tiers, of one arena that holds them all.
   Requirements requirements(std::size_t pointer_bytes = sizeof(void*)) const noexcept;
+  /// The part of it that lies in one tier. Requires tier < tier_count().
+  Requirements tier_requirements(std::size_t tier, std::size_t pointer_bytes = sizeof(void*)) const noexcept;
   /// Needs of one session alone, as if it were the only one of its fleet.
   Requirements session_requirements(std::size_t session, std::size_t pointer_bytes = sizeof(void*)) const noexcept;
 
@@ -274,6 +290,8 @@ class Fleet {
   /// Lays out all sessions of `package` in `arena` and resets them. Fails with kArenaTooSmall (expected: the bytes
   /// needed) or kMisaligned before anything is written. Uses exactly package.requirements().arena_bytes.
   static Status place(const Package& package, std::span<std::byte> arena, Fleet** out) noexcept;
+  /// The same with an arena per tier, of at least tier_requirements() each; a Status names the tier by its index.
+  static Status place(const Package& package, std::span<const std::span<std::byte>> arenas, Fleet** out) noexcept;
 
   std::size_t size() const noexcept { return count_; }
   Session* session(std::size_t i) noexcept { return sessions_[i]; }
@@ -282,6 +300,7 @@ class Fleet {
 
  private:
   Fleet() = default;
+  static Status place_at(const Package& package, std::byte* const* tiers, Fleet** out) noexcept;
 
   Session** sessions_ = nullptr;
   std::size_t count_ = 0;

@@ -24,15 +24,19 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64);
 
-/// Indices of a session's base addresses. Ports follow from kFirstPort: inputs, then outputs.
+/// Indices of a session's base addresses. Ports follow from kFirstPort: inputs, then outputs; behind them the
+/// activations of the second tier and those behind it (tables.h: tier_slot).
 enum Slot : std::uint32_t {
   kWeights = 0,
   kState = 1,
-  kActivations = 2,
-  kSwapRead = 3,   ///< states updated out of place: the copy that this invoke reads
-  kSwapWrite = 4,  ///< and the one it writes; the two trade places after every invoke
+  kActivations = 2,  ///< in the first tier
+  kSwapRead = 3,     ///< states updated out of place: the copy that this invoke reads
+  kSwapWrite = 4,    ///< and the one it writes; the two trade places after every invoke
   kFirstPort = 5,
 };
+/// Memories of different speed that a package may be planned for.
+inline constexpr std::uint32_t kMaxTiers = 4;
+
 inline constexpr std::uint32_t kUnplaced = 0xffffffff;
 
 /// Operand index of an absent operand.

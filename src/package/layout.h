@@ -1,8 +1,9 @@
 // Where everything of a fleet lies in its arena. One sequence of decisions, used to answer `requirements` and to place,
 // so that the two cannot differ. Freestanding.
 //
-// The arena holds, from its start: activations (shared by all sessions), links, then per session its state and the two
-// copies of its alternating states, then the runtime's structures.
+// The arena holds, from its start: activations (one area per group of sessions that exclude each other), links, then
+// per session its state and the two copies of its alternating states, then the runtime's structures. A fleet planned
+// for several memories has an arena of that order in each tier; the runtime's structures lie in the first.
 #pragma once
 
 #include <cstdint>
@@ -67,9 +68,41 @@ static_assert(sizeof(format::Value) % alignof(format::Value) == 0 && alignof(for
 static_assert(sizeof(Session) == SessionLayout::session_bytes(sizeof(void*)));
 static_assert(sizeof(Fleet) == SessionLayout::fleet_bytes(sizeof(void*)));
 
+/// What a fleet, or one session alone, needs beyond what each session brings along. Sizes were bounded by
+/// format::verify_tables.
+struct SharedNeeds {
+  std::uint32_t tiers = 1;
+  std::uint64_t activation_bytes[format::kMaxTiers] = {};
+  std::uint64_t link_bytes = 0;
+  std::uint32_t link_tier = 0;
+  std::uint64_t sessions = 1;
+  std::uint64_t kernels = 0;
+
+  /// Those of the package's fleet. Without groups, all sessions share the activations of the largest.
+  static SharedNeeds of(const format::Package& package) {
+    SharedNeeds needs;
+    needs.tiers = format::tier_count(package);
+    needs.link_bytes = package.link_bytes();
+    needs.link_tier = package.link_tier();
+    needs.sessions = package.fleet()->size();
+    needs.kernels = package.kernels()->size();
+    for (const format::FleetEntry* entry : *package.fleet()) {
+      const format::Model& model = *package.models()->Get(entry->model());
+      for (std::uint32_t tier = 0; tier < format::tier_count(model); ++tier) {
+        const std::uint64_t end =
+            format::area_offset(package, entry->group(), tier) + format::activation_bytes(model, tier);
+        if (end > needs.activation_bytes[tier]) needs.activation_bytes[tier] = end;
+      }
+    }
+    return needs;
+  }
+};
+
 class ArenaLayout {
  public:
+  /// Offsets in the arena of a tier; the runtime's objects lie in the first.
   struct SessionPlace {
+    std::uint32_t state_tier = 0;
     std::uint64_t state = 0;
     std::uint64_t swap[2] = {};
     std::uint64_t session = 0;  ///< the Session object
@@ -77,67 +110,93 @@ class ArenaLayout {
     std::uint64_t sizes = 0;    ///< its SizeTables' block, for a model with dimensions
   };
 
-  /// Starts with what the sessions share. Sizes were bounded by format::verify_tables.
-  ArenaLayout(std::uint64_t activation_bytes, std::uint64_t link_bytes, std::uint64_t sessions, std::uint64_t kernels,
-              std::uint64_t pointer_bytes)
-      : pointer_bytes_(pointer_bytes), kernels_(kernels) {
-    activations = take(activation_bytes);
-    links = take(link_bytes);
-    needs_.activation_bytes = activation_bytes;
-    needs_.link_bytes = link_bytes;
+  /// Starts with what the sessions share.
+  ArenaLayout(const SharedNeeds& shared, std::uint64_t pointer_bytes)
+      : pointer_bytes_(pointer_bytes), kernels_(shared.kernels), tiers_(shared.tiers) {
+    for (std::uint32_t tier = 0; tier < tiers_; ++tier) {
+      activations[tier] = take(tier, shared.activation_bytes[tier]);
+      needs_[tier].activation_bytes = shared.activation_bytes[tier];
+    }
+    links = take(shared.link_tier, shared.link_bytes);
+    needs_[shared.link_tier].link_bytes = shared.link_bytes;
     fleet = take_table(SessionLayout::fleet_bytes(pointer_bytes));
-    session_table = take_table(sessions * pointer_bytes);
-    kernel_table = take_table(kernels * pointer_bytes);
+    session_table = take_table(shared.sessions * pointer_bytes);
+    kernel_table = take_table(shared.kernels * pointer_bytes);
   }
 
-  /// Adds the next session.
-  SessionPlace add(const format::Model& model) {
+  /// Adds the next session, with its state in that tier.
+  SessionPlace add(const format::Model& model, std::uint32_t state_tier) {
     SessionPlace place;
-    place.state = take(model.state_bytes());
-    for (std::uint64_t& copy : place.swap) copy = take(model.swap_bytes());
-    needs_.state_bytes += model.state_bytes() + 2 * model.swap_bytes();
+    place.state_tier = state_tier;
+    place.state = take(state_tier, model.state_bytes());
+    for (std::uint64_t& copy : place.swap) copy = take(state_tier, model.swap_bytes());
+    needs_[state_tier].state_bytes += model.state_bytes() + 2 * model.swap_bytes();
     place.session = take_table(SessionLayout::session_bytes(pointer_bytes_));
-    place.bases = take_table((format::kFirstPort + format::port_count(model)) * pointer_bytes_);
+    place.bases = take_table(format::slot_count(model) * pointer_bytes_);
     if (format::dimension_count(model) != 0)
       place.sizes = take_table(SizeTablesLayout(model, kernels_, pointer_bytes_).bytes, alignof(format::Value));
     return place;
   }
 
-  /// Needs of everything added so far.
-  Requirements requirements() const {
-    Requirements r = needs_;
-    r.arena_bytes = cursor_;
+  /// Needs of everything added so far in one tier.
+  Requirements requirements(std::uint32_t tier) const {
+    Requirements r = needs_[tier];
+    r.arena_bytes = cursor_[tier];
     r.alignment = format::kArenaAlignment;
     return r;
   }
 
-  std::uint64_t activations = 0;
+  /// In all tiers, the arena being one block in which their arenas follow one another.
+  Requirements requirements() const {
+    Requirements sum;
+    sum.alignment = format::kArenaAlignment;
+    for (std::uint32_t tier = 0; tier < tiers_; ++tier) {
+      sum.table_bytes += needs_[tier].table_bytes;
+      sum.state_bytes += needs_[tier].state_bytes;
+      sum.link_bytes += needs_[tier].link_bytes;
+      sum.activation_bytes += needs_[tier].activation_bytes;
+    }
+    sum.arena_bytes = start_of(tiers_ - 1) + cursor_[tiers_ - 1];
+    return sum;
+  }
+
+  /// Where the arena of a tier begins when one block holds them all.
+  std::uint64_t start_of(std::uint32_t tier) const {
+    std::uint64_t start = 0;
+    for (std::uint32_t t = 0; t < tier; ++t) start = aligned(start + cursor_[t], format::kArenaAlignment);
+    return start;
+  }
+
+  std::uint64_t activations[format::kMaxTiers] = {};
   std::uint64_t links = 0;
   std::uint64_t fleet = 0;
   std::uint64_t session_table = 0;
   std::uint64_t kernel_table = 0;
 
  private:
-  std::uint64_t take(std::uint64_t bytes) {
-    const auto alignment = static_cast<std::int64_t>(bytes >= format::kBigBufferBytes ? format::kBigBufferAlignment
-                                                                                      : format::kBufferAlignment);
-    const auto start = static_cast<std::uint64_t>(align_up(static_cast<std::int64_t>(cursor_), alignment));
-    cursor_ = start + bytes;
+  static std::uint64_t aligned(std::uint64_t offset, std::uint64_t alignment) {
+    return static_cast<std::uint64_t>(
+        align_up(static_cast<std::int64_t>(offset), static_cast<std::int64_t>(alignment)));
+  }
+  std::uint64_t take(std::uint32_t tier, std::uint64_t bytes) {
+    const std::uint64_t start = aligned(
+        cursor_[tier], bytes >= format::kBigBufferBytes ? format::kBigBufferAlignment : format::kBufferAlignment);
+    cursor_[tier] = start + bytes;
     return start;
   }
   std::uint64_t take_table(std::uint64_t bytes) { return take_table(bytes, pointer_bytes_); }
   std::uint64_t take_table(std::uint64_t bytes, std::uint64_t alignment) {
-    const auto start =
-        static_cast<std::uint64_t>(align_up(static_cast<std::int64_t>(cursor_), static_cast<std::int64_t>(alignment)));
-    cursor_ = start + bytes;
-    needs_.table_bytes += bytes;
+    const std::uint64_t start = aligned(cursor_[0], alignment);
+    cursor_[0] = start + bytes;
+    needs_[0].table_bytes += bytes;
     return start;
   }
 
   std::uint64_t pointer_bytes_;
   std::uint64_t kernels_;
-  std::uint64_t cursor_ = 0;
-  Requirements needs_;
+  std::uint32_t tiers_;
+  std::uint64_t cursor_[format::kMaxTiers] = {};
+  Requirements needs_[format::kMaxTiers];
 };
 
 }  // namespace bantam

@@ -62,13 +62,11 @@ std::uint64_t unplaced_port_bytes(const format::Model& model) {
   return bytes;
 }
 
-std::uint64_t largest_activation(const format::Package& package) {
-  std::uint64_t largest = 0;
-  for (const format::FleetEntry* entry : *package.fleet()) {
-    const std::uint64_t bytes = package.models()->Get(entry->model())->activation_bytes();
-    if (bytes > largest) largest = bytes;
-  }
-  return largest;
+ArenaLayout fleet_layout(const format::Package& package, std::size_t pointer_bytes) {
+  ArenaLayout layout(SharedNeeds::of(package), pointer_bytes);
+  for (const format::FleetEntry* entry : *package.fleet())
+    layout.add(*package.models()->Get(entry->model()), entry->state_tier());
+  return layout;
 }
 
 }  // namespace
@@ -141,21 +139,46 @@ std::size_t Package::session_model(std::size_t session) const noexcept {
   return meta_->fleet()->Get(static_cast<std::uint32_t>(session))->model();
 }
 
+std::string_view Package::session_lane(std::size_t session) const noexcept {
+  if (meta_->groups() == nullptr) return {};
+  const std::uint32_t group = meta_->fleet()->Get(static_cast<std::uint32_t>(session))->group();
+  return format::view(meta_->lanes()->Get(meta_->groups()->Get(group)->lane()));
+}
+
+int Package::session_priority(std::size_t session) const noexcept {
+  if (meta_->groups() == nullptr) return 0;
+  return meta_->groups()->Get(meta_->fleet()->Get(static_cast<std::uint32_t>(session))->group())->priority();
+}
+
+std::size_t Package::tier_count() const noexcept { return format::tier_count(*meta_); }
+
+std::string_view Package::tier_name(std::size_t tier) const noexcept {
+  return meta_->tiers() == nullptr ? std::string_view()
+                                   : format::view(meta_->tiers()->Get(static_cast<std::uint32_t>(tier))->name());
+}
+
 Requirements Package::requirements(std::size_t pointer_bytes) const noexcept {
-  ArenaLayout layout(largest_activation(*meta_), meta_->link_bytes(), session_count(), meta_->kernels()->size(),
-                     pointer_bytes);
-  for (std::size_t i = 0; i < session_count(); ++i)
-    layout.add(*meta_->models()->Get(static_cast<std::uint32_t>(session_model(i))));
-  Requirements r = layout.requirements();
+  Requirements r = fleet_layout(*meta_, pointer_bytes).requirements();
   r.weights_bytes = weights_bytes_;
   return r;
 }
 
+Requirements Package::tier_requirements(std::size_t tier, std::size_t pointer_bytes) const noexcept {
+  return fleet_layout(*meta_, pointer_bytes).requirements(static_cast<std::uint32_t>(tier));
+}
+
 Requirements Package::session_requirements(std::size_t session, std::size_t pointer_bytes) const noexcept {
-  const format::Model& model = *meta_->models()->Get(static_cast<std::uint32_t>(session_model(session)));
-  ArenaLayout layout(model.activation_bytes(), unplaced_port_bytes(model), 1, kernels_used(*meta_, model),
-                     pointer_bytes);
-  layout.add(model);
+  const format::FleetEntry& entry = *meta_->fleet()->Get(static_cast<std::uint32_t>(session));
+  const format::Model& model = *meta_->models()->Get(entry.model());
+  SharedNeeds needs;
+  needs.tiers = format::tier_count(*meta_);
+  for (std::uint32_t tier = 0; tier < format::tier_count(model); ++tier)
+    needs.activation_bytes[tier] = format::activation_bytes(model, tier);
+  needs.link_bytes = unplaced_port_bytes(model);
+  needs.link_tier = meta_->link_tier();
+  needs.kernels = kernels_used(*meta_, model);
+  ArenaLayout layout(needs, pointer_bytes);
+  layout.add(model, entry.state_tier());
   Requirements r = layout.requirements();
   r.weights_bytes = weights_bytes_;
   return r;

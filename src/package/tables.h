@@ -52,6 +52,44 @@ inline bool is_empty(const TensorDesc& desc) {
 
 inline std::uint32_t port_count(const Model& model) { return model.inputs()->size() + model.outputs()->size(); }
 
+inline std::uint32_t tier_count(const Package& package) {
+  return package.tiers() != nullptr ? package.tiers()->size() : 1;
+}
+
+/// Tiers that the model has activations in; the slots of those behind the first follow the ports'.
+inline std::uint32_t tier_count(const Model& model) {
+  return model.tier_bytes() != nullptr ? 1 + model.tier_bytes()->size() : 1;
+}
+
+inline std::uint32_t slot_count(const Model& model) { return kFirstPort + port_count(model) + tier_count(model) - 1; }
+
+inline std::uint32_t tier_slot(const Model& model, std::uint32_t tier) {
+  return tier == 0 ? std::uint32_t{kActivations} : kFirstPort + port_count(model) + tier - 1;
+}
+
+/// The tier whose activations a slot is; tier_count for any other slot.
+inline std::uint32_t tier_of(const Model& model, std::uint32_t slot) {
+  for (std::uint32_t tier = 0; tier < tier_count(model); ++tier)
+    if (slot == tier_slot(model, tier)) return tier;
+  return tier_count(model);
+}
+
+/// Requires tier < tier_count.
+inline std::uint64_t activation_bytes(const Model& model, std::uint32_t tier) {
+  return tier == 0 ? model.activation_bytes() : model.tier_bytes()->Get(tier - 1);
+}
+
+/// The slot of a step's scratch.
+inline std::uint32_t scratch_slot(const Model& model, std::uint32_t step) {
+  return model.scratch_tiers() == nullptr ? std::uint32_t{kActivations}
+                                          : tier_slot(model, model.scratch_tiers()->Get(step));
+}
+
+/// Bytes before a group's area in the activations of a tier. Requires valid indices.
+inline std::uint64_t area_offset(const Package& package, std::uint32_t group, std::uint32_t tier) {
+  return package.areas() == nullptr ? 0 : package.areas()->Get(group * tier_count(package) + tier)->offset();
+}
+
 /// Port by slot order: inputs, then outputs. Requires i < port_count.
 inline const Port& port_at(const Model& model, std::uint32_t i) {
   const std::uint32_t inputs = model.inputs()->size();

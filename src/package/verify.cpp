@@ -64,6 +64,7 @@ class ModelVerifier {
     if (model_.state_bytes() > kMaxRegionBytes || model_.swap_bytes() > kMaxRegionBytes ||
         model_.activation_bytes() > kMaxRegionBytes)
       return bad("a region is larger than this target can address");
+    BANTAM_RETURN_IF_ERROR(verify_tiers());
     if (model_.threads() == 0) return bad("planned for no threads");
     if (model_.step_names() != nullptr && model_.step_names()->size() != model_.steps()->size())
       return bad("step names do not match the steps", model_.step_names()->size(), model_.steps()->size());
@@ -171,6 +172,23 @@ class ModelVerifier {
     return true;
   }
 
+  Status verify_tiers() const {
+    if (tier_count(model_) > kMaxTiers) return bad("activations in too many tiers", tier_count(model_), kMaxTiers);
+    if (model_.tier_bytes() != nullptr &&
+        reinterpret_cast<std::uintptr_t>(model_.tier_bytes()->Data()) % alignof(std::uint64_t) != 0)
+      return bad("a table is misaligned");
+    for (std::uint32_t tier = 0; tier < tier_count(model_); ++tier)
+      if (activation_bytes(model_, tier) > kMaxRegionBytes)
+        return bad("a region is larger than this target can address");
+    if (model_.scratch_tiers() == nullptr) return ok_status();
+    if (model_.scratch_tiers()->size() != model_.steps()->size())
+      return bad("a table by step does not match the steps", model_.scratch_tiers()->size(), model_.steps()->size());
+    for (std::uint32_t s = 0; s < model_.scratch_tiers()->size(); ++s)
+      if (model_.scratch_tiers()->Get(s) >= tier_count(model_))
+        return bad("scratch lies in no tier", model_.scratch_tiers()->Get(s)).at(static_cast<std::int32_t>(s));
+    return ok_status();
+  }
+
   Status verify_measures() const {
     if (measure_count(model_) == 0) return ok_status();
     if (!is_aligned(*model_.measures())) return bad("a table is misaligned");
@@ -249,6 +267,11 @@ class ModelVerifier {
     return t;
   }
 
+  bool is_port(std::uint32_t slot) const { return slot >= kFirstPort && slot - kFirstPort < port_count(model_); }
+
+  std::uint32_t index_of(const Step& step) const { return static_cast<std::uint32_t>(&step - model_.steps()->Get(0)); }
+
+  /// Of a slot that the model has.
   std::uint64_t region_bytes(std::uint32_t slot) const {
     switch (slot) {
       case kWeights: return weights_bytes_;
@@ -256,8 +279,10 @@ class ModelVerifier {
       case kActivations: return model_.activation_bytes();
       case kSwapRead:
       case kSwapWrite: return model_.swap_bytes();
-      default: return port_at(model_, slot - kFirstPort).bytes();
+      default: break;
     }
+    const std::uint32_t port = slot - kFirstPort;
+    return port < port_count(model_) ? port_at(model_, port).bytes() : activation_bytes(model_, tier_of(model_, slot));
   }
 
   Status verify_port(const Port& port, std::uint32_t index) const {
@@ -269,9 +294,11 @@ class ModelVerifier {
     if (port.bytes() > kMaxRegionBytes || v.bytes() != port.bytes())
       return bad("a port's value does not fill the port", v.bytes(), port.bytes());
     if (port.default_slot() == kUnplaced) return ok_status();
-    if (port.default_slot() != kActivations) return bad("a port lies outside the activations");
+    const std::uint32_t tier = tier_of(model_, port.default_slot());
+    if (tier == tier_count(model_)) return bad("a port lies outside the activations");
     if (port.default_offset() % kBufferAlignment != 0) return bad("a port is misaligned", port.default_offset());
-    if (!within(port.default_offset(), port.bytes(), model_.activation_bytes())) return bad("a port is out of bounds");
+    if (!within(port.default_offset(), port.bytes(), activation_bytes(model_, tier)))
+      return bad("a port is out of bounds");
     return ok_status();
   }
 
@@ -283,7 +310,7 @@ class ModelVerifier {
   }
 
   Status verify_value(const Value& v) const {
-    if (v.slot() >= kFirstPort + port_count(model_)) return bad("a value names no region", v.slot());
+    if (v.slot() >= slot_count(model_)) return bad("a value names no region", v.slot());
     const TensorDesc& desc = *desc_of(v);
     BANTAM_RETURN_IF_ERROR(check_shape(desc));
     if (!within(v.offset(), v.bytes(), region_bytes(v.slot()))) return bad("a value is out of bounds");
@@ -295,7 +322,7 @@ class ModelVerifier {
     if (size == 0) return bad("only constants may have elements smaller than a byte");
     if (v.offset() % size != 0) return bad("a value is misaligned", v.offset());
     // The caller binds memory that is aligned for the port's own elements.
-    if (v.slot() >= kFirstPort) {
+    if (is_port(v.slot())) {
       const std::uint32_t port = port_at(model_, v.slot() - kFirstPort).value();
       if (port >= model_.values()->size() ||
           size > static_cast<std::uint64_t>(element_size(desc_of(value(port))->type)))
@@ -331,7 +358,7 @@ class ModelVerifier {
 
   /// The memory of a value, with ports at the place the plan gives them.
   Stretch stretch(const Value& v) const {
-    if (v.slot() < kFirstPort) return {v.slot(), v.offset(), v.bytes()};
+    if (!is_port(v.slot())) return {v.slot(), v.offset(), v.bytes()};
     const Port& port = port_at(model_, v.slot() - kFirstPort);
     if (port.default_slot() == kUnplaced) return {v.slot(), v.offset(), v.bytes()};
     return {port.default_slot(), port.default_offset() + v.offset(), v.bytes()};
@@ -340,11 +367,12 @@ class ModelVerifier {
   Status verify_memory(const Step& step, const ops::Footprint& footprint) const {
     if (footprint.scratch_bytes < 0 || static_cast<std::uint64_t>(footprint.scratch_bytes) > step.scratch_bytes())
       return bad("too little scratch", step.scratch_bytes(), static_cast<std::uint64_t>(footprint.scratch_bytes));
-    if (!within(step.scratch_offset(), step.scratch_bytes(), model_.activation_bytes()))
+    const std::uint32_t slot = scratch_slot(model_, index_of(step));
+    if (!within(step.scratch_offset(), step.scratch_bytes(), region_bytes(slot)))
       return bad("scratch is out of bounds");
     if (step.scratch_bytes() != 0 && step.scratch_offset() % ops::kAlignment != 0)
       return bad("scratch is misaligned", step.scratch_offset());
-    const Stretch scratch{kActivations, step.scratch_offset(), step.scratch_bytes()};
+    const Stretch scratch{slot, step.scratch_offset(), step.scratch_bytes()};
     for (int o = 0; o < step.outputs(); ++o) {
       const Stretch out = stretch(value(operand(step, step.inputs() + o)));
       if (out.overlaps(scratch)) return bad("a result overlaps the scratch");
@@ -375,13 +403,67 @@ class ModelVerifier {
   const std::byte* weights_;
 };
 
+Status verify_tiers(const Package& package) {
+  if (tier_count(package) == 0 || tier_count(package) > kMaxTiers)
+    return bad("planned for no tiers, or too many", tier_count(package), kMaxTiers);
+  if (package.link_tier() >= tier_count(package)) return bad("the links lie in no tier", package.link_tier());
+  for (std::uint32_t m = 0; m < package.models()->size(); ++m)
+    if (tier_count(*package.models()->Get(m)) > tier_count(package))
+      return bad("a model has activations in no tier").at(static_cast<std::int32_t>(m));
+  return ok_status();
+}
+
+/// Every group has a part of each tier, and none of them overlap.
+Status verify_groups(const Package& package) {
+  if (package.groups() == nullptr || package.areas() == nullptr || package.lanes() == nullptr) {
+    if (package.groups() != nullptr || package.areas() != nullptr || package.lanes() != nullptr)
+      return bad("lanes, groups and areas come together or not at all");
+    return ok_status();
+  }
+  if (!is_aligned(*package.groups()) || !is_aligned(*package.areas())) return bad("a table is misaligned");
+  const std::uint32_t tiers = tier_count(package);
+  if (package.areas()->size() != std::uint64_t{package.groups()->size()} * tiers)
+    return bad("not every group has an area in every tier", package.areas()->size(), package.groups()->size());
+  std::uint64_t end[kMaxTiers] = {};
+  for (std::uint32_t g = 0; g < package.groups()->size(); ++g) {
+    const auto place = static_cast<std::int32_t>(g);
+    if (package.groups()->Get(g)->lane() >= package.lanes()->size())
+      return bad("a group names no lane", package.groups()->Get(g)->lane()).at(place);
+    for (std::uint32_t t = 0; t < tiers; ++t) {
+      const Area& area = *package.areas()->Get(g * tiers + t);
+      if (area.offset() % kArenaAlignment != 0) return bad("an area is misaligned", area.offset()).at(place);
+      if (area.offset() < end[t]) return bad("two areas overlap", area.offset(), end[t]).at(place);
+      if (!within(area.offset(), area.bytes(), kMaxRegionBytes))
+        return bad("the areas are larger than this target can address").at(place);
+      end[t] = area.offset() + area.bytes();
+    }
+  }
+  return ok_status();
+}
+
+/// A session names what there is, and its activations fit the area of its group.
+Status verify_session(const Package& package, const FleetEntry& entry) {
+  if (entry.model() >= package.models()->size()) return bad("a session names no model");
+  if (entry.state_tier() >= tier_count(package)) return bad("a state lies in no tier", entry.state_tier());
+  if (entry.group() >= (package.groups() != nullptr ? package.groups()->size() : 1))
+    return bad("a session names no group", entry.group());
+  if (package.areas() == nullptr) return ok_status();
+  const Model& model = *package.models()->Get(entry.model());
+  for (std::uint32_t t = 0; t < tier_count(model); ++t) {
+    const std::uint64_t room = package.areas()->Get(entry.group() * tier_count(package) + t)->bytes();
+    if (activation_bytes(model, t) > room)
+      return bad("a session does not fit the area of its group", activation_bytes(model, t), room);
+  }
+  return ok_status();
+}
+
 Status verify_fleet(const Package& package) {
+  BANTAM_RETURN_IF_ERROR(verify_groups(package));
   if (!is_aligned(*package.links())) return bad("a table is misaligned");
   if (package.link_bytes() > kMaxRegionBytes) return bad("the links are larger than this target can address");
   std::uint64_t state_bytes = 0;
   for (std::uint32_t i = 0; i < package.fleet()->size(); ++i) {
-    if (package.fleet()->Get(i)->model() >= package.models()->size())
-      return bad("a session names no model").at(static_cast<std::int32_t>(i));
+    BANTAM_RETURN_IF_ERROR(verify_session(package, *package.fleet()->Get(i)).at(static_cast<std::int32_t>(i)));
     const Model& model = *package.models()->Get(package.fleet()->Get(i)->model());
     state_bytes += model.state_bytes() + 2 * model.swap_bytes();  // at most three regions more than the bound
     if (state_bytes > kMaxRegionBytes) return bad("the states are larger than this target can address");
@@ -415,6 +497,7 @@ Status verify_fleet(const Package& package) {
 }  // namespace
 
 Status verify_tables(const Package& package, std::uint64_t weights_bytes, const std::byte* weights, OpTable table) {
+  BANTAM_RETURN_IF_ERROR(verify_tiers(package));
   // Each kernel is listed once, so that looking for its steps takes time in proportion to the file.
   std::size_t known = 0;
   for (const ops::OpDef* op : table.ops) known += op->variants.size();

@@ -82,12 +82,13 @@ Status Session::run_step(std::uint32_t s, Tensor* operands, bool resizable) cons
                        observer_->before(observer_->context, *this, s) == StepDecision::kSkip;
   const bool idle = resizable && all_empty({operands + step.inputs(), step.outputs()});
   if (!skipped && !idle)
-    BANTAM_RETURN_IF_ERROR(kernels_[step.kernel()].run({params_ + step.first_param(),
-                                                        {operands, step.inputs()},
-                                                        {operands + step.inputs(), step.outputs()},
-                                                        bases_[format::kActivations] + step.scratch_offset(),
-                                                        threads_ != nullptr ? threads_ : &kOneThread,
-                                                        static_cast<std::int64_t>(step.scratch_bytes())}));
+    BANTAM_RETURN_IF_ERROR(
+        kernels_[step.kernel()].run({params_ + step.first_param(),
+                                     {operands, step.inputs()},
+                                     {operands + step.inputs(), step.outputs()},
+                                     bases_[format::scratch_slot(*model_, s)] + step.scratch_offset(),
+                                     threads_ != nullptr ? threads_ : &kOneThread,
+                                     static_cast<std::int64_t>(step.scratch_bytes())}));
   if (observer_ == nullptr || observer_->after == nullptr) return ok_status();
   return observer_->after(observer_->context, *this, s);
 }

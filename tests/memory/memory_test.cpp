@@ -38,17 +38,16 @@ struct Region {
 /// All regions of a fleet's arena, as the layout computes them.
 std::vector<Region> regions(const Package& package) {
   const format::Package& meta = *package.meta();
-  const Requirements need = package.requirements();
-  ArenaLayout layout(need.activation_bytes, need.link_bytes, package.session_count(), meta.kernels()->size(),
-                     sizeof(void*));
-  std::vector<Region> result = {{layout.activations, need.activation_bytes},
-                                {layout.links, need.link_bytes},
+  const SharedNeeds shared = SharedNeeds::of(meta);
+  ArenaLayout layout(shared, sizeof(void*));
+  std::vector<Region> result = {{layout.activations[0], shared.activation_bytes[0]},
+                                {layout.links, shared.link_bytes},
                                 {layout.fleet, sizeof(Fleet)},
                                 {layout.session_table, package.session_count() * sizeof(void*)},
                                 {layout.kernel_table, meta.kernels()->size() * sizeof(void*)}};
   for (std::size_t i = 0; i < package.session_count(); ++i) {
     const format::Model& model = *meta.models()->Get(static_cast<std::uint32_t>(package.session_model(i)));
-    const auto place = layout.add(model);
+    const auto place = layout.add(model, 0);
     result.push_back({place.state, model.state_bytes()});
     for (const std::uint64_t copy : place.swap) result.push_back({copy, model.swap_bytes()});
     result.push_back({place.session, sizeof(Session)});

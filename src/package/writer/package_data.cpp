@@ -41,7 +41,9 @@ Offset<Model> write_model(FlatBufferBuilder& builder, const ModelData& model) {
       builder, model.name.c_str(), &model.steps, &model.operands, &model.params, &model.values, &inputs, &outputs,
       &model.state_init, model.state_bytes, model.swap_bytes, model.activation_bytes, model.threads, &step_names,
       &metadata, resizable ? &dimensions : nullptr, resizable ? &model.patches : nullptr, &model.step_work,
-      model.step_outputs.empty() ? nullptr : &model.step_outputs, model.measures.empty() ? nullptr : &model.measures);
+      model.step_outputs.empty() ? nullptr : &model.step_outputs, model.measures.empty() ? nullptr : &model.measures,
+      model.tier_bytes.empty() ? nullptr : &model.tier_bytes,
+      model.scratch_tiers.empty() ? nullptr : &model.scratch_tiers);
 }
 
 void write_tables(FlatBufferBuilder& builder, const PackageData& data) {
@@ -51,8 +53,19 @@ void write_tables(FlatBufferBuilder& builder, const PackageData& data) {
   std::vector<Offset<Model>> models;
   for (const ModelData& model : data.models) models.push_back(write_model(builder, model));
   std::vector<Offset<FleetEntry>> fleet;
-  for (const auto& [name, model] : data.fleet) fleet.push_back(CreateFleetEntryDirect(builder, name.c_str(), model));
-  FinishPackageBuffer(builder, CreatePackageDirect(builder, &kernels, &models, &fleet, &data.links, data.link_bytes));
+  for (const SessionData& session : data.fleet)
+    fleet.push_back(
+        CreateFleetEntryDirect(builder, session.name.c_str(), session.model, session.group, session.state_tier));
+  std::vector<Offset<flatbuffers::String>> lanes;
+  for (const std::string& lane : data.lanes) lanes.push_back(builder.CreateString(lane));
+  std::vector<Offset<Tier>> tiers;
+  for (const TierData& tier : data.tiers)
+    tiers.push_back(CreateTierDirect(builder, tier.name.c_str(), tier.bytes, tier.cost));
+  FinishPackageBuffer(
+      builder, CreatePackageDirect(builder, &kernels, &models, &fleet, &data.links, data.link_bytes,
+                                   lanes.empty() ? nullptr : &lanes, data.groups.empty() ? nullptr : &data.groups,
+                                   data.areas.empty() ? nullptr : &data.areas, tiers.empty() ? nullptr : &tiers,
+                                   data.link_tier));
 }
 
 std::size_t align_weights(std::size_t size) {

@@ -59,14 +59,36 @@ struct ModelData {
   std::vector<DimensionData> dimensions;
   std::vector<SizePatch> patches;
   std::vector<Measure> measures;
+  std::vector<std::uint64_t> tier_bytes;    ///< of the tiers behind the first
+  std::vector<std::uint8_t> scratch_tiers;  ///< by step; empty: all in the first
+};
+
+struct SessionData {
+  SessionData(std::string session, std::uint16_t its_model) : name(std::move(session)), model(its_model) {}
+
+  std::string name;
+  std::uint16_t model = 0;
+  std::uint16_t group = 0;
+  std::uint8_t state_tier = 0;
+};
+
+struct TierData {
+  std::string name;
+  std::uint64_t bytes = 0;
+  float cost = 1;
 };
 
 struct PackageData {
   std::vector<KernelData> kernels;
   std::vector<ModelData> models;
-  std::vector<std::pair<std::string, std::uint16_t>> fleet;  ///< session name, model
+  std::vector<SessionData> fleet;
   std::vector<Link> links;
   std::uint64_t link_bytes = 0;
+  std::vector<std::string> lanes;  ///< empty, as groups and areas: one group
+  std::vector<Group> groups;
+  std::vector<Area> areas;
+  std::vector<TierData> tiers;  ///< empty: one
+  std::uint8_t link_tier = 0;
   BlobStore weights;
 };
 
