@@ -71,12 +71,24 @@ struct ModelSpec {
   std::vector<std::string> keep{};
   std::optional<Backend> backend{};     ///< absent: CompileOptions::backend
   std::vector<BackendRule> backends{};  ///< for parts of the model; of several that fit, the longest pattern counts
+  /// symbolic dimension -> sizes: the model is planned once for each of them (each combination, for several
+  /// dimensions), and every plan is a model of its own, "name@T=160", whose sessions need no more than that size does.
+  /// The package has the weights once.
+  std::map<std::string, std::vector<std::int64_t>> sizes{};
+  std::string lane{};  ///< of its sessions, unless they say otherwise
+  int priority = 0;    ///< likewise
 };
 
 /// A placed instance of a model. Several sessions of one model share its weights.
+///
+/// A lane is one thread of execution. Its sessions of one priority run one after another and share activations; one of
+/// a higher priority may run between two steps of a lower one, and sessions of different lanes may run at the same
+/// time: the activations of all these are disjoint. States, tables and links are never shared.
 struct SessionSpec {
   std::string name;
   std::string model;
+  std::optional<std::string> lane{};  ///< absent: the model's
+  std::optional<int> priority{};      ///< absent: the model's; a higher one preempts
 };
 
 /// "Output of one session is the input of another": one buffer, no copy.
@@ -87,11 +99,21 @@ struct LinkSpec {
   std::string input;
 };
 
+/// A memory of the device: a tier.
+struct MemorySpec {
+  std::string name;
+  std::uint64_t bytes = 0;  ///< that the fleet's arena there may have; 0: no arena, it only holds the package
+  double cost = 1;          ///< of reading or writing a byte, relative to the other memories
+};
+
 struct FleetSpec {
   std::vector<ModelSpec> models{};
   std::vector<SessionSpec> sessions{};  ///< empty: one session per model, of its name
   std::vector<LinkSpec> links{};
   std::optional<std::uint64_t> budget{};  ///< bytes of arena that the plan must not exceed
+  /// Memories to plan for; what is accessed most lies in the cheapest that has room. Empty: one arena.
+  std::vector<MemorySpec> memories{};
+  std::string weights{};  ///< the memory that holds the package; empty: its accesses are not counted
 };
 
 struct CompileOptions {
@@ -106,11 +128,13 @@ struct PlanBlock {
   enum class Kind : std::uint8_t { kInput, kOutput, kActivation, kScratch };
   std::string name;
   Kind kind = Kind::kActivation;
-  std::string detail;      ///< operators and shapes
-  std::int64_t lower = 0;  ///< first step alive
-  std::int64_t upper = 0;  ///< first step no longer alive
-  std::int64_t offset = 0;
+  std::string detail;       ///< operators and shapes
+  std::int64_t lower = 0;   ///< first step alive
+  std::int64_t upper = 0;   ///< first step no longer alive
+  std::int64_t offset = 0;  ///< within the activations of its tier
   std::int64_t bytes = 0;
+  std::uint32_t tier = 0;           ///< index into Compiled::memories
+  std::int64_t accessed_bytes = 0;  ///< read or written there in one invoke; counted when planning for memories
 };
 
 /// What an operand of a step, or an output, is in the source model.
@@ -152,6 +176,7 @@ struct ModelReport {
   std::int64_t lower_bound_bytes = 0;  ///< of the activations, in this order and with this sharing
   std::int64_t scratch_bytes = 0;      ///< largest of one step, within the activations
   std::int64_t state_bytes = 0;        ///< both copies of alternating states included
+  std::int64_t copied_bytes = 0;       ///< by the copies between memories that the plan added
   std::int64_t weights_bytes = 0;      ///< that this model uses; may be shared with others
   std::int64_t peak_step = 0;
   std::string method;
@@ -159,6 +184,31 @@ struct ModelReport {
   std::vector<OperandReport> outputs;  ///< by output port
   std::vector<PlanBlock> blocks;
   std::vector<DimensionReport> dimensions;
+};
+
+/// A session in the plan of its fleet.
+struct SessionReport {
+  std::string name;
+  std::size_t model = 0;  ///< index into Compiled::models
+  std::string lane;
+  int priority = 0;
+  std::uint64_t activation_offset = 0;  ///< of its area within the activations
+  std::uint64_t activation_bytes = 0;   ///< that it uses of it
+};
+
+/// A memory that the fleet was planned for.
+struct MemoryReport {
+  MemorySpec memory;
+  Requirements need{};               ///< of the fleet's arena there
+  std::uint64_t accessed_bytes = 0;  ///< in one invoke of every session: operands of steps, scratch, states, links
+};
+
+/// Bytes accessed in one invoke of every session, each times the cost of the memory where it lies.
+struct AccessCost {
+  double planned = 0;
+  double all_fastest = 0;  ///< were everything in the cheapest memory
+  double all_slowest = 0;  ///< and in the dearest that may hold an arena
+  double weights = 0;      ///< of the package's memory, not part of the others
 };
 
 /// A compiled fleet: the package image and what the plan decided.
@@ -171,8 +221,12 @@ class Compiled {
   /// What the sessions would need each on its own, added up.
   std::uint64_t separate_bytes() const noexcept { return separate_bytes_; }
   const std::vector<ModelReport>& models() const noexcept { return models_; }
+  const std::vector<SessionReport>& sessions() const noexcept { return sessions_; }
+  /// By tier: those of FleetSpec::memories that have an arena, the cheapest first. Empty without memories.
+  const std::vector<MemoryReport>& memories() const noexcept { return memories_; }
+  const AccessCost& access_cost() const noexcept { return access_cost_; }
   /// Sum over all models of nothing but lower bounds: see ModelReport. The arena's own bound: state, tables, links and
-  /// the largest lower bound of a model.
+  /// of each lane and priority the largest lower bound of a session.
   std::uint64_t lower_bound_bytes() const noexcept { return lower_bound_bytes_; }
 
  private:
@@ -183,6 +237,9 @@ class Compiled {
   std::uint64_t separate_bytes_ = 0;
   std::uint64_t lower_bound_bytes_ = 0;
   std::vector<ModelReport> models_;
+  std::vector<SessionReport> sessions_;
+  std::vector<MemoryReport> memories_;
+  AccessCost access_cost_;
 };
 
 /// Imports, optimises, plans and packs. With a budget that is too small the Error says the smallest arena that works

@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "bantam/compiler.h"
 #include "bantam/declaration.h"
 #include "compiler/emit.h"
+#include "compiler/lanes.h"
 #include "compiler/load_model.h"
+#include "compiler/memories.h"
 #include "compiler/planned_model.h"
 #include "compiler/report.h"
+#include "compiler/size_family.h"
 #include "graph/graph.h"
 #include "import/import.h"
 #include "package/writer/package_data.h"
@@ -52,6 +56,12 @@ class FleetCompiler {
     std::size_t model = 0;  ///< index into fleet_.models
     std::vector<bool> external_inputs;
     std::vector<bool> external_outputs;
+    std::string lane{};
+    int priority = 0;
+  };
+  struct PlannedEntry {
+    std::string name;
+    compiler::PlannedModel model;
   };
   struct ResolvedLink {
     std::size_t producer;
@@ -71,7 +81,8 @@ class FleetCompiler {
         return fail(StatusCode::kInvalidArgument, fmt::format("two models are called '{}'", model_name(model)),
                     "give one of them another name");
     std::set<std::string> sessions;
-    const auto add = [&](const std::string& name, const std::string& model) -> Result<void> {
+    const auto add = [&](const SessionSpec& session) -> Result<void> {
+      const auto& [name, model, lane, priority] = session;
       const auto it = std::find_if(fleet_.models.begin(), fleet_.models.end(),
                                    [&](const ModelSpec& m) { return model_name(m) == model; });
       if (it == fleet_.models.end())
@@ -81,15 +92,20 @@ class FleetCompiler {
       if (!sessions.insert(name).second)
         return fail(StatusCode::kInvalidArgument, fmt::format("two sessions are called '{}'", name),
                     "give one of them another name");
-      sessions_.push_back({name, static_cast<std::size_t>(it - fleet_.models.begin()), {}, {}});
+      sessions_.push_back({name,
+                           static_cast<std::size_t>(it - fleet_.models.begin()),
+                           {},
+                           {},
+                           lane.value_or(it->lane),
+                           priority.value_or(it->priority)});
       return {};
     };
     if (fleet_.sessions.empty()) {
       for (const ModelSpec& model : fleet_.models)
-        if (auto added = add(model_name(model), model_name(model)); !added) return added;
+        if (auto added = add({model_name(model), model_name(model)}); !added) return added;
     }
     for (const SessionSpec& session : fleet_.sessions)
-      if (auto added = add(session.name, session.model); !added) return added;
+      if (auto added = add(session); !added) return added;
     return {};
   }
 
@@ -163,12 +179,22 @@ class FleetCompiler {
     return graph.value(ports[static_cast<std::size_t>(i)].value).desc;
   }
 
+  /// Which sessions exclude each other; how much memory they need is not known yet.
+  std::vector<compiler::LaneSession> lanes() const {
+    std::vector<compiler::LaneSession> result;
+    for (const SessionPlan& session : sessions_) result.push_back({session.lane, session.priority, {}});
+    return result;
+  }
+
   Result<void> plan_sessions() {
     std::vector<const SessionPlan*> planned;  // one per package model
     for (const SessionPlan& session : sessions_) {
       const auto same = std::find_if(planned.begin(), planned.end(), [&](const SessionPlan* other) {
+        // Where memories are shared out, every lane and priority has plans of its own.
+        const bool same_room =
+            fleet_.memories.empty() || (other->lane == session.lane && other->priority == session.priority);
         return other->model == session.model && other->external_inputs == session.external_inputs &&
-               other->external_outputs == session.external_outputs;
+               other->external_outputs == session.external_outputs && same_room;
       });
       if (same == planned.end()) {
         if (auto done = plan_session(session); !done) return done;
@@ -179,7 +205,64 @@ class FleetCompiler {
       }
     }
     place_links();
+    if (auto placed = place_in_memories(); !placed) return placed;
+    for (PlannedEntry& entry : plans_) {
+      const auto weights = compiler::emit_model(entry.model, entry.name, package_);
+      if (!weights) return fail(Error(weights.error()).in(entry.name));
+      result_.models_.push_back(compiler::report_model(entry.model, entry.name, *weights));
+    }
+    place_groups();
     return {};
+  }
+
+  Result<void> place_in_memories() {
+    if (fleet_.memories.empty() && fleet_.weights.empty()) return {};
+    const auto memories = compiler::arena_memories(fleet_);
+    if (!memories) return fail(memories.error());
+    const compiler::Grouping grouping = compiler::group_sessions(lanes(), 0);
+    compiler::MemoryNeeds needs{{}, package_.link_bytes, options_.target.pointer_bytes};
+    for (PlannedEntry& entry : plans_) needs.users.push_back({&entry.model, entry.name, 0, 0});
+    for (std::size_t i = 0; i < sessions_.size(); ++i) {
+      compiler::MemoryUser& user = needs.users[package_.fleet[i].model];
+      user.group = grouping.of_session[i];
+      ++user.sessions;
+    }
+    const auto choice = compiler::place_in_memories(needs, *memories);
+    if (!choice) return fail(choice.error());
+    for (format::SessionData& session : package_.fleet) session.state_tier = choice->state_tiers[session.model];
+    package_.link_tier = choice->link_tier;
+    for (std::size_t t = 0; t < memories->size(); ++t) {
+      const MemorySpec& memory = (*memories)[t];
+      package_.tiers.push_back({memory.name, memory.bytes, static_cast<float>(memory.cost)});
+      result_.memories_.push_back({memory, {}, choice->accessed_bytes[t]});
+    }
+    return {};
+  }
+
+  /// Sessions that can be alive together get areas of their own.
+  void place_groups() {
+    std::vector<compiler::LaneSession> needs = lanes();
+    for (std::size_t i = 0; i < needs.size(); ++i) {
+      const format::ModelData& model = package_.models[package_.fleet[i].model];
+      needs[i].bytes = {model.activation_bytes};
+      needs[i].bytes.insert(needs[i].bytes.end(), model.tier_bytes.begin(), model.tier_bytes.end());
+    }
+    const std::size_t tiers = std::max<std::size_t>(1, package_.tiers.size());
+    compiler::Grouping grouping = compiler::group_sessions(needs, tiers);
+    std::vector<std::int64_t> bounds(grouping.groups.size(), 0);
+    for (std::size_t i = 0; i < sessions_.size(); ++i) {
+      const std::uint16_t group = grouping.of_session[i];
+      const std::size_t model = package_.fleet[i].model;
+      result_.sessions_.push_back({sessions_[i].name, model, sessions_[i].lane, sessions_[i].priority,
+                                   grouping.areas[group * tiers].offset(), needs[i].bytes.front()});
+      bounds[group] = std::max(bounds[group], result_.models_[model].lower_bound_bytes);
+      if (!grouping.is_plain()) package_.fleet[i].group = group;
+    }
+    activation_bound_ = std::accumulate(bounds.begin(), bounds.end(), std::int64_t{0});
+    if (grouping.is_plain()) return;
+    package_.lanes = std::move(grouping.lanes);
+    package_.groups = std::move(grouping.groups);
+    package_.areas = std::move(grouping.areas);
   }
 
   Result<void> plan_session(const SessionPlan& session) {
@@ -195,9 +278,7 @@ class FleetCompiler {
     options.instances = models_[session.model].instances;
     auto planned = compiler::plan_model(models_[session.model].graph, options);
     if (!planned) return fail(std::move(planned.error()).in(name));
-    const auto weights = compiler::emit_model(*planned, name, package_);
-    if (!weights) return fail(Error(weights.error()).in(name));
-    result_.models_.push_back(compiler::report_model(*planned, name, *weights));
+    plans_.push_back({name, std::move(*planned)});
     return {};
   }
 
@@ -231,14 +312,36 @@ class FleetCompiler {
     if (!opened.ok())
       return fail(error_from(opened, "report this model: the compiler made an invalid package").in("package"));
     result_.requirements_ = package.requirements(options_.target.pointer_bytes);
-    std::int64_t largest_bound = 0;
-    for (const ModelReport& model : result_.models_) largest_bound = std::max(largest_bound, model.lower_bound_bytes);
+    if (auto within = report_memories(package); !within) return fail(std::move(within.error()));
     result_.lower_bound_bytes_ = result_.requirements_.arena_bytes - result_.requirements_.activation_bytes +
-                                 static_cast<std::uint64_t>(largest_bound);
+                                 static_cast<std::uint64_t>(activation_bound_);
     for (std::size_t i = 0; i < package.session_count(); ++i)
       result_.separate_bytes_ += package.session_requirements(i, options_.target.pointer_bytes).arena_bytes;
     if (fleet_.budget && result_.requirements_.arena_bytes > *fleet_.budget) return fail(over_budget());
     return std::move(result_);
+  }
+
+  Result<void> report_memories(const Package& package) {
+    AccessCost& cost = result_.access_cost_;
+    for (std::size_t t = 0; t < result_.memories_.size(); ++t) {
+      MemoryReport& m = result_.memories_[t];
+      m.need = package.tier_requirements(t, options_.target.pointer_bytes);
+      if (m.need.arena_bytes > m.memory.bytes)
+        return fail(StatusCode::kArenaTooSmall,
+                    fmt::format("memory '{}' of {} bytes is too small: the plan needs {} bytes there", m.memory.name,
+                                m.memory.bytes, m.need.arena_bytes),
+                    fmt::format("give '{}' {} bytes", m.memory.name, m.need.arena_bytes));
+      const auto accessed = static_cast<double>(m.accessed_bytes);
+      cost.planned += accessed * m.memory.cost;
+      cost.all_fastest += accessed * result_.memories_.front().memory.cost;
+      cost.all_slowest += accessed * result_.memories_.back().memory.cost;
+    }
+    const auto holder = std::ranges::find(fleet_.memories, fleet_.weights, &MemorySpec::name);
+    if (holder == fleet_.memories.end()) return {};
+    for (const SessionReport& session : result_.sessions_)
+      for (const StepReport& step : result_.models_[session.model].steps)
+        cost.weights += holder->cost * static_cast<double>(step.weights_bytes);
+    return {};
   }
 
   Error over_budget() const {
@@ -264,7 +367,9 @@ class FleetCompiler {
   std::vector<SessionPlan> sessions_;
   std::vector<compiler::LoadedModel> models_;  ///< by fleet_.models
   std::vector<ResolvedLink> links_;
+  std::vector<PlannedEntry> plans_;  ///< by the package's model
   format::PackageData package_;
+  std::int64_t activation_bound_ = 0;  ///< no placement of the fleet's activations is smaller
   Compiled result_;
 };
 
@@ -277,7 +382,9 @@ Result<Declaration> declare(const std::filesystem::path& model) {
 }
 
 Result<Compiled> compile(const FleetSpec& fleet, const CompileOptions& options) {
-  return FleetCompiler(fleet, options).run();
+  const auto expanded = compiler::expand_sizes(fleet);
+  if (!expanded) return fail(expanded.error());
+  return FleetCompiler(expanded->spec, options).run();
 }
 
 }  // namespace bantam

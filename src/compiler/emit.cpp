@@ -30,6 +30,10 @@ class Emitter {
     data_.state_bytes = static_cast<std::uint64_t>(model_.state_bytes);
     data_.swap_bytes = static_cast<std::uint64_t>(model_.swap_bytes);
     data_.activation_bytes = static_cast<std::uint64_t>(model_.activation_bytes);
+    data_.tier_bytes.assign(model_.tier_bytes.begin(), model_.tier_bytes.end());
+    if (!model_.tier_bytes.empty())
+      for (const PlannedStep& step : model_.steps)
+        data_.scratch_tiers.push_back(static_cast<std::uint8_t>(step.scratch_tier));
     data_.metadata = model_.graph.metadata;
     add_ports(model_.inputs, data_.inputs);
     add_ports(model_.outputs, data_.outputs);
@@ -55,7 +59,7 @@ class Emitter {
       p.name = port.name;
       p.value = value_index(port.value);
       p.slot = format::kFirstPort + next_port_++;
-      p.default_slot = port.external ? format::kUnplaced : std::uint32_t{format::kActivations};
+      p.default_slot = port.external ? format::kUnplaced : activation_slot(model_, port.tier);
       p.default_offset = static_cast<std::uint64_t>(port.default_offset);
       p.bytes = static_cast<std::uint64_t>(port.bytes);
       p.quantization = model_.graph.value(port.value).quantization.value_or(Quantization{});

@@ -10,6 +10,7 @@
 
 #include "compiler/backends.h"
 #include "compiler/fleet_tables.h"
+#include "compiler/size_family.h"
 #include "compiler/toml_reader.h"
 
 namespace bantam {
@@ -20,13 +21,15 @@ class FleetFileReader : public TomlReader {
   using TomlReader::TomlReader;
 
   Result<FleetFile> run(const toml::table& root) {
-    check_keys(root, "the file", {"budget", "model", "session", "link"});
+    check_keys(root, "the file", {"budget", "memory", "weights", "model", "session", "link"});
     return read_fleet(root, 1);
   }
 
   /// As `run`, but other keys beside the fleet's are somebody else's, and there may be fewer models.
   Result<FleetFile> read_fleet(const toml::table& root, std::size_t least_models) {
-    read_budget(root);
+    if (const toml::node* budget = root.get("budget")) file_.spec.budget = read_bytes(*budget, "budget");
+    for_each_table(root, "memory", [&](const toml::table& table) { read_memory(table); });
+    file_.spec.weights = text(root, "weights");
     for_each_table(root, "model", [&](const toml::table& table) { read_model(table); });
     for_each_table(root, "session", [&](const toml::table& table) { read_session(table); });
     for_each_table(root, "link", [&](const toml::table& table) { read_link(table); });
@@ -38,22 +41,27 @@ class FleetFileReader : public TomlReader {
   }
 
  private:
-  void read_budget(const toml::table& root) {
-    const toml::node* node = root.get("budget");
-    if (node == nullptr) return;
-    if (const auto bytes = node->value_exact<std::int64_t>(); bytes && *bytes > 0) {
-      file_.spec.budget = static_cast<std::uint64_t>(*bytes);
-      return;
+  std::optional<std::uint64_t> read_bytes(const toml::node& node, const char* key) {
+    if (const auto bytes = node.value_exact<std::int64_t>(); bytes && *bytes > 0)
+      return static_cast<std::uint64_t>(*bytes);
+    if (const auto text = node.value_exact<std::string>()) {
+      auto bytes = parse_bytes(*text);
+      if (bytes) return *bytes;
+      note(node, bytes.error().message);
+      return std::nullopt;
     }
-    if (const auto text = node->value_exact<std::string>()) {
-      if (auto bytes = parse_bytes(*text)) {
-        file_.spec.budget = *bytes;
-      } else {
-        note(*node, bytes.error().message);
-      }
-      return;
-    }
-    note(*node, "budget must be a positive number of bytes, or a text such as \"512 KiB\"");
+    note(node, fmt::format("{} must be a positive number of bytes, or a text such as \"512 KiB\"", key));
+    return std::nullopt;
+  }
+
+  void read_memory(const toml::table& table) {
+    check_keys(table, "[[memory]]", {"name", "size", "cost"});
+    MemorySpec memory;
+    memory.name = text(table, "name");
+    if (memory.name.empty()) return note(table, "a [[memory]] needs a name");
+    if (const toml::node* size = table.get("size")) memory.bytes = read_bytes(*size, "size").value_or(0);
+    read(table, "cost", "a number", memory.cost);
+    file_.spec.memories.push_back(std::move(memory));
   }
 
   std::optional<Backend> backend(const toml::table& table, const std::string& name) {
@@ -63,9 +71,9 @@ class FleetFileReader : public TomlReader {
   }
 
   void read_model(const toml::table& table) {
-    check_keys(table, "[[model]]",
-               {"name", "path", "dims", "bounds", "formulas", "shapes", "values", "counts", "iterations", "states",
-                "outputs", "keep", "backend", "backends", "inputs", "step", "labels"});
+    check_keys(table, "[[model]]", {"name",   "path",       "dims",   "bounds",  "formulas", "shapes",  "values",
+                                    "counts", "iterations", "states", "outputs", "keep",     "backend", "backends",
+                                    "inputs", "step",       "labels", "lane",    "priority", "sizes"});
     ModelSpec model;
     const std::string path = text(table, "path");
     if (path.empty()) return note(table, "a [[model]] needs a path");
@@ -74,6 +82,9 @@ class FleetFileReader : public TomlReader {
     if (model.name.empty()) model.name = model.path.stem().string();
     read_map<std::int64_t>(table, "dims", "an integer", model.dims);
     read_map<std::int64_t>(table, "bounds", "an integer", model.bounds);
+    for_each_entry(table, "sizes", [&](const std::string& name, const toml::node& value) {
+      model.sizes[name] = numbers<std::int64_t>(value, "sizes", name);
+    });
     read_map<std::string>(table, "formulas", "a text such as \"(T - 3) / 4\"", model.formulas);
     for_each_entry(table, "shapes", [&](const std::string& name, const toml::node& value) {
       model.shapes[name] = numbers<std::int64_t>(value, "shapes", name);
@@ -93,6 +104,8 @@ class FleetFileReader : public TomlReader {
     read_map<std::string>(table, "backends", "the name of a backend", backends);
     for (const auto& [pattern, name] : backends)
       if (const auto id = backend(table, name)) model.backends.push_back({pattern, *id});
+    model.lane = text(table, "lane");
+    read(table, "priority", "an integer", model.priority);
     model_feeds_[model.name] = read_feed(table);
     file_.spec.models.push_back(std::move(model));
   }
@@ -118,11 +131,16 @@ class FleetFileReader : public TomlReader {
   }
 
   void read_session(const toml::table& table) {
-    check_keys(table, "[[session]]", {"name", "model", "inputs", "step", "labels"});
+    check_keys(table, "[[session]]", {"name", "model", "inputs", "step", "labels", "lane", "priority"});
     SessionSpec session{text(table, "name"), text(table, "model")};
+    if (table.contains("lane")) session.lane = text(table, "lane");
+    if (table.contains("priority")) read(table, "priority", "an integer", session.priority.emplace(0));
     if (session.name.empty() || session.model.empty()) return note(table, "a [[session]] needs a name and a model");
     SessionFeed feed = read_feed(table);
-    if (const auto inherited = model_feeds_.find(session.model); inherited != model_feeds_.end()) {
+    // A member of a family, "model@T=160", is fed as the model.
+    const std::string model = session.model.substr(0, session.model.find('@'));
+    const bool has_size = model_feeds_.contains(model) && !model_feeds_.contains(session.model);
+    if (const auto inherited = model_feeds_.find(has_size ? model : session.model); inherited != model_feeds_.end()) {
       feed.inputs.insert(inherited->second.inputs.begin(), inherited->second.inputs.end());
       feed.steps.insert(inherited->second.steps.begin(), inherited->second.steps.end());
       feed.labels.insert(inherited->second.labels.begin(), inherited->second.labels.end());
@@ -191,6 +209,21 @@ Result<FleetFile> parse_fleet_file(std::string_view text, const std::string& nam
                                    const std::filesystem::path& directory) {
   return parse_toml(text, name, "a fleet file is TOML; `bantam plan --help` shows one",
                     [&](const toml::table& root) { return FleetFileReader(name, directory).run(root); });
+}
+
+Result<FleetFile> expand_families(FleetFile file) {
+  auto expanded = compiler::expand_sizes(file.spec);
+  if (!expanded) return fail(std::move(expanded.error()));
+  if (file.spec.sessions.empty()) {
+    std::vector<SessionFeed> feeds;
+    for (std::size_t m = 0; m < expanded->origins.size(); ++m) {
+      feeds.push_back(file.feeds[expanded->origins[m]]);
+      feeds.back().session = expanded->spec.models[m].name;
+    }
+    file.feeds = std::move(feeds);
+  }
+  file.spec = std::move(expanded->spec);
+  return file;
 }
 
 Result<FleetFile> read_fleet_file(const std::filesystem::path& path) {

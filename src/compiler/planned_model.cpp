@@ -77,6 +77,7 @@ class Attempt {
     for (std::size_t k = 0; k < instances_.size(); ++k)
       model_.instances.push_back({std::move(instances_[k]), place_values(k)});
     place_ports();
+    note_blocks();
     return std::move(model_);
   }
 
@@ -253,14 +254,30 @@ class Attempt {
     model_.peak_step = bound.peaks.empty() ? 0 : bound.peaks.front().lower;
     model_.method = solution.method;
     for (std::size_t b = 0; b < model_.blocks.size(); ++b) model_.blocks[b].offset = solution.offsets[b];
+    storage_blocks_.assign(map_.storages.size(), -1);
+    for (std::size_t b = 0; b < storage_of_block.size(); ++b)
+      storage_blocks_[static_cast<std::size_t>(storage_of_block[b])] = static_cast<std::int32_t>(b);
     storage_offsets_.assign(map_.storages.size(), 0);
     for (std::size_t b = 0; b < storage_of_block.size(); ++b)
       storage_offsets_[static_cast<std::size_t>(storage_of_block[b])] = solution.offsets[b];
     std::size_t scratch = first_scratch;
     for (PlannedStep& step : model_.steps)
-      if (step.scratch_bytes != 0) step.scratch_offset = solution.offsets[scratch++];
+      if (step.scratch_bytes != 0) {
+        step.scratch_block = static_cast<std::int32_t>(scratch);
+        step.scratch_offset = solution.offsets[scratch++];
+      }
+    model_.useful_scratch = useful_scratch_;
     grow_scratch(useful_scratch_, &model_);
     return {};
+  }
+
+  /// Which block each value and port is in, for those who move blocks.
+  void note_blocks() {
+    for (const Member& m : map_.members)
+      model_.value_blocks.push_back(m.storage < 0 ? -1 : storage_blocks_[static_cast<std::size_t>(m.storage)]);
+    for (auto* ports : {&model_.inputs, &model_.outputs})
+      for (PlannedPort& port : *ports)
+        if (!port.external) port.block = model_.value_blocks[static_cast<std::size_t>(port.value)];
   }
 
   std::vector<ValuePlace> place_values(std::size_t instance) const {
@@ -315,6 +332,7 @@ class Attempt {
   std::vector<std::int64_t> useful_scratch_;         ///< by step
   StorageMap map_;
   std::vector<std::int64_t> storage_offsets_;  ///< by storage, within the activations
+  std::vector<std::int32_t> storage_blocks_;   ///< by storage: index into the model's blocks, or -1
   PlannedModel model_;
 };
 

@@ -11,6 +11,7 @@
 #include "compiler/select.h"
 #include "compiler/storage.h"
 #include "graph/graph.h"
+#include "package/format.h"
 #include "plan/solve.h"
 
 namespace bantam::compiler {
@@ -57,6 +58,8 @@ struct PlannedStep {
   std::string fallback;                         ///< see Selection
   std::int64_t scratch_offset = 0;
   std::int64_t scratch_bytes = 0;
+  std::uint32_t scratch_tier = 0;
+  std::int32_t scratch_block = -1;  ///< index into PlannedModel::blocks
 };
 
 struct PlannedPort {
@@ -65,6 +68,8 @@ struct PlannedPort {
   bool external = false;
   std::int64_t default_offset = 0;  ///< within the activations, unless external
   std::int64_t bytes = 0;
+  std::uint32_t tier = 0;
+  std::int32_t block = -1;  ///< index into PlannedModel::blocks, unless external
 };
 
 /// A dimension whose size the model computes.
@@ -88,14 +93,23 @@ struct PlannedModel {
   std::vector<bool> state_swapped;          ///< by state
   std::int64_t state_bytes = 0;
   std::int64_t swap_bytes = 0;
-  std::int64_t activation_bytes = 0;
-  std::int64_t lower_bound_bytes = 0;  ///< no placement of these buffers in this order can be smaller
-  std::int64_t peak_step = 0;          ///< a step at which lower_bound_bytes are alive
-  std::int64_t scratch_bytes = 0;      ///< the largest scratch of a step; part of activation_bytes
+  std::int64_t activation_bytes = 0;     ///< in the first tier
+  std::vector<std::int64_t> tier_bytes;  ///< in the tiers behind it; none until compiler/memories.h has chosen
+  std::int64_t lower_bound_bytes = 0;    ///< no placement of these buffers in this order can be smaller
+  std::int64_t peak_step = 0;            ///< a step at which lower_bound_bytes are alive
+  std::int64_t scratch_bytes = 0;        ///< the largest scratch of a step; part of activation_bytes
   int threads = 1;
   std::string method;  ///< which planner, order and sharing won
   std::vector<PlanBlock> blocks;
+  std::vector<std::int64_t> useful_scratch;  ///< by step: what makes its kernel fastest, see compiler/scratch.h
+  std::vector<std::int32_t> value_blocks;    ///< by value: index into blocks, or -1
 };
+
+/// The package's slot of a model's activations in a tier (package/tables.h: tier_slot).
+inline std::uint32_t activation_slot(const PlannedModel& model, std::uint32_t tier) {
+  const auto ports = static_cast<std::uint32_t>(model.inputs.size() + model.outputs.size());
+  return tier == 0 ? std::uint32_t{format::kActivations} : format::kFirstPort + ports + tier - 1;
+}
 
 /// Plans a verified graph. Tries several orders and sharings and keeps the smallest.
 Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& options);

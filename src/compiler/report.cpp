@@ -1,6 +1,7 @@
 #include "compiler/report.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace bantam::compiler {
@@ -87,7 +88,7 @@ class Origins {
 ModelReport report_model(const PlannedModel& model, const std::string& name, std::int64_t weights_bytes) {
   ModelReport report;
   report.name = name;
-  report.activation_bytes = model.activation_bytes;
+  report.activation_bytes = std::accumulate(model.tier_bytes.begin(), model.tier_bytes.end(), model.activation_bytes);
   report.lower_bound_bytes = model.lower_bound_bytes;
   report.scratch_bytes = model.scratch_bytes;
   report.state_bytes = model.state_bytes + 2 * model.swap_bytes;

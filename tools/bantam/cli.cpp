@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "compiler/backends.h"
+#include "compiler/memory_profiles.h"
 #include "import/import.h"
 #include "io/array.h"
 #include "io/file.h"
@@ -192,6 +193,11 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
   command
       .add_option("--bound", bounds, "largest size of a symbolic dimension, which may then change at run time up to it")
       ->type_name("NAME=N");
+  command
+      .add_option("--sizes", sizes,
+                  "sizes of a symbolic dimension: a plan for each, in one package with the weights once")
+      ->type_name("NAME=N,...")
+      ->allow_extra_args(false);
   command.add_option("--formula", formulas, "a symbolic dimension that follows others, e.g. \"MASK=(T - 3) / 4 + 64\"")
       ->type_name("NAME=FORMULA");
   command.add_option("--shape", shapes, "whole shape of an input")->type_name("INPUT=1x3x320x320");
@@ -211,6 +217,19 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_option("--budget", budget, "bytes of arena not to exceed, e.g. 512KiB")->type_name("N");
+  command
+      .add_option("--memory", memories,
+                  "a memory of the device, its size and what an access costs; several may be given")
+      ->type_name("NAME=SIZE:COST")
+      ->allow_extra_args(false);
+  command.add_option("--weights", weights, "the memory that holds the package")->type_name("NAME");
+  std::set<std::string> profiles;
+  std::string profile_summaries = "memories of a device:";
+  for (const compiler::MemoryProfile& known : compiler::memory_profiles()) {
+    profile_summaries += fmt::format("{} {} ({})", profiles.empty() ? "" : ";", known.name, known.summary);
+    profiles.emplace(known.name);
+  }
+  command.add_option("--profile", profile, profile_summaries)->check(CLI::IsMember(profiles));
   std::string summaries = "who computes, unless the fleet file says so:";
   std::set<std::string> names;
   for (const compiler::BackendDef& def : compiler::all_backends()) {
@@ -258,26 +277,53 @@ Result<FleetFile> ModelOptions::fleet() const {
     if (!bytes) return fail(Error(bytes.error()).in("--budget"));
     result.spec.budget = *bytes;
   }
-  return result;
+  if (auto applied = apply_memories(result.spec); !applied) return fail(std::move(applied.error()));
+  return expand_families(std::move(result));
+}
+
+Result<void> ModelOptions::apply_memories(FleetSpec& spec) const {
+  if (!profile.empty()) {
+    auto found = compiler::find_memory_profile(profile);
+    if (!found) return fail(std::move(found.error()));
+    spec.memories = std::move(found->memories);
+    spec.weights = std::move(found->weights);
+  } else if (!memories.empty()) {
+    spec.memories.clear();
+    spec.weights.clear();
+  }
+  for (const std::string& text : memories) {
+    auto memory = compiler::parse_memory(text);
+    if (!memory) return fail(std::move(memory.error()).in("--memory"));
+    spec.memories.push_back(std::move(*memory));
+  }
+  if (!weights.empty()) spec.weights = weights;
+  return {};
 }
 
 Result<void> ModelOptions::apply(FleetSpec& spec) const {
   DeclaredNames names(spec);
   const auto set_size = [&](const std::vector<std::string>& texts, const char* option,
-                            std::map<std::string, std::int64_t> ModelSpec::*sizes) {
+                            std::map<std::string, std::int64_t> ModelSpec::*field) {
     return for_each_assignment(texts, option, names, spec, [&](ModelSpec& model, const Assignment& a) -> Result<void> {
       const auto number = parse_numbers<std::int64_t>(a.second, ",", option);
       if (!number || number->size() != 1)
         return fail(StatusCode::kInvalidArgument,
                     fmt::format("{} {}={}: one integer is expected", option, a.first, a.second),
                     fmt::format("write it like {} batch=1", option));
-      (model.*sizes)[a.first] = number->front();
+      (model.*field)[a.first] = number->front();
       return {};
     });
   };
   auto done = set_size(dims, "--dim", &ModelSpec::dims);
   if (!done) return done;
   done = set_size(bounds, "--bound", &ModelSpec::bounds);
+  if (!done) return done;
+  done = for_each_assignment(sizes, "--sizes", names, spec, [](ModelSpec& model, const Assignment& a) -> Result<void> {
+    auto numbers = parse_numbers<std::int64_t>(a.second, ",", "--sizes");
+    if (!numbers) return fail(std::move(numbers.error()));
+    model.sizes[a.first] = std::move(*numbers);
+    return {};
+  });
   if (!done) return done;
   done = for_each_assignment(formulas, "--formula", names, spec, [](ModelSpec& model, const Assignment& a) {
     model.formulas[a.first] = a.second;

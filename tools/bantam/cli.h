@@ -44,6 +44,7 @@ struct ModelOptions {
   std::vector<std::string> files;  ///< model files, one fleet file, or one package
   std::vector<std::string> dims;
   std::vector<std::string> bounds;
+  std::vector<std::string> sizes;
   std::vector<std::string> formulas;
   std::vector<std::string> shapes;
   std::vector<std::string> values;
@@ -53,6 +54,9 @@ struct ModelOptions {
   std::vector<std::string> outputs;  ///< for a package: which of its outputs each invoke computes
   std::vector<std::string> keep;
   std::string budget;
+  std::vector<std::string> memories;
+  std::string weights;
+  std::string profile;
   std::string backend = "fast";
   std::string target = "host";
   std::vector<std::string> backend_rules;
@@ -65,6 +69,8 @@ struct ModelOptions {
   /// The fleet that the options describe; for model files, one session each. Fails for packages.
   Result<FleetFile> fleet() const;
   CompileOptions compile_options() const;
+  /// Puts --profile, --memory and --weights into the fleet, in place of what its file says.
+  Result<void> apply_memories(FleetSpec& spec) const;
   /// Puts the options into the models that they concern.
   Result<void> apply(FleetSpec& spec) const;
   bool is_package() const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <tuple>
 
 #include "cli.h"
 #include "io/file.h"
@@ -87,6 +88,8 @@ nlohmann::json model_json(const ModelReport& model) {
                             {"upper", b.upper},
                             {"offset", b.offset},
                             {"bytes", b.bytes},
+                            {"tier", b.tier},
+                            {"accessed_bytes", b.accessed_bytes},
                             {"detail", b.detail}});
   return j;
 }
@@ -102,6 +105,28 @@ nlohmann::json plan_json(const Compiled& compiled) {
     j["models"].push_back(model_json(model));
   }
   j["scratch_bytes"] = scratch;
+  j["sessions"] = nlohmann::json::array();
+  for (const SessionReport& s : compiled.sessions())
+    j["sessions"].push_back({{"name", s.name},
+                             {"model", compiled.models()[s.model].name},
+                             {"lane", s.lane},
+                             {"priority", s.priority},
+                             {"activation_offset", s.activation_offset},
+                             {"activation_bytes", s.activation_bytes}});
+  if (compiled.memories().empty()) return j;
+  for (const MemoryReport& m : compiled.memories()) {
+    nlohmann::json memory = requirements_json(m.need);
+    memory["name"] = m.memory.name;
+    memory["size_bytes"] = m.memory.bytes;
+    memory["cost"] = m.memory.cost;
+    memory["accessed_bytes"] = m.accessed_bytes;
+    j["memories"].push_back(std::move(memory));
+  }
+  const AccessCost& cost = compiled.access_cost();
+  j["access_cost"] = {{"planned", cost.planned},
+                      {"all_fastest", cost.all_fastest},
+                      {"all_slowest", cost.all_slowest},
+                      {"weights", cost.weights}};
   return j;
 }
 
@@ -114,6 +139,39 @@ void print_dimensions(const ModelReport& model) {
     fmt::print("{}: dimension {}, {} to {}, set by {}\n", printable(model.name), printable(d.name), d.least, d.bound,
                by);
   }
+}
+
+bool has_lanes(const Compiled& compiled) {
+  const auto& sessions = compiled.sessions();
+  return std::ranges::any_of(sessions, [](const SessionReport& s) { return !s.lane.empty() || s.priority != 0; });
+}
+
+/// Who shares activations with whom: sessions with the same offset exclude each other.
+void print_lanes(const Compiled& compiled) {
+  std::vector<std::vector<std::string>> rows = {{"lane", "priority", "session", "activations at", "bytes"}};
+  for (const SessionReport& s : compiled.sessions())
+    rows.push_back({printable(s.lane), std::to_string(s.priority), printable(s.name),
+                    std::to_string(s.activation_offset), std::to_string(s.activation_bytes)});
+  std::ranges::stable_sort(rows.begin() + 1, rows.end(), {}, [](const auto& row) { return std::tie(row[0], row[1]); });
+  fmt::print("\n{}", format_table(rows, {false, true, false, true, true}));
+}
+
+/// What lies in which memory, and what an invoke of every session pays for it.
+void print_memories(const Compiled& compiled) {
+  std::vector<std::vector<std::string>> rows = {
+      {"memory", "size", "cost", "used", "activations", "state", "links", "tables", "accessed"}};
+  for (const MemoryReport& m : compiled.memories())
+    rows.push_back({printable(m.memory.name), std::to_string(m.memory.bytes), fmt::format("{:g}", m.memory.cost),
+                    std::to_string(m.need.arena_bytes), std::to_string(m.need.activation_bytes),
+                    std::to_string(m.need.state_bytes), std::to_string(m.need.link_bytes),
+                    std::to_string(m.need.table_bytes), std::to_string(m.accessed_bytes)});
+  fmt::print("\n{}", format_table(rows, {false, true, true, true, true, true, true, true, true}));
+  const AccessCost& cost = compiled.access_cost();
+  const auto share = [&](double of) { return of > 0 ? cost.planned / of : 1.0; };
+  fmt::print("access cost  {:>12.0f}  {:.2f} x all in '{}', {:.2f} x all in '{}'{}\n", cost.planned,
+             share(cost.all_fastest), printable(compiled.memories().front().memory.name), share(cost.all_slowest),
+             printable(compiled.memories().back().memory.name),
+             cost.weights > 0 ? fmt::format("; weights {:.0f} besides", cost.weights) : "");
 }
 
 void print_plan(const Compiled& compiled, bool layers) {
@@ -131,9 +189,12 @@ void print_plan(const Compiled& compiled, bool layers) {
       if (!s.fallback.empty()) ++reasons[s.fallback];
     if (!reasons.empty()) fmt::print("{}:\n{}", printable(m.name), describe_fallbacks(reasons));
   }
+  if (has_lanes(compiled)) print_lanes(compiled);
+  if (!compiled.memories().empty()) print_memories(compiled);
   const Requirements& need = compiled.requirements();
   fmt::print("\narena        {:>12} bytes, aligned to {}\n", need.arena_bytes, need.alignment);
-  fmt::print("  activations {:>11}  shared by all sessions, scratch included\n", need.activation_bytes);
+  fmt::print("  activations {:>11}  shared by {}, scratch included\n", need.activation_bytes,
+             has_lanes(compiled) ? "sessions of one lane and priority" : "all sessions");
   fmt::print("  state       {:>11}\n  links       {:>11}\n  tables      {:>11}\n", need.state_bytes, need.link_bytes,
              need.table_bytes);
   fmt::print("lower bound  {:>12} bytes for these buffers in this order{}\n", compiled.lower_bound_bytes(),

@@ -1,0 +1,46 @@
+// Planned models in several memories: what lies in the fast one, what in the slow ones.
+//
+// Called by the fleet compiler when every model is planned and none is packed yet; without FleetSpec::memories nothing
+// of this happens. One joint decision for the fleet: tables lie in the cheapest memory; states, links and the
+// activations of every lane and priority compete for what is left of it, by the bytes that an invoke of every session
+// accesses there. Models keep their order, kernels and sharing; their buffers move. Host only; no shared state.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bantam/compiler.h"
+#include "compiler/planned_model.h"
+
+namespace bantam::compiler {
+
+/// The fleet's memories that have an arena, the cheapest first. Fails for contradictions among them.
+Result<std::vector<MemorySpec>> arena_memories(const FleetSpec& fleet);
+
+/// A model that was planned for sessions of one group.
+struct MemoryUser {
+  PlannedModel* model = nullptr;
+  std::string name;
+  std::uint16_t group = 0;    ///< sessions of one lane and priority (compiler/lanes.h)
+  std::int64_t sessions = 1;  ///< that run this plan
+};
+
+struct MemoryNeeds {
+  std::vector<MemoryUser> users;
+  std::uint64_t link_bytes = 0;
+  std::uint64_t pointer_bytes = 8;
+};
+
+struct MemoryChoice {
+  std::vector<std::uint8_t> state_tiers;  ///< by user
+  std::uint8_t link_tier = 0;
+  std::vector<std::uint64_t> accessed_bytes;  ///< by tier
+};
+
+/// Gives every block, state and link a tier and moves the models' values there. When the memories are too small, the
+/// Error names the one, the bytes it would need and the layer that needs them.
+Result<MemoryChoice> place_in_memories(const MemoryNeeds& needs, std::span<const MemorySpec> memories);
+
+}  // namespace bantam::compiler
