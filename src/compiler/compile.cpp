@@ -62,6 +62,7 @@ class FleetCompiler {
   struct PlannedEntry {
     std::string name;
     compiler::PlannedModel model;
+    compiler::PlanOptions options;
   };
   struct ResolvedLink {
     std::size_t producer;
@@ -221,7 +222,7 @@ class FleetCompiler {
     if (!memories) return fail(memories.error());
     const compiler::Grouping grouping = compiler::group_sessions(lanes(), 0);
     compiler::MemoryNeeds needs{{}, package_.link_bytes, options_.target.pointer_bytes};
-    for (PlannedEntry& entry : plans_) needs.users.push_back({&entry.model, entry.name, 0, 0});
+    for (PlannedEntry& entry : plans_) needs.users.push_back({&entry.model, entry.name, 0, 0, entry.options});
     for (std::size_t i = 0; i < sessions_.size(); ++i) {
       compiler::MemoryUser& user = needs.users[package_.fleet[i].model];
       user.group = grouping.of_session[i];
@@ -278,7 +279,7 @@ class FleetCompiler {
     options.instances = models_[session.model].instances;
     auto planned = compiler::plan_model(models_[session.model].graph, options);
     if (!planned) return fail(std::move(planned.error()).in(name));
-    plans_.push_back({name, std::move(*planned)});
+    plans_.push_back({name, std::move(*planned), std::move(options)});
     return {};
   }
 

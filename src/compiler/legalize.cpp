@@ -8,9 +8,6 @@
 #include "ops/data/copy/copy.h"
 
 namespace bantam::compiler {
-namespace {
-
-/// Appends `copy(value)`.
 graph::ValueId append_copy(graph::Graph& graph, graph::ValueId value, const std::string& name) {
   graph::Value copied;
   copied.name = name;
@@ -29,6 +26,8 @@ graph::ValueId append_copy(graph::Graph& graph, graph::ValueId value, const std:
   graph.nodes.push_back(std::move(node));
   return result;
 }
+
+namespace {
 
 Result<void> name_absent_results(graph::Graph& graph);
 

@@ -4,10 +4,15 @@
 // model, after the passes.
 #pragma once
 
+#include <string>
+
 #include "graph/graph.h"
 
 namespace bantam::compiler {
 
 Result<void> legalize(graph::Graph& graph);
+
+/// Appends the node copy(value) and returns its result, which is described as the value is.
+graph::ValueId append_copy(graph::Graph& graph, graph::ValueId value, const std::string& name);
 
 }  // namespace bantam::compiler

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "compiler/block_accesses.h"
+#include "compiler/spills.h"
 #include "package/control_flow.h"
 #include "package/layout.h"
 #include "plan/tiers.h"
@@ -21,6 +22,11 @@ namespace {
 constexpr std::size_t kShares = 16;
 /// States and links that are tried in a slower memory although they would fit the fastest.
 constexpr int kMostMoves = 8;
+/// Values of a model that are given a rest, and candidates that are tried for each: every try is a plan of the model.
+constexpr int kMostSpills = 8;
+constexpr int kSpillTries = 6;
+constexpr std::size_t kMostSpillNodes = 1000;
+constexpr std::int64_t kSpillSearchSteps = plan::kDefaultSearchSteps / 100;
 
 std::int64_t aligned(std::int64_t bytes) { return align_up(bytes, static_cast<std::int64_t>(format::kArenaAlignment)); }
 
@@ -55,6 +61,8 @@ class MemoryPlanner {
       best = place_activations();
       if (!best) return fail(std::move(best.error()));
       if (!best->fits) return fail(over(*best));
+    } else if (auto spilled = spill(*best); !spilled) {
+      return fail(std::move(spilled.error()));
     }
     return apply(*best);
   }
@@ -62,7 +70,8 @@ class MemoryPlanner {
  private:
   /// The activations of all models in all tiers.
   struct Activations {
-    std::vector<plan::TierPlan> plans;  ///< by user
+    std::vector<plan::TierPlan> plans;                  ///< by user
+    std::vector<std::vector<std::int64_t>> capacities;  ///< by user, then by tier
     bool fits = true;
     double cost = 0;
   };
@@ -193,21 +202,86 @@ class MemoryPlanner {
   }
 
   Result<plan::TierPlan> plan_user(std::size_t u, const std::vector<std::int64_t>& capacities) const {
-    const PlannedModel& model = *needs_.users[u].model;
+    return plan_blocks(*needs_.users[u].model, accesses_[u].blocks, needs_.users[u], capacities);
+  }
+
+  Result<plan::TierPlan> plan_blocks(const PlannedModel& model, const std::vector<std::int64_t>& accessed,
+                                     const MemoryUser& user, const std::vector<std::int64_t>& capacities) const {
     std::vector<plan::Tier> tiers;
     for (std::size_t t = 0; t < memories_.size(); ++t)
       tiers.push_back({std::max<std::int64_t>(0, capacities[t]), memories_[t].cost});
-    std::vector<std::int64_t> worth = accesses_[u].blocks;
+    std::vector<std::int64_t> worth = accessed;
     if (by_size_)
       for (std::size_t b = 0; b < worth.size(); ++b)
         worth[b] = model.blocks[b].bytes * (model.blocks[b].upper - model.blocks[b].lower);
     auto planned = plan::plan_tiers(problem_of(model), worth, tiers);
-    if (!planned) return fail(std::move(planned.error()).in(needs_.users[u].name));
+    if (!planned) return fail(std::move(planned.error()).in(user.name));
     planned->cost = 0;
     for (std::size_t b = 0; b < worth.size(); ++b)
-      planned->cost +=
-          static_cast<double>(accesses_[u].blocks[b] * needs_.users[u].sessions) * memories_[planned->tiers[b]].cost;
+      planned->cost += static_cast<double>(accessed[b] * user.sessions) * memories_[planned->tiers[b]].cost;
     return planned;
+  }
+
+  /// Lets values rest in slower memories where the copies cost less than what they make room for.
+  Result<void> spill(Activations& best) {
+    const std::vector<Accesses> accesses = accesses_;
+    const Activations before = best;
+    std::vector<PlannedModel> models;
+    for (std::size_t u = 0; u < needs_.users.size(); ++u) {
+      models.push_back(*needs_.users[u].model);
+      const bool all_fast = std::all_of(best.plans[u].peaks.begin() + 1, best.plans[u].peaks.end(),
+                                        [](std::int64_t peak) { return peak == 0; });
+      if (all_fast || models.back().graph.nodes.size() > kMostSpillNodes) continue;
+      for (int n = 0; n < kMostSpills; ++n) {
+        const auto spilled = spill_one(u, best);
+        if (!spilled) return fail(spilled.error());
+        if (!*spilled) break;
+      }
+    }
+    if (within_room(best)) return {};
+    // Copies of one lane took the room that another one had been given.
+    for (std::size_t u = 0; u < models.size(); ++u) *needs_.users[u].model = std::move(models[u]);
+    accesses_ = accesses;
+    best = before;
+    return {};
+  }
+
+  /// True when a value was spilled.
+  Result<bool> spill_one(std::size_t u, Activations& best) {
+    const MemoryUser& user = needs_.users[u];
+    std::vector<Spill> spills = find_spills(*user.model);
+    if (spills.size() > kSpillTries) spills.resize(kSpillTries);
+    PlanOptions options = user.options;
+    options.choice = PlanChoice{};
+    options.search_steps = kSpillSearchSteps;
+    for (const Spill& candidate : spills) {
+      auto model = plan_model(with_copies(user.model->graph, candidate), options);
+      if (!model) return fail(std::move(model.error()).in(user.name));
+      Accesses accesses = count_accesses(*model);
+      auto planned = plan_blocks(*model, accesses.blocks, user, best.capacities[u]);
+      if (!planned) return fail(std::move(planned.error()));
+      if (!planned->fits || planned->cost >= best.plans[u].cost) continue;
+      const std::int64_t copies = (candidate.copy_out ? 1 : 0) + (candidate.copy_in ? 1 : 0);
+      model->copied_bytes = user.model->copied_bytes + copies * user.model->graph.value(candidate.value).desc.bytes();
+      best.cost += planned->cost - best.plans[u].cost;
+      best.plans[u] = std::move(*planned);
+      accesses_[u] = std::move(accesses);
+      *user.model = std::move(*model);
+      return true;
+    }
+    return false;
+  }
+
+  bool within_room(const Activations& chosen) const {
+    for (std::size_t t = 0; t < memories_.size(); ++t) {
+      std::vector<std::int64_t> most(groups_, 0);
+      for (std::size_t u = 0; u < needs_.users.size(); ++u)
+        most[needs_.users[u].group] = std::max(most[needs_.users[u].group], chosen.plans[u].peaks[t]);
+      std::int64_t sum = permanent_bytes(t);
+      for (const std::int64_t bytes : most) sum += aligned(bytes);
+      if (sum > capacity(t)) return false;
+    }
+    return true;
   }
 
   Result<Activations> place_activations() {
@@ -217,6 +291,7 @@ class MemoryPlanner {
     if (!shares) return fail(std::move(shares.error()));
     Activations result;
     result.plans.resize(needs_.users.size());
+    result.capacities.resize(needs_.users.size());
     for (std::size_t g = 0; g < groups_; ++g) {
       std::vector<std::int64_t> capacities = room;
       capacities[0] = (*shares)[g];
@@ -229,6 +304,7 @@ class MemoryPlanner {
         result.cost += planned->cost;
         for (std::size_t t = 0; t < most.size(); ++t) most[t] = std::max(most[t], planned->peaks[t]);
         result.plans[u] = std::move(*planned);
+        result.capacities[u] = capacities;
       }
       for (std::size_t t = 1; t < room.size(); ++t) room[t] -= aligned(most[t]);
     }

@@ -25,6 +25,7 @@ struct MemoryUser {
   std::string name;
   std::uint16_t group = 0;    ///< sessions of one lane and priority (compiler/lanes.h)
   std::int64_t sessions = 1;  ///< that run this plan
+  PlanOptions options{};      ///< with which it was planned
 };
 
 struct MemoryNeeds {

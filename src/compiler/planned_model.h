@@ -97,6 +97,7 @@ struct PlannedModel {
   std::vector<std::int64_t> tier_bytes;  ///< in the tiers behind it; none until compiler/memories.h has chosen
   std::int64_t lower_bound_bytes = 0;    ///< no placement of these buffers in this order can be smaller
   std::int64_t peak_step = 0;            ///< a step at which lower_bound_bytes are alive
+  std::int64_t copied_bytes = 0;         ///< by copies between tiers that compiler/memories.h added
   std::int64_t scratch_bytes = 0;        ///< the largest scratch of a step; part of activation_bytes
   int threads = 1;
   std::string method;  ///< which planner, order and sharing won

@@ -92,6 +92,7 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
   report.lower_bound_bytes = model.lower_bound_bytes;
   report.scratch_bytes = model.scratch_bytes;
   report.state_bytes = model.state_bytes + 2 * model.swap_bytes;
+  report.copied_bytes = model.copied_bytes;
   report.weights_bytes = weights_bytes;
   report.peak_step = model.peak_step;
   report.method = model.method;

@@ -58,6 +58,7 @@ nlohmann::json model_json(const ModelReport& model) {
                       {"lower_bound_bytes", model.lower_bound_bytes},
                       {"scratch_bytes", model.scratch_bytes},
                       {"state_bytes", model.state_bytes},
+                      {"copied_bytes", model.copied_bytes},
                       {"weights_bytes", model.weights_bytes},
                       {"peak_step", model.peak_step},
                       {"method", model.method}};
@@ -166,6 +167,9 @@ void print_memories(const Compiled& compiled) {
                     std::to_string(m.need.state_bytes), std::to_string(m.need.link_bytes),
                     std::to_string(m.need.table_bytes), std::to_string(m.accessed_bytes)});
   fmt::print("\n{}", format_table(rows, {false, true, true, true, true, true, true, true, true}));
+  for (const ModelReport& m : compiled.models())
+    if (m.copied_bytes != 0)
+      fmt::print("{}: {} bytes are copied between memories, where values rest\n", printable(m.name), m.copied_bytes);
   const AccessCost& cost = compiled.access_cost();
   const auto share = [&](double of) { return of > 0 ? cost.planned / of : 1.0; };
   fmt::print("access cost  {:>12.0f}  {:.2f} x all in '{}', {:.2f} x all in '{}'{}\n", cost.planned,
