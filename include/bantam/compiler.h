@@ -72,7 +72,7 @@ struct ModelSpec {
   std::optional<Backend> backend{};     ///< absent: CompileOptions::backend
   std::vector<BackendRule> backends{};  ///< for parts of the model; of several that fit, the longest pattern counts
   /// symbolic dimension -> sizes: the model is planned once for each of them (each combination, for several
-  /// dimensions), and every plan is a model of its own, "name@T=160", whose sessions need no more than that size does.
+  /// dimensions), and every plan is a model of its own, "name@T:160", whose sessions need no more than that size does.
   /// The package has the weights once.
   std::map<std::string, std::vector<std::int64_t>> sizes{};
   std::string lane{};  ///< of its sessions, unless they say otherwise

@@ -137,7 +137,7 @@ class FleetFileReader : public TomlReader {
     if (table.contains("priority")) read(table, "priority", "an integer", session.priority.emplace(0));
     if (session.name.empty() || session.model.empty()) return note(table, "a [[session]] needs a name and a model");
     SessionFeed feed = read_feed(table);
-    // A member of a family, "model@T=160", is fed as the model.
+    // A member of a family, "model@T:160", is fed as the model.
     const std::string model = session.model.substr(0, session.model.find('@'));
     const bool has_size = model_feeds_.contains(model) && !model_feeds_.contains(session.model);
     if (const auto inherited = model_feeds_.find(has_size ? model : session.model); inherited != model_feeds_.end()) {

@@ -17,7 +17,7 @@
 //   path = "models/denoise.onnx"    # relative to the fleet file
 //   dims = { batch = 1 }            # symbolic dimension = value
 //   bounds = { T = 500 }            # symbolic dimension = largest size, which may change at run time
-//   sizes = { T = [160, 320] }      # a plan for each: models "denoise@T=160" and "denoise@T=320", weights once
+//   sizes = { T = [160, 320] }      # a plan for each: models "denoise@T:160" and "denoise@T:320", weights once
 //   formulas = { M = "T / 4 + 64" } # symbolic dimension that follows others
 //   shapes = { frame = [1, 256] }   # input = whole shape
 //   values = { sr = 16000 }         # input = constant; it stops being an input

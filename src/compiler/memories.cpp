@@ -210,6 +210,7 @@ class MemoryPlanner {
     std::vector<plan::Tier> tiers;
     for (std::size_t t = 0; t < memories_.size(); ++t)
       tiers.push_back({std::max<std::int64_t>(0, capacities[t]), memories_[t].cost});
+    if (model.activation_bytes <= tiers.front().capacity) return as_planned(model, accessed, user);
     std::vector<std::int64_t> worth = accessed;
     if (by_size_)
       for (std::size_t b = 0; b < worth.size(); ++b)
@@ -220,6 +221,20 @@ class MemoryPlanner {
     for (std::size_t b = 0; b < worth.size(); ++b)
       planned->cost += static_cast<double>(accessed[b] * user.sessions) * memories_[planned->tiers[b]].cost;
     return planned;
+  }
+
+  /// All of a model in the cheapest memory, where it lies without the others.
+  plan::TierPlan as_planned(const PlannedModel& model, const std::vector<std::int64_t>& accessed,
+                            const MemoryUser& user) const {
+    plan::TierPlan plan;
+    plan.tiers.assign(model.blocks.size(), 0);
+    for (const PlanBlock& block : model.blocks) plan.offsets.push_back(block.offset);
+    plan.peaks.assign(memories_.size(), 0);
+    plan.peaks.front() = model.activation_bytes;
+    plan.fits = true;
+    const std::int64_t bytes = std::accumulate(accessed.begin(), accessed.end(), std::int64_t{0});
+    plan.cost = static_cast<double>(bytes * user.sessions) * memories_.front().cost;
+    return plan;
   }
 
   /// Lets values rest in slower memories where the copies cost less than what they make room for.

@@ -47,7 +47,7 @@ std::vector<ModelSpec> members(const ModelSpec& model) {
       for (const std::int64_t size : sizes) {
         next.push_back(member);
         next.back().dims[dimension] = size;
-        next.back().name += fmt::format("{}{}={}", separator, dimension, size);
+        next.back().name += fmt::format("{}{}:{}", separator, dimension, size);
       }
     result = std::move(next);
     separator = ",";

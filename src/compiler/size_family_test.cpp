@@ -25,7 +25,7 @@ TEST(SizeFamily, HasAPlanForEverySizeAndTheWeightsOnce) {
   std::uint64_t weights = 0;
   for (const std::int64_t size : {1, 2, 4}) {
     SCOPED_TRACE(size);
-    const std::string name = "sign@batch=" + std::to_string(size);
+    const std::string name = "sign@batch:" + std::to_string(size);
     Session* session = fleet->fleet->find(name);
     ASSERT_NE(session, nullptr);
     EXPECT_EQ(session->input_info(0).desc->dims[0], size);
@@ -45,13 +45,13 @@ TEST(SizeFamily, HasAPlanForEverySizeAndTheWeightsOnce) {
 }
 
 TEST(SizeFamily, SessionsPickOneSize) {
-  const FleetSpec spec{.models = {family({1, 2})}, .sessions = {{"small", "sign@batch=1"}, {"more", "sign@batch=1"}}};
+  const FleetSpec spec{.models = {family({1, 2})}, .sessions = {{"small", "sign@batch:1"}, {"more", "sign@batch:1"}}};
   auto fleet = testing::place_fleet(spec);
   ASSERT_TRUE(fleet);
   EXPECT_EQ(fleet->fleet->find("more")->input_info(0).desc->dims[0], 1);
   const auto unsaid = compile({.models = {family({1, 2})}, .sessions = {{"which", "sign"}}});
   ASSERT_FALSE(unsaid);
-  EXPECT_NE(unsaid.error().remedy.find("sign@batch=2"), std::string::npos) << unsaid.error().remedy;
+  EXPECT_NE(unsaid.error().remedy.find("sign@batch:2"), std::string::npos) << unsaid.error().remedy;
 }
 
 TEST(SizeFamily, SizesThatAreNoneAreRefused) {
@@ -76,7 +76,7 @@ TEST(SizeFamily, TwoDimensionsGiveEveryCombination) {
   const auto expanded = expand_sizes({.models = {fixed(1), model}});
   ASSERT_TRUE(expanded) << expanded.error().message;
   EXPECT_EQ(expanded->origins, (std::vector<std::size_t>{0, 1, 1, 1, 1}));
-  EXPECT_EQ(expanded->spec.models[2].name, "sign@T=8,batch=2");
+  EXPECT_EQ(expanded->spec.models[2].name, "sign@T:8,batch:2");
   EXPECT_EQ(expanded->spec.models[2].dims, (std::map<std::string, std::int64_t>{{"T", 8}, {"batch", 2}}));
 }
 
@@ -88,7 +88,7 @@ TEST(SizeFamily, OfAFleetFileIsFedAsItsModel) {
   const auto expanded = expand_families(*parsed);
   ASSERT_TRUE(expanded) << expanded.error().message;
   ASSERT_EQ(expanded->feeds.size(), 2U);
-  EXPECT_EQ(expanded->feeds[1].session, "sign@batch=2");
+  EXPECT_EQ(expanded->feeds[1].session, "sign@batch:2");
   EXPECT_TRUE(expanded->feeds[1].labels.contains("p"));
 }
 

@@ -167,11 +167,10 @@ class TierFilling {
   Profile profile_;
 };
 
-Result<Solution> place_rest(const Problem& problem, const Indices& rest, std::int64_t capacity,
-                            const TierOptions& options) {
+/// As low as the search gets, since what is not used here is room for others.
+Result<Solution> place_rest(const Problem& problem, const Indices& rest, const TierOptions& options) {
   Problem part;
   for (const std::size_t b : rest) part.buffers.push_back(problem.buffers[b]);
-  part.capacity = capacity;
   SolveOptions solve_options;
   solve_options.step_budget = options.step_budget;
   auto solved = solve(part, solve_options);
@@ -194,7 +193,7 @@ Result<TierPlan> plan_tiers(const Problem& problem, std::span<const std::int64_t
   std::iota(rest.begin(), rest.end(), std::size_t{0});
   for (std::size_t t = 0; t < tiers.size(); ++t) {
     // Most of the time all that is left fits, and the last tier takes it in any case.
-    auto all = place_rest(problem, rest, tiers[t].capacity, options);
+    auto all = place_rest(problem, rest, options);
     if (!all) return fail(std::move(all.error()));
     std::pair<Indices, Solution> filled{rest, std::move(*all)};
     if (filled.second.peak > tiers[t].capacity && t + 1 < tiers.size()) {

@@ -180,6 +180,20 @@ class Dimensions(CommandTest):
         self.refuse(["plan", SIGN, "--bound", "batsh=4"], ["batsh", "no such dimension"])
         self.refuse(["plan", SIGN, "--bound", "batch=4", "--dim", "batch=2"], ["batch", "both"])
 
+    def test_a_family_has_a_plan_for_each_size_and_the_weights_once(self):
+        family = self.succeed_json("plan", SIGN, "--sizes", "batch=1,3")
+        self.assertEqual([m["name"] for m in family["models"]], ["sign@batch:1", "sign@batch:3"])
+        for model, size in zip(family["models"], (1, 3)):
+            alone = self.succeed_json("plan", SIGN, "--dim", f"batch={size}")
+            self.assertEqual(model["activation_bytes"], alone["activation_bytes"])
+            self.assertEqual(family["weights_bytes"], alone["weights_bytes"])
+        self.assertEqual(family["activation_bytes"], family["models"][1]["activation_bytes"])
+        inputs = ["--input", "sign@batch:1.picture=random:1", "--input", "sign@batch:3.picture=random:2"]
+        self.assertIn("sign@batch:3", self.succeed("run", SIGN, "--sizes", "batch=1,3", *inputs))
+        self.refuse(["plan", SIGN, "--sizes", "batch=1,1"], ["batch", "twice"])
+        self.refuse(["plan", SIGN, "--sizes", "batsh=1,2"], ["batsh"])
+        self.refuse(["plan", SIGN, "--sizes", "batch=1,2", "--dim", "batch=1"], ["batch", "a value"])
+
     def test_formula(self):
         self.succeed("plan", SIGN, "--formula", "batch=(7 - 1) / 3")
         self.refuse(["plan", SIGN, "--formula", "batch=many"], ["batch", "'many'"])
@@ -254,6 +268,44 @@ class Plan(CommandTest):
         self.assertLessEqual(plan["activation_bytes"] + plan["state_bytes"] + plan["table_bytes"], plan["arena_bytes"])
         self.assertTrue(plan["models"][0]["steps"])
         self.assertTrue(plan["models"][0]["buffers"])
+
+    def test_lanes_and_priorities_are_disjoint_and_the_rest_shares(self):
+        model = '[[model]]\npath = "%s"\nlane = "%s"\npriority = %d\n'
+        voice = MODELS.absolute() / "voice-activity.onnx"
+        session = '[[session]]\nname = "%s"\nmodel = "voice-activity"\n'
+        fleet = self.write("fleet.toml", model % (voice, "sound", 0) + session % "a" + session % "b" +
+                           session % "urgent" + "priority = 1\n" + session % "other" + 'lane = "more"\n')
+        plan = self.succeed_json("plan", fleet)
+        at = {s["name"]: s["activation_offset"] for s in plan["sessions"]}
+        self.assertEqual(at["a"], at["b"])
+        self.assertEqual(len({at["a"], at["urgent"], at["other"]}), 3)
+        self.assertGreaterEqual(plan["activation_bytes"], 3 * plan["sessions"][0]["activation_bytes"])
+        self.assertIn("urgent", self.succeed("plan", fleet))
+        self.succeed("run", fleet, "--feed", "random:1")
+        bad = self.write("bad.toml", model % (voice, "sound", 0) + session % "a" + 'priority = "high"\nlane = 3\n')
+        self.refuse(["plan", bad], ["bad.toml:8", "'priority' must be an integer", "'lane' must be a text"])
+
+    def test_memories(self):
+        alone = self.succeed_json("plan", KEYWORD)
+        fast = alone["arena_bytes"] // 2
+        plan = self.succeed_json("plan", KEYWORD, "--memory", "slow=1MiB:6", "--memory", f"fast={fast}:1")
+        self.assertEqual([m["name"] for m in plan["memories"]], ["fast", "slow"])
+        self.assertLessEqual(plan["memories"][0]["arena_bytes"], fast)
+        self.assertEqual({b["tier"] for b in plan["models"][0]["buffers"]}, {0, 1})
+        cost = plan["access_cost"]
+        self.assertLess(cost["all_fastest"], cost["planned"])
+        self.assertLess(cost["planned"], cost["all_slowest"])
+        self.succeed("run", KEYWORD, "--input", "wave=random:1", "--memory", "slow=1MiB:6", "--memory", f"fast={fast}:1")
+        self.succeed("plan", KEYWORD, "--profile", "esp32-s3")
+        self.succeed("plan", KEYWORD, "--memory", f"fast={fast}:1", "--memory", "slow=1MiB:6", "--map",
+                     self.folder / "map.html")
+        self.refuse(["plan", KEYWORD, "--memory", "a=4KiB:1", "--memory", "b=1KiB:6"],
+                    ["memory 'b' of 1024 bytes is too small", "keyword", "layer '"], OVER_BUDGET)
+        self.refuse(["plan", KEYWORD, "--memory", "a=many:1"], ["--memory", "a=many:1"])
+        self.refuse(["plan", KEYWORD, "--memory", "a=1MiB:0"], ["'a'", "cost"])
+        self.refuse(["plan", KEYWORD, "--memory", "a=1MiB", "--weights", "rom"], ["'rom'"])
+        for example in ("esp32-s3", "cortex-m7"):
+            self.assertIn("access cost", self.succeed("plan", MODELS.parent / "examples" / f"{example}.toml"))
 
     def test_states_are_counted(self):
         with_states = self.succeed_json("plan", MODELS / "voice-activity.onnx", "--state", "state_in=state_out")

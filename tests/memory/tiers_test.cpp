@@ -164,6 +164,12 @@ TEST(TieredFleet, OneMemoryPlansAsNone) {
   ASSERT_TRUE(one) << one.error().message;
   EXPECT_EQ(one->requirements().arena_bytes, none->requirements().arena_bytes);
   EXPECT_EQ(one->requirements().table_bytes, none->requirements().table_bytes);
+  // Nor does a second one that nothing needs cost more than the session's address of it.
+  spec.memories.push_back({"psram", 1U << 30U, 6});
+  const auto two = compile(spec);
+  ASSERT_TRUE(two) << two.error().message;
+  EXPECT_EQ(two->requirements().activation_bytes, none->requirements().activation_bytes);
+  EXPECT_EQ(two->memories()[1].need.arena_bytes, 0U);
 }
 
 TEST(TieredFleet, ContradictingMemoriesAreRefused) {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <tuple>
+#include <utility>
 
 #include "cli.h"
 #include "io/file.h"
@@ -41,9 +43,15 @@ plan::MapView map_view(const ModelReport& model) {
   view.title = model.name;
   view.total_bytes = model.activation_bytes;
   view.lower_bound = model.lower_bound_bytes;
+  // The activations of one memory are drawn above those of the faster ones.
+  std::map<std::uint32_t, std::int64_t> tops;
+  for (const PlanBlock& block : model.blocks) tops[block.tier] = std::max(tops[block.tier], block.offset + block.bytes);
+  std::map<std::uint32_t, std::int64_t> begins;
+  std::int64_t begin = 0;
+  for (const auto& [tier, top] : tops) begins[tier] = std::exchange(begin, begin + top);
   for (const PlanBlock& block : model.blocks)
-    view.blocks.push_back(
-        {block.name, kind_name(block.kind), block.lower, block.upper, block.offset, block.bytes, block.detail});
+    view.blocks.push_back({block.name, kind_name(block.kind), block.lower, block.upper,
+                           begins[block.tier] + block.offset, block.bytes, block.detail});
   std::int64_t last = 0;
   for (const StepReport& step : model.steps) last = std::max(last, step.index);
   view.step_labels.resize(static_cast<std::size_t>(last) + 1);
