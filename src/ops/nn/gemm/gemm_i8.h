@@ -52,14 +52,15 @@ struct Workspace {
 /// The most rows that are widened at once.
 inline constexpr std::int64_t kMaxBlockRows = 4 * kMaxTileRows;
 
-/// A workspace in which products of up to `rows` rows work, if a little slower.
+/// A workspace in which products of up to `rows` rows work, if a little slower: two kilobytes, or all that there is or
+/// that can be used.
 constexpr std::int64_t least_numbers(std::int64_t rows, std::int64_t k) noexcept {
-  constexpr std::int64_t kLeastRow = 64;  // numbers: below, starting and ending sums would take most of the time
-  constexpr std::int64_t kLeastBlock = 512;
+  constexpr std::int64_t kLeastBlock = 1024;
+  constexpr std::int64_t kHalfTile = kMaxTileRows / 2;
   const std::int64_t tile = rows < 1 ? 1 : rows < kMaxTileRows ? rows : kMaxTileRows;
-  const std::int64_t share = kLeastBlock / tile / 2 * 2;
-  const std::int64_t part = share > kLeastRow ? share : kLeastRow;
-  return tile * (row_numbers(k) < part ? row_numbers(k) : part);
+  const std::int64_t part = kLeastBlock / tile / 2 * 2;
+  if (row_numbers(k) <= part) return tile * row_numbers(k);
+  return tile == kMaxTileRows && kHalfTile * row_numbers(k) <= kLeastBlock ? kHalfTile * row_numbers(k) : tile * part;
 }
 
 /// The workspace in which they are fastest: many rows reuse the weights, few stay in the cache.

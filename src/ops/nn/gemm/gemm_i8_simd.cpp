@@ -241,7 +241,7 @@ template <typename TileSums>
 HWY_INLINE void sum_products(const Piece& a, const std::int8_t* panel, std::int64_t panel_stride, std::int64_t columns,
                              TileSums& sums) {
   if constexpr (std::is_same_v<TileSums, Sums>) {
-    sum_tile(a.data, a.rows, {a.pairs, 2 * a.pairs, panel_stride}, panel, columns, sums);
+    sum_tile(a.data, a.rows, {a.pairs, 2 * a.pairs, panel_stride}, panel + a.first * 2 * kPanel, columns, sums);
   } else {
     clear(sums, a.rows);
     add_products(a, panel, panel_stride, columns, sums);
@@ -300,12 +300,17 @@ HWY_INLINE void multiply_parts(const LeftSourceI16& a, std::int16_t* numbers, st
     const std::int64_t rows = std::min<std::int64_t>(kRows, a.rows - m);
     for_each_tile(b, [&](std::int64_t n, std::int64_t columns) HWY_ATTR {
       std::int32_t row_sums[kRows] = {};
-      clear(sums, rows);
+      if (a.k == 0) clear(sums, rows);
       for (std::int64_t first = 0; first < a.k; first += part) {
         const std::int64_t count = std::min(part, a.k - first);
         a.gather(a.context, m, rows, first, count, numbers);
         const Piece piece{numbers, rows, first / 2, pair_count(count)};
-        add_products(piece, b.data + n / kPanel * panel_stride, panel_stride, columns, sums);
+        const std::int8_t* panel = b.data + n / kPanel * panel_stride;
+        if (first == 0) {
+          sum_products(piece, panel, panel_stride, columns, sums);
+        } else {
+          add_products(piece, panel, panel_stride, columns, sums);
+        }
         if (subtracts_row_sums(y)) add_rows(piece, row_sums);
       }
       finish_tile(y, sums, m, rows, n, columns, row_sums);
@@ -316,10 +321,19 @@ HWY_INLINE void multiply_parts(const LeftSourceI16& a, std::int16_t* numbers, st
 template <typename TileSums, typename Result>
 HWY_INLINE void multiply_all(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b,
                              const Result& y) {
+  if (a.rows == 0) return;
   const std::int64_t tile = std::min<std::int64_t>(kRows, a.rows);
   const std::int64_t fit = workspace.count / std::max<std::int64_t>(row_numbers(a.k), 1);
-  if (fit >= tile) {
-    const std::int64_t block = fit < kRows ? fit : std::min(fit / kRows * kRows, kMaxBlockRows);
+  // A tile of few rows costs less than sums that start and end again, and rows that are widened for each tile of
+  // columns.
+  constexpr std::int64_t kFewRows = 4;
+  if (fit >= std::min(tile, kFewRows)) {
+    // All rows, full tiles, or tiles of about the same size.
+    const std::int64_t full = std::min(fit / kRows * kRows, kMaxBlockRows);
+    const std::int64_t tiles = (a.rows + fit - 1) / fit;
+    const std::int64_t block = fit >= a.rows && a.rows <= kMaxBlockRows ? a.rows
+                               : fit < kRows                            ? (a.rows + tiles - 1) / tiles
+                                                                        : full;
     multiply_rows<TileSums>(a, workspace.numbers, block, b, y);
   } else {
     multiply_parts<TileSums>(a, workspace.numbers, std::max<std::int64_t>(workspace.count / tile / 2 * 2, 2), b, y);

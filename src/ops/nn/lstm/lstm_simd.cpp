@@ -98,8 +98,10 @@ HWY_EXPORT(update_lstm_state);
 
 namespace {
 
-/// Steps whose input products are computed at once: enough rows for the matrix kernel.
+/// Steps whose input products are computed at once: enough rows for the matrix kernel, and the fewest that are worth
+/// it.
 constexpr std::int64_t kStepsAtOnce = 16;
+constexpr std::int64_t kLeastStepsAtOnce = 4;
 
 constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, kAlignment / sizeof(float)); }
 
@@ -182,7 +184,7 @@ bool supports_packed(const OpCall& call) {
 Footprint packed_footprint(const OpCall& call, int /*threads*/) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   Footprint footprint;
-  footprint.scratch_bytes = scratch_bytes(e, 1);
+  footprint.scratch_bytes = scratch_bytes(e, std::min(e.steps, kLeastStepsAtOnce));
   footprint.useful_scratch_bytes = scratch_bytes(e, std::min(e.steps, kStepsAtOnce));
   allow_state_in_place(call, &footprint);
   return footprint;

@@ -8,8 +8,9 @@
 namespace bantam::ops::lstm_q {
 namespace {
 
-/// Rows of x whose products are computed at once: enough for the matrix kernel.
+/// Rows of x whose products are computed at once: enough for the matrix kernel, and the fewest that are worth it.
 constexpr std::int64_t kRowsAtOnce = 16;
+constexpr std::int64_t kLeastRowsAtOnce = 4;
 
 std::int64_t rows_at_once(const Extents& e) { return std::min(e.steps * e.batch, kRowsAtOnce); }
 
@@ -34,7 +35,10 @@ struct Layout {
 
 std::int64_t longest_row(const Extents& e) { return std::max(e.input, e.hidden); }
 
-Layout least_layout(const Extents& e) { return {e, 1, gemm::least_numbers(1, longest_row(e))}; }
+Layout least_layout(const Extents& e) {
+  const std::int64_t rows = std::clamp<std::int64_t>(rows_at_once(e), 1, kLeastRowsAtOnce);
+  return {e, rows, gemm::least_numbers(rows, longest_row(e))};
+}
 
 Layout useful_layout(const Extents& e) {
   const std::int64_t rows = rows_at_once(e);
