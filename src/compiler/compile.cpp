@@ -277,6 +277,7 @@ class FleetCompiler {
     options.external_outputs = session.external_outputs;
     options.dimensions = models_[session.model].dimensions;
     options.instances = models_[session.model].instances;
+    options.whole_blocks = !fleet_.memories.empty() || !fleet_.weights.empty();
     auto planned = compiler::plan_model(models_[session.model].graph, options);
     if (!planned) return fail(std::move(planned.error()).in(name));
     plans_.push_back({name, std::move(*planned), std::move(options)});

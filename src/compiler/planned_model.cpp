@@ -8,6 +8,7 @@
 
 #include "base/shape.h"
 #include "compiler/branches.h"
+#include "compiler/composites.h"
 #include "compiler/legalize.h"
 #include "compiler/measured_sizes.h"
 #include "compiler/order.h"
@@ -16,6 +17,7 @@
 #include "package/control_flow.h"
 #include "package/format.h"
 #include "plan/problem.h"
+#include "plan/verify.h"
 
 namespace bantam::compiler {
 namespace {
@@ -253,22 +255,86 @@ class Attempt {
     model_.lower_bound_bytes = bound.bytes;
     model_.peak_step = bound.peaks.empty() ? 0 : bound.peaks.front().lower;
     model_.method = solution.method;
-    for (std::size_t b = 0; b < model_.blocks.size(); ++b) model_.blocks[b].offset = solution.offsets[b];
+    std::vector<std::int64_t> offsets = solution.offsets;
+    const bool in_parts = place_parts(problem, storage_of_block, search_steps, &offsets);
+    for (std::size_t b = 0; b < model_.blocks.size(); ++b) model_.blocks[b].offset = offsets[b];
     storage_blocks_.assign(map_.storages.size(), -1);
     for (std::size_t b = 0; b < storage_of_block.size(); ++b)
       storage_blocks_[static_cast<std::size_t>(storage_of_block[b])] = static_cast<std::int32_t>(b);
     storage_offsets_.assign(map_.storages.size(), 0);
     for (std::size_t b = 0; b < storage_of_block.size(); ++b)
-      storage_offsets_[static_cast<std::size_t>(storage_of_block[b])] = solution.offsets[b];
+      storage_offsets_[static_cast<std::size_t>(storage_of_block[b])] = offsets[b];
     std::size_t scratch = first_scratch;
     for (PlannedStep& step : model_.steps)
       if (step.scratch_bytes != 0) {
         step.scratch_block = static_cast<std::int32_t>(scratch);
-        step.scratch_offset = solution.offsets[scratch++];
+        step.scratch_offset = offsets[scratch++];
       }
+    if (in_parts) {
+      if (auto sound = split_blocks(storage_of_block); !sound) return sound;
+    }
     model_.useful_scratch = useful_scratch_;
     grow_scratch(useful_scratch_, &model_);
     return {};
+  }
+
+  /// Places storages that do not need all their bytes all the time as what they are, where that takes less.
+  bool place_parts(const plan::Problem& problem, const std::vector<std::int32_t>& storage_of_block,
+                   std::int64_t search_steps, std::vector<std::int64_t>* offsets) {
+    constexpr int kRounds = 300;
+    std::vector<Composite> composites;
+    bool several = false;
+    for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
+      const plan::Buffer& buffer = problem.buffers[b];
+      composites.push_back({{{buffer.lower, buffer.upper, 0, buffer.size}}, buffer.alignment});
+      if (b >= storage_of_block.size() || parts_of(storage_of_block[b]).empty()) continue;
+      composites.back().parts = parts_of(storage_of_block[b]);
+      several = true;
+    }
+    if (!several || options_.whole_blocks) return false;
+    CompositePlan placed = place_composites(composites, search_steps > 0 ? kRounds : 0);
+    if (placed.peak >= model_.activation_bytes) return false;
+    model_.activation_bytes = placed.peak;
+    model_.lower_bound_bytes = placed.bound;
+    model_.peak_step = placed.peak_step;
+    model_.method = "first fit of overlapping buffers";
+    *offsets = std::move(placed.offsets);
+    return true;
+  }
+
+  const std::vector<Part>& parts_of(std::int32_t storage) const {
+    return map_.storages[static_cast<std::size_t>(storage)].parts;
+  }
+
+  /// One block for each part of a storage; scratch stays last. What refers to a block refers to its first part.
+  Result<void> split_blocks(const std::vector<std::int32_t>& storage_of_block) {
+    std::vector<PlanBlock> blocks;
+    std::vector<std::int32_t> first;
+    plan::Problem problem;
+    plan::Solution solution;
+    for (std::size_t b = 0; b < model_.blocks.size(); ++b) {
+      std::vector<Part> parts{{model_.blocks[b].lower, model_.blocks[b].upper, 0, model_.blocks[b].bytes}};
+      if (b < storage_of_block.size() && !parts_of(storage_of_block[b]).empty()) parts = parts_of(storage_of_block[b]);
+      first.push_back(static_cast<std::int32_t>(blocks.size()));
+      for (const Part& part : parts) {
+        PlanBlock block = model_.blocks[b];
+        block.lower = part.lower;
+        block.upper = part.upper;
+        block.offset += part.offset;
+        block.bytes = part.bytes;
+        problem.buffers.push_back({block.name, block.lower, block.upper, block.bytes, 1, {}});
+        solution.offsets.push_back(block.offset);
+        if (block.bytes > 0) solution.peak = std::max(solution.peak, block.offset + block.bytes);
+        blocks.push_back(std::move(block));
+      }
+    }
+    model_.blocks = std::move(blocks);
+    for (std::int32_t& block : storage_blocks_)
+      if (block >= 0) block = first[static_cast<std::size_t>(block)];
+    for (PlannedStep& step : model_.steps)
+      if (step.scratch_block >= 0) step.scratch_block = first[static_cast<std::size_t>(step.scratch_block)];
+    auto verified = plan::verify(problem, solution);
+    return verified ? Result<void>() : fail(Error(verified.error()).in(model_.graph.name));
   }
 
   /// Which block each value and port is in, for those who move blocks.

@@ -34,7 +34,8 @@ struct PlanOptions {
   /// The graph at all sizes at which the plan must hold, the graph itself first; empty: it has one size.
   std::vector<SizedGraph> instances{};
   std::vector<Dimension> dimensions{};
-  std::optional<PlanChoice> choice{};                     ///< absent: several are tried, the smallest plan counts
+  bool whole_blocks = false;           ///< one block per buffer, for those who move blocks (block_accesses.h)
+  std::optional<PlanChoice> choice{};  ///< absent: several are tried, the smallest plan counts
   std::int64_t search_steps = plan::kDefaultSearchSteps;  ///< for a placement that meets the lower bound
 };
 

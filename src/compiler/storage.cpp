@@ -598,7 +598,27 @@ class StorageMapper {
     const std::int64_t lead = footprint(n).lead_bytes;
     if (lead == ops::Footprint::kNoOverlap || !is_dense(input) || !is_dense(output)) return;
     const std::int64_t behind = align_up(std::max<std::int64_t>(lead, 0), format::kBufferAlignment);
-    merge_values(output, input, {-behind}, {input, output});
+    if (merge_values(output, input, {-behind}, {input, output})) overlapped_.push_back(output);
+  }
+
+  /// The bytes of a storage of one size that are needed at each step.
+  void find_parts(Storage& s) {
+    for (std::int64_t step = s.lower; step < s.upper; ++step) {
+      ByteRange needed{INT64_MAX, 0};
+      for (const ValueId id : s.members) {
+        if (step < span(id).def || step > span(id).last) continue;
+        needed.begin = std::min(needed.begin, range(id, 0).begin);
+        needed.end = std::max(needed.end, range(id, 0).end);
+      }
+      if (needed.begin >= needed.end) continue;
+      const std::int64_t bytes = needed.end - needed.begin;
+      Part* last = s.parts.empty() ? nullptr : &s.parts.back();
+      if (last != nullptr && last->upper == step && last->offset == needed.begin && last->bytes == bytes) {
+        ++last->upper;
+      } else {
+        s.parts.push_back({step, step + 1, needed.begin, bytes});
+      }
+    }
   }
 
   void finish() {
@@ -618,6 +638,8 @@ class StorageMapper {
         s.upper = end;
       }
     }
+    for (const ValueId id : overlapped_)
+      if (!is_anchored(storage(id)) && storage(id).parts.empty()) find_parts(storage(id));
   }
 
   const Graph& graph_;
@@ -631,7 +653,8 @@ class StorageMapper {
   std::vector<std::int32_t> branch_of_;     ///< by node: 2 e for the first part of exclusion e, 2 e + 1 for the second
   std::vector<std::int32_t> outer_branch_;  ///< by branch
   std::vector<Span> spans_;
-  std::vector<ValueId> contents_;  ///< union-find without ranks: values whose contents are parts of one another
+  std::vector<ValueId> overlapped_;  ///< results that overlap their operands
+  std::vector<ValueId> contents_;    ///< union-find without ranks: values whose contents are parts of one another
   StorageMap map_;
   /// By storage and member: the last read of that member and of all before it.
   std::vector<std::vector<std::int64_t>> last_reads_;

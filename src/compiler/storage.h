@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/composites.h"
 #include "compiler/flatten.h"
 #include "compiler/sized_model.h"
 #include "graph/graph.h"
@@ -46,6 +47,8 @@ struct Storage {
   std::int64_t lower = 0;  ///< alive in [lower, upper); the whole run for states
   std::int64_t upper = 0;
   std::vector<graph::ValueId> members;  ///< the first is the one the storage was made for
+  /// Where results overlap operands: what is needed at which steps. Empty: all bytes from lower to upper.
+  std::vector<Part> parts;
 };
 
 /// Where a value lies within its storage, at one size.
