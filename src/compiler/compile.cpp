@@ -63,6 +63,7 @@ class FleetCompiler {
     std::string name;
     compiler::PlannedModel model;
     compiler::PlanOptions options;
+    std::size_t source = 0;  ///< index into fleet_.models
   };
   struct ResolvedLink {
     std::size_t producer;
@@ -216,6 +217,17 @@ class FleetCompiler {
     return {};
   }
 
+  /// Blocks that shall be moved have to be whole; those of one memory need not.
+  Result<void> plan_whole_blocks() {
+    for (PlannedEntry& entry : plans_) {
+      entry.options.whole_blocks = true;
+      auto planned = compiler::plan_model(models_[entry.source].graph, entry.options);
+      if (!planned) return fail(std::move(planned.error()).in(entry.name));
+      entry.model = std::move(*planned);
+    }
+    return {};
+  }
+
   Result<void> place_in_memories() {
     if (fleet_.memories.empty() && fleet_.weights.empty()) return {};
     const auto memories = compiler::arena_memories(fleet_);
@@ -227,6 +239,10 @@ class FleetCompiler {
       compiler::MemoryUser& user = needs.users[package_.fleet[i].model];
       user.group = grouping.of_session[i];
       ++user.sessions;
+    }
+    if (!compiler::fits_cheapest(needs, *memories)) {
+      if (auto whole = plan_whole_blocks(); !whole) return whole;
+      for (std::size_t i = 0; i < plans_.size(); ++i) needs.users[i].options = plans_[i].options;
     }
     const auto choice = compiler::place_in_memories(needs, *memories);
     if (!choice) return fail(choice.error());
@@ -277,10 +293,9 @@ class FleetCompiler {
     options.external_outputs = session.external_outputs;
     options.dimensions = models_[session.model].dimensions;
     options.instances = models_[session.model].instances;
-    options.whole_blocks = !fleet_.memories.empty() || !fleet_.weights.empty();
     auto planned = compiler::plan_model(models_[session.model].graph, options);
     if (!planned) return fail(std::move(planned.error()).in(name));
-    plans_.push_back({name, std::move(*planned), std::move(options)});
+    plans_.push_back({name, std::move(*planned), std::move(options), session.model});
     return {};
   }
 

@@ -44,6 +44,11 @@ class MemoryPlanner {
     for (const MemoryUser& user : needs.users) groups_ = std::max<std::size_t>(groups_, std::size_t{user.group} + 1);
   }
 
+  bool fits_cheapest() {
+    add_permanents();
+    return permanent_bytes(0) + sum_of(group_needs()) <= capacity(0);
+  }
+
   Result<MemoryChoice> run() {
     if (table_bound() > capacity(0))
       return fail(StatusCode::kArenaTooSmall,
@@ -326,9 +331,22 @@ class MemoryPlanner {
     return result;
   }
 
+  /// What each group needs when all of it lies in one memory.
+  std::vector<std::int64_t> group_needs() const {
+    std::vector<std::int64_t> most(groups_, 0);
+    for (const MemoryUser& user : needs_.users)
+      most[user.group] = std::max(most[user.group], aligned(user.model->activation_bytes));
+    return most;
+  }
+
+  static std::int64_t sum_of(const std::vector<std::int64_t>& bytes) {
+    return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+  }
+
   /// Bytes of the cheapest memory for each group: the cheapest distribution in steps of a sixteenth.
   Result<std::vector<std::int64_t>> share_out(const std::vector<std::int64_t>& room) const {
     if (groups_ == 1 || memories_.size() == 1) return std::vector<std::int64_t>(groups_, room[0]);
+    if (std::vector<std::int64_t> all = group_needs(); sum_of(all) <= room[0]) return all;
     std::vector<std::vector<double>> costs;  // by group, by share
     for (std::size_t g = 0; g < groups_; ++g) {
       auto of_group = group_costs(g, room);
@@ -484,6 +502,10 @@ Result<std::vector<MemorySpec>> arena_memories(const FleetSpec& fleet) {
                "leave some out");
   std::ranges::stable_sort(memories, {}, &MemorySpec::cost);
   return memories;
+}
+
+bool fits_cheapest(const MemoryNeeds& needs, std::span<const MemorySpec> memories) {
+  return MemoryPlanner(needs, memories).fits_cheapest();
 }
 
 Result<MemoryChoice> place_in_memories(const MemoryNeeds& needs, std::span<const MemorySpec> memories) {

@@ -40,8 +40,12 @@ struct MemoryChoice {
   std::vector<std::uint64_t> accessed_bytes;  ///< by tier
 };
 
+/// Has the cheapest memory room for the whole fleet as its models were planned? Then no block need be moved.
+bool fits_cheapest(const MemoryNeeds& needs, std::span<const MemorySpec> memories);
+
 /// Gives every block, state and link a tier and moves the models' values there. When the memories are too small, the
-/// Error names the one, the bytes it would need and the layer that needs them.
+/// Error names the one, the bytes it would need and the layer that needs them. Requires models of whole
+/// blocks (PlanOptions), unless the cheapest memory has room for all.
 Result<MemoryChoice> place_in_memories(const MemoryNeeds& needs, std::span<const MemorySpec> memories);
 
 }  // namespace bantam::compiler
