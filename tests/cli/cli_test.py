@@ -171,7 +171,8 @@ class Dimensions(CommandTest):
     def test_bound_is_planned_like_its_size(self):
         bound = self.succeed_json("plan", SIGN, "--bound", "batch=4")
         fixed = self.succeed_json("plan", SIGN, "--dim", "batch=4")
-        self.assertEqual(bound["activation_bytes"], fixed["activation_bytes"])
+        # Results overlap operands only where their sizes are fixed.
+        self.assertGreaterEqual(bound["activation_bytes"], fixed["activation_bytes"])
         # The session's own tables are the price of changing sizes, and only of that.
         self.assertGreater(bound["table_bytes"], fixed["table_bytes"])
 
