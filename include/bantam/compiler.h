@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -121,6 +122,11 @@ struct CompileOptions {
   int threads = 1;           ///< largest thread count an invoke will use
   Target target{};           ///< the machine that will run the package
   std::string stop_after{};  ///< name of the last pass to run; empty: all
+  /// Seconds that planning one model may go on for while its plan is not known to be the smallest. 0: the default mode,
+  /// which counts steps instead and gives the same plan on every machine.
+  double plan_seconds = 0;
+  /// Called now and then, from the caller's thread, with one line about what planning does.
+  std::function<void(const std::string&)> progress{};
 };
 
 /// One buffer of a model's activations, for reports and maps.
@@ -170,6 +176,15 @@ struct DimensionReport {
   std::string set_by;     ///< the model's node that computes it; empty: the size is among the inputs
 };
 
+/// One way of planning that was looked at: an order with a sharing, or a reduction that a budget asked for.
+struct PlanTrial {
+  std::string name;
+  std::int64_t activation_bytes = 0;
+  std::int64_t lower_bound_bytes = 0;  ///< of these buffers in this order
+  std::int64_t work = 0;               ///< multiply-accumulates
+  bool kept = false;                   ///< it became the plan
+};
+
 struct ModelReport {
   std::string name;
   std::int64_t activation_bytes = 0;
@@ -179,7 +194,10 @@ struct ModelReport {
   std::int64_t copied_bytes = 0;       ///< by the copies between memories that the plan added
   std::int64_t weights_bytes = 0;      ///< that this model uses; may be shared with others
   std::int64_t peak_step = 0;
+  /// No order has a lower_bound_bytes below this: where the two are equal, the order is optimal.
+  std::int64_t order_bound_bytes = 0;
   std::string method;
+  std::vector<PlanTrial> trials;  ///< in the order in which they were made
   std::vector<StepReport> steps;
   std::vector<OperandReport> outputs;  ///< by output port
   std::vector<PlanBlock> blocks;

@@ -12,8 +12,9 @@
 #include "compiler/legalize.h"
 #include "compiler/measured_sizes.h"
 #include "compiler/order.h"
-#include "compiler/overlaps.h"
+#include "compiler/order_costs.h"
 #include "compiler/scratch.h"
+#include "compiler/ways.h"
 #include "package/control_flow.h"
 #include "package/format.h"
 #include "plan/problem.h"
@@ -21,6 +22,8 @@
 
 namespace bantam::compiler {
 namespace {
+
+using graph::NodeId;
 
 bool flag(const std::vector<bool>& flags, std::size_t i) { return i < flags.size() && flags[i]; }
 
@@ -58,8 +61,8 @@ class Attempt {
     for (const PlannedMeasure& m : model_.measures) storage_options_.measured_by[m.dimension] = m.by;
   }
 
-  /// `search_steps`: how long to search for a placement that meets the lower bound; 0 for greedy placement only.
-  Result<PlannedModel> run(std::int64_t search_steps) {
+  /// `costs`, unless null, receives what other orders of the graph would cost; nothing for a graph with control flow.
+  Result<PlannedModel> run(const plan::SolveOptions& search, std::optional<OrderCosts>* costs) {
     std::vector<const graph::Graph*> sizes = {&model_.graph};
     for (std::size_t k = 1; k < instances_.size(); ++k) sizes.push_back(&instances_[k].graph);
     auto selected = select_kernels(sizes, {options_.backend, options_.backends, options_.target, marks_});
@@ -73,13 +76,14 @@ class Attempt {
     if (auto ends = check_step_runs(); !ends) return fail(std::move(ends.error()));
     add_ports();
     place_states();
-    auto placed = place_activations(search_steps);
+    auto placed = place_activations(search);
     if (!placed) return fail(std::move(placed.error()));
     model_.places = place_values(0);
     for (std::size_t k = 0; k < instances_.size(); ++k)
       model_.instances.push_back({std::move(instances_[k]), place_values(k)});
     place_ports();
     note_blocks();
+    if (costs != nullptr && model_.flow.kinds.empty()) *costs = costs_of_orders();
     return std::move(model_);
   }
 
@@ -99,6 +103,7 @@ class Attempt {
   }
 
   void add_steps() {
+    least_scratch_.assign(model_.graph.nodes.size(), 0);
     for (std::size_t n = 0; n < model_.graph.nodes.size(); ++n) {
       if (map_.elided[n]) continue;
       PlannedStep step;
@@ -113,6 +118,7 @@ class Attempt {
         useful = std::max(useful, f.useful_scratch_bytes);
       }
       model_.scratch_bytes = std::max(model_.scratch_bytes, step.scratch_bytes);
+      least_scratch_[n] = step.scratch_bytes;
       model_.steps.push_back(step);
       useful_scratch_.push_back(useful);
     }
@@ -220,7 +226,16 @@ class Attempt {
     return text;
   }
 
-  Result<void> place_activations(std::int64_t search_steps) {
+  OrderCosts costs_of_orders() {
+    storage_options_.in_place = false;
+    const StorageMap views = map_storage(model_.graph, variants_, storage_options_);
+    std::vector<bool> counted;
+    for (const Storage& s : views.storages) counted.push_back(in_activations(s));
+    const auto precedences = size_precedences(model_.graph, instances_, options_.dimensions);
+    return order_costs({model_.graph, variants_, least_scratch_, views, map_, counted, precedences, options_.threads});
+  }
+
+  Result<void> place_activations(const plan::SolveOptions& search) {
     plan::Problem problem;
     const auto add = [&](PlanBlock block, std::int64_t alignment) {
       problem.buffers.push_back({block.name, block.lower, block.upper, block.bytes, alignment, {}});
@@ -244,9 +259,7 @@ class Attempt {
            0, step.scratch_bytes},
           static_cast<std::int64_t>(ops::kAlignment));
     }
-    plan::SolveOptions solve_options;
-    solve_options.step_budget = search_steps;
-    const auto solved = plan::solve(problem, solve_options);
+    const auto solved = plan::solve(problem, search);
     if (!solved) return fail(Error(solved.error()).in(model_.graph.name));
     const plan::LowerBound& bound = solved->lower_bound;
     const plan::Solution& solution = solved->solution;
@@ -256,7 +269,7 @@ class Attempt {
     model_.peak_step = bound.peaks.empty() ? 0 : bound.peaks.front().lower;
     model_.method = solution.method;
     std::vector<std::int64_t> offsets = solution.offsets;
-    const bool in_parts = place_parts(problem, storage_of_block, search_steps, &offsets);
+    const bool in_parts = place_parts(problem, storage_of_block, search.step_budget, &offsets);
     for (std::size_t b = 0; b < model_.blocks.size(); ++b) model_.blocks[b].offset = offsets[b];
     storage_blocks_.assign(map_.storages.size(), -1);
     for (std::size_t b = 0; b < storage_of_block.size(); ++b)
@@ -396,6 +409,7 @@ class Attempt {
   std::vector<Selection> selected_;                  ///< by node
   std::vector<const ops::KernelVariant*> variants_;  ///< the same, kernels only
   std::vector<std::int64_t> useful_scratch_;         ///< by step
+  std::vector<std::int64_t> least_scratch_;          ///< by node: what the kernel cannot do without
   StorageMap map_;
   std::vector<std::int64_t> storage_offsets_;  ///< by storage, within the activations
   std::vector<std::int32_t> storage_blocks_;   ///< by storage: index into the model's blocks, or -1
@@ -404,36 +418,34 @@ class Attempt {
 
 }  // namespace
 
-namespace {
-
-std::string describe(const PlanChoice& choice) {
-  return fmt::format(", {}{}{}", choice.by_memory ? "order by memory" : "model order",
-                     choice.concat_views ? "" : ", concat copies", choice.in_place ? "" : ", nothing in place");
+Result<std::vector<NodeId>> order_of(const graph::Graph& graph, const PlanOptions& options, const Way& way) {
+  if (!way.order.empty()) return way.order;
+  const std::vector<Precedence> precedences = size_precedences(graph, options.instances, options.dimensions);
+  auto order = way.choice.by_memory ? order_by_memory(graph, precedences) : order_of_model(graph, precedences);
+  if (order.size() == graph.nodes.size()) return order;
+  return fail(StatusCode::kUnsupported, "a size that the model computes depends on itself",
+              "report this model: no order of its steps fits");
 }
 
-/// In_place costs nothing, so that only tests plan without it.
-constexpr PlanChoice kChoices[] = {{false, true}, {false, false}, {true, true}, {true, false}};
-
-Result<PlannedModel> attempt(const graph::Graph& graph, const PlanOptions& options, const PlanChoice& choice,
-                             std::int64_t search_steps, std::vector<bool> overlaps = {}) {
+Result<PlannedModel> plan_in_one_way(const graph::Graph& graph, const PlanOptions& options, const Way& way,
+                                     const plan::SolveOptions& search, std::optional<OrderCosts>* costs) {
+  const auto order = order_of(graph, options, way);
+  if (!order) return fail(order.error());
   graph::Graph ordered = graph;
   std::vector<SizedGraph> instances = options.instances;
-  const std::vector<Precedence> precedences = size_precedences(graph, instances, options.dimensions);
-  const auto order = choice.by_memory ? order_by_memory(graph, precedences) : order_of_model(graph, precedences);
-  if (order.size() != graph.nodes.size())
-    return fail(StatusCode::kUnsupported, "a size that the model computes depends on itself",
-                "report this model: no order of its steps fits");
-  reorder(ordered, order);
-  if (choice.by_memory) order_bodies_by_memory(ordered);
-  for (SizedGraph& instance : instances) reorder(instance.graph, order);
+  reorder(ordered, *order);
+  if (way.choice.by_memory) order_bodies_by_memory(ordered);
+  for (SizedGraph& instance : instances) reorder(instance.graph, *order);
   StorageOptions storage;
-  storage.concat_views = choice.concat_views;
-  storage.in_place = choice.in_place;
-  storage.overlaps = std::move(overlaps);
+  storage.concat_views = way.choice.concat_views;
+  storage.in_place = way.choice.in_place;
+  storage.overlaps = way.overlaps;
   storage.preserved_inputs = options.external_inputs;
   storage.threads = options.threads;
-  return Attempt(ordered, std::move(instances), options, std::move(storage)).run(search_steps);
+  return Attempt(ordered, std::move(instances), options, std::move(storage)).run(search, costs);
 }
+
+namespace {
 
 /// Is a value empty that has elements at the bounds?
 bool loses_elements(const SizedGraph& instance, const SizedGraph& bounds) {
@@ -484,25 +496,6 @@ Result<void> settle_empty_sizes(PlanOptions& options) {
   return {};
 }
 
-/// Lets results overlap operands where the peak is, and where it is then; `best` becomes the smallest plan, and the
-/// overlaps that it has are returned.
-Result<std::vector<bool>> overlap_at_peaks(const graph::Graph& graph, const PlanOptions& options,
-                                           const PlanChoice& choice, PlannedModel* best) {
-  constexpr int kMostAttempts = 64;
-  std::vector<bool> overlaps;
-  std::vector<bool> best_overlaps;
-  std::optional<PlannedModel> last;
-  for (int i = 0; i < kMostAttempts && add_overlaps_at_peak(last ? *last : *best, &overlaps); ++i) {
-    auto planned = attempt(graph, options, choice, 0, overlaps);
-    if (!planned) return fail(std::move(planned.error()));
-    last = std::move(*planned);
-    if (last->activation_bytes >= best->activation_bytes) continue;
-    *best = *last;
-    best_overlaps = overlaps;
-  }
-  return best_overlaps;
-}
-
 }  // namespace
 
 Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& given) {
@@ -510,31 +503,7 @@ Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& given) {
   graph::compact(graph);
   PlanOptions options = given;
   if (auto settled = settle_empty_sizes(options); !settled) return fail(std::move(settled.error()));
-  // Greedy placement is enough to tell the attempts apart; the search then works on the best one.
-  std::optional<PlannedModel> best;
-  PlanChoice best_choice;
-  std::span<const PlanChoice> choices = kChoices;
-  if (options.choice) choices = {&*options.choice, 1};
-  for (const PlanChoice& choice : choices) {
-    auto planned = attempt(graph, options, choice, 0);
-    if (!planned) return planned;
-    if (best && planned->activation_bytes >= best->activation_bytes) continue;
-    best = std::move(*planned);
-    best_choice = choice;
-  }
-  std::vector<bool> overlaps;
-  if (best_choice.in_place) {
-    auto overlapped = overlap_at_peaks(graph, options, best_choice, &*best);
-    if (!overlapped) return fail(std::move(overlapped.error()));
-    overlaps = std::move(*overlapped);
-  }
-  if (best->activation_bytes > best->lower_bound_bytes) {
-    auto searched = attempt(graph, options, best_choice, options.search_steps, overlaps);
-    if (!searched) return searched;
-    best = std::move(*searched);
-  }
-  best->method += describe(best_choice);
-  return std::move(*best);
+  return plan_in_the_best_way(graph, options);
 }
 
 }  // namespace bantam::compiler

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ struct PlanOptions {
   bool whole_blocks = false;           ///< one block per buffer, for those who move blocks (block_accesses.h)
   std::optional<PlanChoice> choice{};  ///< absent: several are tried, the smallest plan counts
   std::int64_t search_steps = plan::kDefaultSearchSteps;  ///< for a placement that meets the lower bound
+  std::optional<double> seconds{};                        ///< to search for; absent: steps are counted instead
+  std::function<void(const std::string&)> progress{};     ///< see CompileOptions
 };
 
 /// Where a value lies: a slot of the package format and an offset within it. Constants are placed by the writer.
@@ -101,7 +104,9 @@ struct PlannedModel {
   std::int64_t copied_bytes = 0;         ///< by copies between tiers that compiler/memories.h added
   std::int64_t scratch_bytes = 0;        ///< the largest scratch of a step; part of activation_bytes
   int threads = 1;
-  std::string method;  ///< which planner, order and sharing won
+  std::string method;                  ///< which planner, order and sharing won
+  std::int64_t order_bound_bytes = 0;  ///< no order has a smaller lower bound
+  std::vector<PlanTrial> trials;       ///< that led to this plan
   std::vector<PlanBlock> blocks;
   std::vector<std::int64_t> useful_scratch;  ///< by step: what makes its kernel fastest, see compiler/scratch.h
   std::vector<std::int32_t> value_blocks;    ///< by value: index into blocks, or -1

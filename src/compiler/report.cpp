@@ -95,7 +95,9 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
   report.copied_bytes = model.copied_bytes;
   report.weights_bytes = weights_bytes;
   report.peak_step = model.peak_step;
+  report.order_bound_bytes = model.order_bound_bytes;
   report.method = model.method;
+  report.trials = model.trials;
   report.blocks = model.blocks;
   for (const Dimension& d : model.dimensions) report.dimensions.push_back({d.name, d.least, d.bound, false, {}});
   for (const PlannedMeasure& m : model.measures) {

@@ -22,6 +22,7 @@ constexpr double kPlotWidth = 1060;
 constexpr double kPlotHeight = 560;
 constexpr double kWidth = kLeft + kPlotWidth + 24;
 constexpr double kHeight = kTop + kPlotHeight + 52;
+constexpr double kBarWidth = 320;    ///< of the largest of the ways that were tried
 constexpr double kGlyphWidth = 6.2;  ///< of the label font, on average
 
 /// Colours of the kinds, in order of appearance. Plain rules, because few SVG viewers know CSS variables.
@@ -32,14 +33,14 @@ constexpr std::string_view kStyle = R"(
 .map .grid{stroke:#d5dae1} .map .edge{stroke:#1b1f24} .map .bound{stroke:#1b1f24;stroke-dasharray:6 4}
 .map .peak{fill:#c62828;opacity:.3;pointer-events:none} .map .alive{fill:none;stroke:#c62828;pointer-events:none}
 .map .block rect,.map .key rect{stroke:#5b6570;stroke-width:.7} .map .block text{font-size:11px;pointer-events:none}
-.map .block:hover rect{stroke:#000;stroke-width:2.5}
+.map .hot rect{stroke:#c62828;stroke-width:1.6} .map .block:hover rect{stroke:#000;stroke-width:2.5}
 .map .c0 rect{fill:#9fc5f0} .map .c1 rect{fill:#f3c48a} .map .c2 rect{fill:#a6dcae} .map .c3 rect{fill:#f2a9b4}
 .map .c4 rect{fill:#c4b1ee} .map .c5 rect{fill:#e6dc86} .map .c6 rect{fill:#98dcd9} .map .c7 rect{fill:#e8aede}
 .map .c8 rect{fill:#c5dd93} .map .c9 rect{fill:#f0ae9a}
 @media(prefers-color-scheme:dark){
 .map .paper{fill:#14171b} .map text{fill:#e7eaee} .map .grid{stroke:#333a43} .map .edge,.map .bound{stroke:#e7eaee}
 .map .peak{fill:#ff7043} .map .alive{stroke:#ff7043}
-.map .block rect,.map .key rect{stroke:#aab4c0} .map .block:hover rect{stroke:#fff}
+.map .block rect,.map .key rect{stroke:#aab4c0} .map .hot rect{stroke:#ff7043} .map .block:hover rect{stroke:#fff}
 .map .c0 rect{fill:#2f5680} .map .c1 rect{fill:#7d5424} .map .c2 rect{fill:#2f6b3a} .map .c3 rect{fill:#85343f}
 .map .c4 rect{fill:#54418a} .map .c5 rect{fill:#6a6220} .map .c6 rect{fill:#266a67} .map .c7 rect{fill:#7c3a70}
 .map .c8 rect{fill:#55701f} .map .c9 rect{fill:#84432f}}
@@ -49,7 +50,8 @@ constexpr std::string_view kPageStyle = R"(
 :root{color-scheme:light dark} body{font:14px system-ui,sans-serif;margin:24px;max-width:1240px}
 @media(prefers-color-scheme:dark){body{background:#14171b;color:#e7eaee}}
 table{border-collapse:collapse;margin:8px 0 32px} th,td{padding:3px 12px;text-align:left;border-bottom:1px solid #8886}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums} tr.kept td{font-weight:600}
+.bar{display:inline-block;height:10px;background:#4a7fb5} tr.kept .bar{background:#c62828}
 )";
 
 std::string format_bytes(std::int64_t bytes) {
@@ -277,9 +279,10 @@ class Map {
     const double width = std::max(x(b.upper) - left, 0.6);
     const double top = y(b.offset + b.size);
     const double height = std::max(y(b.offset) - top, 0.6);
-    out += fmt::format("<g class=\"block c{}\"><title>{}\n{}, {}\nbytes {} to {}\nalive from {} to {}", colour(b),
-                       escape_markup(b.name), escape_markup(b.kind), format_exactly(b.size), b.offset,
-                       b.offset + b.size - 1, step_text(b.lower), step_text(b.upper - 1));
+    const bool hot = b.lower <= load_.peak_lower && b.upper > load_.peak_lower;
+    out += fmt::format("<g class=\"block c{}{}\"><title>{}\n{}, {}\nbytes {} to {}\nalive from {} to {}", colour(b),
+                       hot ? " hot" : "", escape_markup(b.name), escape_markup(b.kind), format_exactly(b.size),
+                       b.offset, b.offset + b.size - 1, step_text(b.lower), step_text(b.upper - 1));
     if (!b.detail.empty()) {
       out += '\n';
       out += escape_markup(b.detail, 1000);
@@ -364,6 +367,27 @@ std::string render_svg(const MapView& view) {
   return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}", Map(view).svg(kStyle));
 }
 
+namespace {
+
+/// What was tried, in order, with bars.
+std::string trials_table(const std::vector<MapTrial>& trials) {
+  if (trials.empty()) return {};
+  std::int64_t largest = 1;
+  for (const MapTrial& trial : trials) largest = std::max(largest, trial.bytes);
+  std::string out =
+      "<h3>Ways that were tried</h3>\n<table><tr><th>way</th><th class=\"n\">bytes</th><th class=\"n\">lower "
+      "bound</th><th class=\"n\">multiply-accumulates</th><th></th></tr>\n";
+  for (const MapTrial& trial : trials)
+    out += fmt::format(
+        "<tr{}><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
+        "<td><span class=\"bar\" style=\"width:{:.0f}px\"></span></td></tr>\n",
+        trial.kept ? " class=\"kept\"" : "", escape_markup(trial.name), trial.bytes, trial.lower_bound, trial.work,
+        kBarWidth * static_cast<double>(std::max<std::int64_t>(trial.bytes, 0)) / static_cast<double>(largest));
+  return out + "</table>\n";
+}
+
+}  // namespace
+
 std::string render_html(const std::string& title, std::span<const MapView> views) {
   std::string out = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
@@ -374,7 +398,9 @@ std::string render_html(const std::string& title, std::span<const MapView> views
   for (const MapView& view : views) {
     const Map map(view);
     out += map.svg({});
+    if (!view.note.empty()) out += fmt::format("<p>{}</p>\n", escape_markup(view.note, 1000));
     out += map.peak_table();
+    out += trials_table(view.trials);
   }
   return out + "</body></html>\n";
 }

@@ -82,10 +82,33 @@ TEST(ReportTest, PageIsSelfContainedAndListsThePeak) {
   EXPECT_THAT(page, HasSubstr("Alive at step 0 (conv): 96 B"));
 }
 
+TEST(ReportTest, PageShowsWhatWasTriedAndWhatWasKept) {
+  MapView view = small_view();
+  view.note = "order: optimal";
+  view.trials = {{"model order", 192, 160, 1000, false}, {"searched order", 96, 96, 1000, true}};
+  const std::string page = render_html("plan", std::array{view});
+  EXPECT_TRUE(is_well_formed(page));
+  EXPECT_THAT(page, HasSubstr("<p>order: optimal</p>"));
+  EXPECT_THAT(page, HasSubstr("<tr><td>model order</td><td class=\"n\">192</td><td class=\"n\">160</td>"));
+  EXPECT_THAT(page, HasSubstr("<tr class=\"kept\"><td>searched order</td><td class=\"n\">96</td>"));
+  EXPECT_THAT(page, HasSubstr("width:160px"));
+}
+
+TEST(ReportTest, WhatMakesThePeakStandsOut) {
+  const std::string svg = render_svg(small_view());
+  EXPECT_THAT(svg, HasSubstr("<g class=\"block c0 hot\"><title>input"));
+  MapView view = small_view();
+  view.blocks.push_back(
+      {.name = "late", .kind = "activation", .lower = 1, .upper = 2, .offset = 32, .size = 8, .detail = {}});
+  EXPECT_THAT(render_svg(view), HasSubstr("<g class=\"block c0\"><title>late"));
+}
+
 TEST(ReportTest, HostileNamesStayText) {
   MapView view = small_view();
   const std::string hostile = "</title><script>alert('x')</script>\"&\x01\xff\xc0\x80";
   view.title = view.blocks[0].name = view.blocks[0].kind = view.blocks[0].detail = view.step_labels[0] = hostile;
+  view.note = hostile;
+  view.trials = {{hostile, 1, 1, 1, true}};
   const std::string page = render_html(hostile, std::array{view});
   EXPECT_TRUE(is_well_formed(page));
   EXPECT_THAT(page, Not(HasSubstr("<script")));

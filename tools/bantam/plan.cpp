@@ -6,9 +6,9 @@
 #include <map>
 #include <memory>
 #include <tuple>
-#include <utility>
 
 #include "cli.h"
+#include "compiler/plan_map.h"
 #include "io/file.h"
 #include "plan/problem_csv.h"
 #include "plan/report.h"
@@ -17,6 +17,9 @@
 namespace bantam::cli {
 namespace {
 
+/// How long a bare problem is searched unless the user says otherwise.
+constexpr double kProblemSeconds = 60;
+
 struct PlanArguments {
   ModelOptions models;
   std::string map;
@@ -24,53 +27,30 @@ struct PlanArguments {
   bool json = false;
   std::string problem;
   std::string capacity;
-  double time_limit = 60;
+  std::optional<double> time_limit;
   std::string solution;
 };
 
-const char* kind_name(PlanBlock::Kind kind) {
-  switch (kind) {
-    case PlanBlock::Kind::kInput: return "input";
-    case PlanBlock::Kind::kOutput: return "output";
-    case PlanBlock::Kind::kScratch: return "scratch";
-    case PlanBlock::Kind::kActivation: break;
-  }
-  return "activation";
-}
-
-plan::MapView map_view(const ModelReport& model) {
-  plan::MapView view;
-  view.title = model.name;
-  view.total_bytes = model.activation_bytes;
-  view.lower_bound = model.lower_bound_bytes;
-  // The activations of one memory are drawn above those of the faster ones.
-  std::map<std::uint32_t, std::int64_t> tops;
-  for (const PlanBlock& block : model.blocks) tops[block.tier] = std::max(tops[block.tier], block.offset + block.bytes);
-  std::map<std::uint32_t, std::int64_t> begins;
-  std::int64_t begin = 0;
-  for (const auto& [tier, top] : tops) begins[tier] = std::exchange(begin, begin + top);
-  for (const PlanBlock& block : model.blocks)
-    view.blocks.push_back({block.name, kind_name(block.kind), block.lower, block.upper,
-                           begins[block.tier] + block.offset, block.bytes, block.detail});
-  std::int64_t last = 0;
-  for (const StepReport& step : model.steps) last = std::max(last, step.index);
-  view.step_labels.resize(static_cast<std::size_t>(last) + 1);
-  for (const StepReport& step : model.steps)
-    view.step_labels[static_cast<std::size_t>(step.index)] = step.op + " " + step.name;
-  return view;
-}
-
 nlohmann::json model_json(const ModelReport& model) {
-  nlohmann::json j = {{"name", model.name},
-                      {"activation_bytes", model.activation_bytes},
-                      {"lower_bound_bytes", model.lower_bound_bytes},
-                      {"scratch_bytes", model.scratch_bytes},
-                      {"state_bytes", model.state_bytes},
-                      {"copied_bytes", model.copied_bytes},
-                      {"weights_bytes", model.weights_bytes},
-                      {"peak_step", model.peak_step},
-                      {"method", model.method}};
-  j["steps"] = j["buffers"] = j["dimensions"] = nlohmann::json::array();
+  nlohmann::json j = {
+      {"name", model.name},
+      {"activation_bytes", model.activation_bytes},
+      {"lower_bound_bytes", model.lower_bound_bytes},
+      {"scratch_bytes", model.scratch_bytes},
+      {"state_bytes", model.state_bytes},
+      {"copied_bytes", model.copied_bytes},
+      {"weights_bytes", model.weights_bytes},
+      {"peak_step", model.peak_step},
+      {"order_bound_bytes", model.order_bound_bytes},
+      {"order_is_optimal", model.order_bound_bytes > 0 && model.lower_bound_bytes <= model.order_bound_bytes},
+      {"method", model.method}};
+  j["steps"] = j["buffers"] = j["dimensions"] = j["trials"] = nlohmann::json::array();
+  for (const PlanTrial& t : model.trials)
+    j["trials"].push_back({{"name", t.name},
+                           {"activation_bytes", t.activation_bytes},
+                           {"lower_bound_bytes", t.lower_bound_bytes},
+                           {"multiply_accumulates", t.work},
+                           {"kept", t.kept}});
   for (const StepReport& s : model.steps)
     j["steps"].push_back({{"index", s.index},
                           {"name", s.name},
@@ -92,7 +72,7 @@ nlohmann::json model_json(const ModelReport& model) {
                                {"node", d.set_by}});
   for (const PlanBlock& b : model.blocks)
     j["buffers"].push_back({{"name", b.name},
-                            {"kind", kind_name(b.kind)},
+                            {"kind", compiler::kind_name(b.kind)},
                             {"lower", b.lower},
                             {"upper", b.upper},
                             {"offset", b.offset},
@@ -194,6 +174,8 @@ void print_plan(const Compiled& compiled, bool layers) {
     rows.push_back({printable(m.name), bytes(m.weights_bytes), bytes(m.state_bytes), bytes(m.activation_bytes),
                     bytes(m.scratch_bytes), bytes(m.lower_bound_bytes), m.method});
   fmt::print("{}", format_table(rows, {false, true, true, true, true, true, false}));
+  for (const ModelReport& m : compiled.models())
+    fmt::print("{}: {}\n", printable(m.name), compiler::describe_bounds(m));
   for (const ModelReport& m : compiled.models()) print_dimensions(m);
   for (const ModelReport& m : compiled.models()) {
     std::map<std::string, std::int64_t> reasons;
@@ -238,8 +220,9 @@ int solve_problem(const PlanArguments& options) {
   Progress progress(options.json);
   plan::SolveOptions solve_options;
   solve_options.step_budget = plan::kUnlimitedSearchSteps;
-  solve_options.deadline = std::chrono::steady_clock::now() +
-                           std::chrono::milliseconds(static_cast<std::int64_t>(options.time_limit * 1000));
+  solve_options.deadline =
+      std::chrono::steady_clock::now() +
+      std::chrono::milliseconds(static_cast<std::int64_t>(options.time_limit.value_or(kProblemSeconds) * 1000));
   solve_options.progress = [&](const plan::SolveProgress& p) {
     progress.show(fmt::format("searching: best {} bytes, proven bound {}", p.peak, p.bound));
   };
@@ -284,17 +267,20 @@ int plan_models(const PlanArguments& options) {
   if (!fleet) return report(fleet.error());
   Progress progress(options.json);
   progress.show("compiling and planning ...");
-  const auto compiled = compile(fleet->spec, options.models.compile_options());
+  CompileOptions compile_options = options.models.compile_options();
+  compile_options.plan_seconds = options.time_limit.value_or(0);
+  compile_options.progress = [&](const std::string& line) { progress.show(line); };
+  const auto compiled = compile(fleet->spec, compile_options);
   progress.clear();
   if (!compiled) return report(compiled.error());
   if (!options.map.empty()) {
-    std::vector<plan::MapView> views;
-    for (const ModelReport& model : compiled->models()) views.push_back(map_view(model));
-    if (options.map.ends_with(".svg") && views.size() != 1)
-      return report(
-          {StatusCode::kInvalidArgument, "an SVG holds one model's map, the fleet has several", "write an .html file"});
-    const std::string page =
-        options.map.ends_with(".svg") ? plan::render_svg(views.front()) : plan::render_html("Memory plan", views);
+    const bool svg = options.map.ends_with(".svg");
+    if (svg && (compiled->models().size() != 1 || compiled->memories().size() > 1))
+      return report({StatusCode::kInvalidArgument,
+                     "an SVG holds one model's map of one memory, the fleet has several of them",
+                     "write an .html file"});
+    const std::string page = svg ? plan::render_svg(compiler::map_of_model(compiled->models().front()))
+                                 : plan::render_html("Memory plan", compiler::maps_of(*compiled));
     if (auto written = io::write_file(options.map, page); !written) return report(written.error());
   }
   if (options.json) {
@@ -319,9 +305,11 @@ void add_plan(CLI::App& app, int* exit_code) {
   command->add_option("--problem", options->problem, "solve a bare problem: CSV with id,lower,upper,size")
       ->type_name("FILE.csv");
   command->add_option("--capacity", options->capacity, "with --problem: bytes to stay within")->type_name("N");
-  command->add_option("--time-limit", options->time_limit, "with --problem: seconds to search at most")
+  command
+      ->add_option("--time-limit", options->time_limit,
+                   "seconds to search at most, for each model while its plan is not known to be the smallest "
+                   "(default: below a second; a --problem: 60)")
       ->type_name("S")
-      ->capture_default_str()
       ->check(CLI::Range(0.001, 1e6));
   command->add_option("--solution", options->solution, "with --problem: write the offsets as CSV")
       ->type_name("FILE.csv");

@@ -104,6 +104,46 @@ Problem cut_rectangle(std::uint64_t seed, int pieces, std::int64_t steps, std::i
   return problem;
 }
 
+Problem cut_square(std::uint64_t seed, const CutOptions& options) {
+  struct Piece {
+    std::int64_t lower, upper, begin, end;
+    std::int64_t area() const { return (upper - lower) * (end - begin); }
+  };
+  std::mt19937_64 random(seed);
+  const auto wanted = static_cast<std::size_t>(options.buffers / (1 - options.removed));
+  std::vector<Piece> pieces = {{0, options.side, 0, options.side}};
+  const auto cut_between = [&](std::int64_t low, std::int64_t high) {
+    const std::int64_t margin = options.square ? (high - low) * 3 / 10 : 0;
+    return pick(random, low + std::max<std::int64_t>(margin, 1), high - std::max<std::int64_t>(margin, 1));
+  };
+  while (pieces.size() < wanted) {
+    Piece& largest = *std::max_element(pieces.begin(), pieces.end(),
+                                       [](const Piece& a, const Piece& b) { return a.area() < b.area(); });
+    if (largest.area() < 2) break;
+    Piece other = largest;
+    const std::int64_t life = largest.upper - largest.lower;
+    const std::int64_t size = largest.end - largest.begin;
+    const bool wants_time =
+        options.square ? life > size : static_cast<double>(pick(random, 0, 999)) < options.by_time * 1000;
+    if (size < 2 || (wants_time && life > 1)) {
+      largest.upper = other.lower = cut_between(largest.lower, largest.upper);
+    } else {
+      largest.end = other.begin = cut_between(largest.begin, largest.end);
+    }
+    pieces.push_back(other);
+  }
+  std::shuffle(pieces.begin(), pieces.end(), random);
+  pieces.resize(std::min(pieces.size(), static_cast<std::size_t>(options.buffers)));
+  Problem problem;
+  problem.capacity = options.side * options.unit;
+  for (const Piece& piece : pieces)
+    problem.buffers.push_back({.id = std::to_string(problem.buffers.size()),
+                               .lower = piece.lower * options.unit,
+                               .upper = piece.upper * options.unit,
+                               .size = (piece.end - piece.begin) * options.unit});
+  return problem;
+}
+
 Problem full_timeline(std::uint64_t seed, std::int64_t steps, std::int64_t bytes, std::int64_t max_size) {
   std::mt19937_64 random(seed);
   Problem problem;

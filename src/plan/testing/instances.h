@@ -22,6 +22,19 @@ Problem random_problem(std::uint64_t seed, const RandomOptions& options);
 /// `bytes` and no byte is free at any step. Sizes are multiples of `unit`.
 Problem cut_rectangle(std::uint64_t seed, int pieces, std::int64_t steps, std::int64_t bytes, std::int64_t unit);
 
+struct CutOptions {
+  int buffers = 200;
+  std::int64_t side = 1024;  ///< units of time and of bytes of the rectangle
+  std::int64_t unit = 1024;  ///< steps and bytes per unit
+  double by_time = 0.5;      ///< share of cuts across time
+  bool square = false;       ///< cut the longer side near its middle, instead of anywhere
+  double removed = 0;        ///< share of the pieces that is taken out again
+};
+
+/// Instances like those of the MiniMalloc benchmark (ASPLOS 2023): a square cut into pieces of about equal area, always
+/// the largest first, some of them taken out. All buffers fit into side * unit bytes; the lower bound may be smaller.
+Problem cut_square(std::uint64_t seed, const CutOptions& options);
+
 /// A problem whose lower bound is `bytes` at every step: at each step some live buffers end and others of the same
 /// total size begin. What ends need not lie together, so the optimum may be above the bound.
 Problem full_timeline(std::uint64_t seed, std::int64_t steps, std::int64_t bytes, std::int64_t max_size);
