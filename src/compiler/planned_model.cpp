@@ -78,12 +78,12 @@ class Attempt {
     place_states();
     auto placed = place_activations(search);
     if (!placed) return fail(std::move(placed.error()));
+    if (costs != nullptr && model_.flow.kinds.empty()) *costs = costs_of_orders();
     model_.places = place_values(0);
     for (std::size_t k = 0; k < instances_.size(); ++k)
       model_.instances.push_back({std::move(instances_[k]), place_values(k)});
     place_ports();
     note_blocks();
-    if (costs != nullptr && model_.flow.kinds.empty()) *costs = costs_of_orders();
     return std::move(model_);
   }
 
