@@ -78,6 +78,9 @@ struct ModelSpec {
   std::map<std::string, std::vector<std::int64_t>> sizes{};
   std::string lane{};  ///< of its sessions, unless they say otherwise
   int priority = 0;    ///< likewise
+  /// The application gives every input memory of its own (Session::bind): none is among the activations, and none is
+  /// written to.
+  bool external_inputs = false;
 };
 
 /// A placed instance of a model. Several sessions of one model share its weights.
@@ -111,7 +114,8 @@ struct FleetSpec {
   std::vector<ModelSpec> models{};
   std::vector<SessionSpec> sessions{};  ///< empty: one session per model, of its name
   std::vector<LinkSpec> links{};
-  std::optional<std::uint64_t> budget{};  ///< bytes of arena that the plan must not exceed
+  /// Bytes of arena that the plan must not exceed: the compiler goes on reducing it until it fits (ReductionReport).
+  std::optional<std::uint64_t> budget{};
   /// Memories to plan for; what is accessed most lies in the cheapest that has room. Empty: one arena.
   std::vector<MemorySpec> memories{};
   std::string weights{};  ///< the memory that holds the package; empty: its accesses are not counted
@@ -122,6 +126,7 @@ struct CompileOptions {
   int threads = 1;           ///< largest thread count an invoke will use
   Target target{};           ///< the machine that will run the package
   std::string stop_after{};  ///< name of the last pass to run; empty: all
+  bool best_effort = false;  ///< a budget that nothing meets gives the smallest plan found, not an Error
   /// Seconds that planning one model may go on for while its plan is not known to be the smallest. 0: the default mode,
   /// which counts steps instead and gives the same plan on every machine.
   double plan_seconds = 0;
@@ -185,6 +190,16 @@ struct PlanTrial {
   bool kept = false;                   ///< it became the plan
 };
 
+/// One step that made a plan smaller at the price of time.
+struct ReductionReport {
+  std::string what;
+  std::string layer;              ///< that was in the way
+  std::int64_t before_bytes = 0;  ///< activations
+  std::int64_t after_bytes = 0;
+  std::int64_t work_added = 0;    ///< multiply-accumulates per invoke
+  std::int64_t bytes_copied = 0;  ///< more than before, per invoke
+};
+
 struct ModelReport {
   std::string name;
   std::int64_t activation_bytes = 0;
@@ -202,6 +217,8 @@ struct ModelReport {
   std::vector<OperandReport> outputs;  ///< by output port
   std::vector<PlanBlock> blocks;
   std::vector<DimensionReport> dimensions;
+  std::vector<ReductionReport> reductions;  ///< in order; none without a budget that asked for them
+  std::vector<std::string> tried;           ///< reductions that gained nothing
 };
 
 /// A session in the plan of its fleet.

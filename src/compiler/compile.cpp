@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "bantam/compiler.h"
 #include "bantam/declaration.h"
+#include "compiler/budget.h"
 #include "compiler/emit.h"
 #include "compiler/lanes.h"
 #include "compiler/load_model.h"
@@ -47,7 +49,9 @@ class FleetCompiler {
     for (const auto step : {&FleetCompiler::check_spec, &FleetCompiler::load_models, &FleetCompiler::resolve_links,
                             &FleetCompiler::plan_sessions})
       if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
-    return finish();
+    if (auto done = finish(); !done) return fail(std::move(done.error()));
+    if (auto done = meet_budget(); !done) return fail(std::move(done.error()));
+    return std::move(result_);
   }
 
  private:
@@ -61,7 +65,7 @@ class FleetCompiler {
   };
   struct PlannedEntry {
     std::string name;
-    compiler::PlannedModel model;
+    compiler::ReducedModel model;
     compiler::PlanOptions options;
     std::size_t source = 0;  ///< index into fleet_.models
   };
@@ -118,7 +122,8 @@ class FleetCompiler {
       models_.push_back(std::move(*model));
     }
     for (SessionPlan& session : sessions_) {
-      session.external_inputs.assign(models_[session.model].graph.inputs.size(), false);
+      session.external_inputs.assign(models_[session.model].graph.inputs.size(),
+                                     fleet_.models[session.model].external_inputs);
       session.external_outputs.assign(models_[session.model].graph.outputs.size(), false);
     }
     return {};
@@ -167,7 +172,9 @@ class FleetCompiler {
             StatusCode::kInvalidArgument,
             fmt::format("{}: the output is {}, the input is {}", label, graph::format_desc(a), graph::format_desc(b)),
             "link ports of the same type and shape");
-      if (to.external_inputs[static_cast<std::size_t>(*input)])
+      const bool linked = std::ranges::any_of(
+          links_, [&](const ResolvedLink& other) { return other.consumer == *consumer && other.input == *input; });
+      if (linked)
         return fail(StatusCode::kInvalidArgument, label + ": the input has a link already",
                     "remove one of the two links");
       to.external_inputs[static_cast<std::size_t>(*input)] = true;
@@ -186,6 +193,26 @@ class FleetCompiler {
     std::vector<compiler::LaneSession> result;
     for (const SessionPlan& session : sessions_) result.push_back({session.lane, session.priority, {}});
     return result;
+  }
+
+  /// Reduces activations to what the budget leaves for them; where that fails, as far as it goes, which is the smallest
+  /// plan whatever the budget.
+  Result<void> meet_budget() {
+    if (!fleet_.budget) return {};
+    const std::uint64_t budget = *fleet_.budget;
+    const Requirements& need = result_.requirements_;
+    const std::uint64_t others = need.arena_bytes - need.activation_bytes;
+    for (const std::uint64_t target : {budget > others ? budget - others : 0, std::uint64_t{0}}) {
+      if (result_.requirements_.arena_bytes <= budget) break;
+      activation_target_ = static_cast<std::int64_t>(target);
+      package_ = {};
+      plans_.clear();
+      result_ = {};
+      if (auto done = plan_sessions(); !done) return done;
+      if (auto done = finish(); !done) return done;
+    }
+    if (result_.requirements_.arena_bytes > budget && !options_.best_effort) return fail(over_budget());
+    return {};
   }
 
   Result<void> plan_sessions() {
@@ -209,9 +236,11 @@ class FleetCompiler {
     place_links();
     if (auto placed = place_in_memories(); !placed) return placed;
     for (PlannedEntry& entry : plans_) {
-      const auto weights = compiler::emit_model(entry.model, entry.name, package_);
+      const auto weights = compiler::emit_model(entry.model.planned, entry.name, package_);
       if (!weights) return fail(Error(weights.error()).in(entry.name));
-      result_.models_.push_back(compiler::report_model(entry.model, entry.name, *weights));
+      result_.models_.push_back(compiler::report_model(entry.model.planned, entry.name, *weights));
+      result_.models_.back().reductions = std::move(entry.model.reductions);
+      result_.models_.back().tried = std::move(entry.model.tried);
     }
     place_groups();
     return {};
@@ -234,7 +263,7 @@ class FleetCompiler {
     if (!memories) return fail(memories.error());
     const compiler::Grouping grouping = compiler::group_sessions(lanes(), 0);
     compiler::MemoryNeeds needs{{}, package_.link_bytes, options_.target.pointer_bytes};
-    for (PlannedEntry& entry : plans_) needs.users.push_back({&entry.model, entry.name, 0, 0, entry.options});
+    for (PlannedEntry& entry : plans_) needs.users.push_back({&entry.model.planned, entry.name, 0, 0, entry.options});
     for (std::size_t i = 0; i < sessions_.size(); ++i) {
       compiler::MemoryUser& user = needs.users[package_.fleet[i].model];
       user.group = grouping.of_session[i];
@@ -297,7 +326,14 @@ class FleetCompiler {
     options.instances = models_[session.model].instances;
     auto planned = compiler::plan_model(models_[session.model].graph, options);
     if (!planned) return fail(std::move(planned.error()).in(name));
-    plans_.push_back({name, std::move(*planned), std::move(options), session.model});
+    compiler::ReducedModel reduced{std::move(*planned), {}, {}};
+    if (activation_target_ && reduced.planned.activation_bytes > *activation_target_) {
+      auto smaller = compiler::reduce_activations(models_[session.model].graph, options, std::move(reduced.planned),
+                                                  *activation_target_, options_.progress);
+      if (!smaller) return fail(std::move(smaller.error()).in(name));
+      reduced = std::move(*smaller);
+    }
+    plans_.push_back({name, std::move(reduced), std::move(options), session.model});
     return {};
   }
 
@@ -320,7 +356,7 @@ class FleetCompiler {
     std::ranges::stable_sort(package_.links, {}, &format::Link::offset);
   }
 
-  Result<Compiled> finish() {
+  Result<void> finish() {
     auto bytes = std::make_shared<format::PackageBytes>(format::write_package(package_));
     if (bytes->data() == nullptr) return fail(StatusCode::kUnsupported, "the host has no memory left for the package");
     result_.package_ = bytes->bytes();
@@ -336,8 +372,16 @@ class FleetCompiler {
                                  static_cast<std::uint64_t>(activation_bound_);
     for (std::size_t i = 0; i < package.session_count(); ++i)
       result_.separate_bytes_ += package.session_requirements(i, options_.target.pointer_bytes).arena_bytes;
-    if (fleet_.budget && result_.requirements_.arena_bytes > *fleet_.budget) return fail(over_budget());
-    return std::move(result_);
+    return {};
+  }
+
+  /// Are inputs a large part of what is alive at the peak?
+  static bool inputs_weigh(const ModelReport& model) {
+    std::int64_t inputs = 0;
+    for (const PlanBlock& block : model.blocks)
+      if (block.kind == PlanBlock::Kind::kInput && block.lower <= model.peak_step && model.peak_step < block.upper)
+        inputs += block.bytes;
+    return 4 * inputs >= model.activation_bytes;
   }
 
   Result<void> report_memories(const Package& package) {
@@ -372,13 +416,19 @@ class FleetCompiler {
     for (const StepReport& step : largest->steps)
       if (step.index == largest->peak_step)
         where = fmt::format(", set by layer '{}' ({}, result {})", step.name, step.origin, step.output);
-    return {StatusCode::kArenaTooSmall,
-            fmt::format("the budget of {} bytes is too small: the smallest arena that works is {} bytes\n"
-                        "activations {} (model '{}'{}), state {}, links {}, tables {}",
-                        *fleet_.budget, need.arena_bytes, need.activation_bytes, largest->name, where, need.state_bytes,
-                        need.link_bytes, need.table_bytes),
-            fmt::format("raise the budget to {} bytes, or use a smaller model in place of '{}'", need.arena_bytes,
-                        largest->name)};
+    std::string tried;
+    for (const ReductionReport& r : largest->reductions)
+      tried += fmt::format("\n{}: {} bytes of activations less", r.what, r.before_bytes - r.after_bytes);
+    for (const std::string& nothing : largest->tried) tried += "\ntried " + nothing;
+    return {
+        StatusCode::kArenaTooSmall,
+        fmt::format("the budget of {} bytes is too small: the smallest arena that works is {} bytes\n"
+                    "activations {} (model '{}'{}), state {}, links {}, tables {}{}",
+                    *fleet_.budget, need.arena_bytes, need.activation_bytes, largest->name, where, need.state_bytes,
+                    need.link_bytes, need.table_bytes, tried),
+        fmt::format("raise the budget to {} bytes{}, or use a smaller model in place of '{}'", need.arena_bytes,
+                    inputs_weigh(*largest) ? ", keep the inputs in memory of the application (--external-inputs)" : "",
+                    largest->name)};
   }
 
   const FleetSpec& fleet_;
@@ -386,7 +436,8 @@ class FleetCompiler {
   std::vector<SessionPlan> sessions_;
   std::vector<compiler::LoadedModel> models_;  ///< by fleet_.models
   std::vector<ResolvedLink> links_;
-  std::vector<PlannedEntry> plans_;  ///< by the package's model
+  std::vector<PlannedEntry> plans_;                ///< by the package's model
+  std::optional<std::int64_t> activation_target_;  ///< bytes that no model's activations should exceed
   format::PackageData package_;
   std::int64_t activation_bound_ = 0;  ///< no placement of the fleet's activations is smaller
   Compiled result_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "io/file.h"
 #include "package/writer/package_data.h"
@@ -17,7 +18,8 @@ struct OpenFleet::Parts {
   std::optional<io::MappedFile> file;
   Package package;
   std::optional<ThreadPool> threads;
-  format::PackageBytes arena;  // the same alignment serves arena and package
+  format::PackageBytes arena;                // the same alignment serves arena and package
+  std::vector<format::PackageBytes> inputs;  // that have no place in the arena
   Fleet* fleet = nullptr;
   Times times;
 };
@@ -33,6 +35,22 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
+
+/// Inputs that the application was to give memory of its own (ModelSpec::external_inputs): here it is.
+Result<void> bind_inputs(Session& session, std::vector<format::PackageBytes>& memory) {
+  for (std::size_t i = 0; i < session.input_count(); ++i) {
+    const Tensor input = session.input(i);
+    if (input.data != nullptr) continue;
+    const auto bytes = static_cast<std::size_t>(input.desc->bytes());
+    memory.emplace_back(bytes);
+    if (memory.back().data() == nullptr)
+      return fail(StatusCode::kArenaTooSmall, fmt::format("the host has no {} bytes left for an input", bytes),
+                  "free memory or use a smaller fleet");
+    if (const Status bound = session.bind_input(i, memory.back().data(), bytes); !bound.ok())
+      return fail(error_from(bound));
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -82,6 +100,8 @@ Result<OpenFleet> OpenFleet::place(std::unique_ptr<Parts> parts, int threads) {
   for (std::size_t i = 0; i < parts->fleet->size(); ++i) {
     const Status set = parts->fleet->session(i)->set_threads(parts->threads->threads());
     if (!set.ok()) return fail(error_from(set, "pack the fleet again with --threads"));
+    if (auto bound = bind_inputs(*parts->fleet->session(i), parts->inputs); !bound)
+      return fail(std::move(bound.error()));
   }
   parts->times.place_us = stopwatch.microseconds();
   return OpenFleet(std::move(parts));

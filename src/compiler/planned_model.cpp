@@ -14,6 +14,7 @@
 #include "compiler/order.h"
 #include "compiler/order_costs.h"
 #include "compiler/scratch.h"
+#include "compiler/strips.h"
 #include "compiler/ways.h"
 #include "package/control_flow.h"
 #include "package/format.h"
@@ -44,8 +45,8 @@ std::int64_t append(std::int64_t& total, std::int64_t bytes) {
 class Attempt {
  public:
   Attempt(const graph::Graph& graph, std::vector<SizedGraph> instances, const PlanOptions& options,
-          StorageOptions storage)
-      : options_(options), instances_(std::move(instances)) {
+          StorageOptions storage, bool strips)
+      : options_(options), strips_(strips), instances_(std::move(instances)) {
     const std::vector<std::uint64_t> marks = output_marks(graph);
     FlatGraph flat = flatten(graph);
     for (std::size_t n = 0; n < flat.graph.nodes.size(); ++n)
@@ -65,7 +66,8 @@ class Attempt {
   Result<PlannedModel> run(const plan::SolveOptions& search, std::optional<OrderCosts>* costs) {
     std::vector<const graph::Graph*> sizes = {&model_.graph};
     for (std::size_t k = 1; k < instances_.size(); ++k) sizes.push_back(&instances_[k].graph);
-    auto selected = select_kernels(sizes, {options_.backend, options_.backends, options_.target, marks_});
+    auto selected = select_kernels(
+        sizes, {options_.backend, options_.backends, options_.target, marks_, options_.sparing, options_.threads});
     if (!selected) return fail(std::move(selected.error()));
     selected_ = std::move(*selected);
     variants_ = variants_of(selected_);
@@ -226,6 +228,19 @@ class Attempt {
     return text;
   }
 
+  static PlanBlock::Kind block_kind(const Storage& s) {
+    if (s.kind == StorageKind::kInput) return PlanBlock::Kind::kInput;
+    return s.kind == StorageKind::kOutput ? PlanBlock::Kind::kOutput : PlanBlock::Kind::kActivation;
+  }
+
+  std::vector<StripedStorage> striped_storages() const {
+    if (!strips_ || !instances_.empty() || !model_.flow.kinds.empty()) return {};
+    std::vector<std::size_t> candidates;
+    for (std::size_t i = 0; i < map_.storages.size(); ++i)
+      if (in_activations(map_.storages[i])) candidates.push_back(i);
+    return fix_strips(model_.graph, map_, candidates, options_.external_inputs);
+  }
+
   OrderCosts costs_of_orders() {
     storage_options_.in_place = false;
     const StorageMap views = map_storage(model_.graph, variants_, storage_options_);
@@ -242,14 +257,22 @@ class Attempt {
       model_.blocks.push_back(std::move(block));
     };
     std::vector<std::int32_t> storage_of_block;
+    const std::vector<StripedStorage> striped = striped_storages();
+    model_.has_strips = !striped.empty();
     for (std::size_t i = 0; i < map_.storages.size(); ++i) {
       const Storage& s = map_.storages[i];
-      if (!in_activations(s)) continue;
-      const auto kind = s.kind == StorageKind::kInput    ? PlanBlock::Kind::kInput
-                        : s.kind == StorageKind::kOutput ? PlanBlock::Kind::kOutput
-                                                         : PlanBlock::Kind::kActivation;
-      add({storage_name(s), kind, storage_detail(s), s.lower, s.upper, 0, s.bytes}, buffer_alignment(s.bytes));
+      if (!in_activations(s) || std::ranges::find(striped, i, &StripedStorage::storage) != striped.end()) continue;
+      add({storage_name(s), block_kind(s), storage_detail(s), s.lower, s.upper, 0, s.bytes}, buffer_alignment(s.bytes));
       storage_of_block.push_back(static_cast<std::int32_t>(i));
+    }
+    for (const StripedStorage& s : striped) {
+      const Storage& whole = map_.storages[s.storage];
+      for (const Strip& strip : s.strips) {
+        add({storage_name(whole), block_kind(whole), storage_detail(whole), strip.lower, strip.upper, 0,
+             strip.end - strip.begin},
+            1);
+        problem.buffers.back().fixed = s.offset + strip.begin;
+      }
     }
     const std::size_t first_scratch = model_.blocks.size();
     for (const PlannedStep& step : model_.steps) {
@@ -269,7 +292,7 @@ class Attempt {
     model_.peak_step = bound.peaks.empty() ? 0 : bound.peaks.front().lower;
     model_.method = solution.method;
     std::vector<std::int64_t> offsets = solution.offsets;
-    const bool in_parts = place_parts(problem, storage_of_block, search.step_budget, &offsets);
+    const bool in_parts = striped.empty() && place_parts(problem, storage_of_block, search.step_budget, &offsets);
     for (std::size_t b = 0; b < model_.blocks.size(); ++b) model_.blocks[b].offset = offsets[b];
     storage_blocks_.assign(map_.storages.size(), -1);
     for (std::size_t b = 0; b < storage_of_block.size(); ++b)
@@ -277,6 +300,7 @@ class Attempt {
     storage_offsets_.assign(map_.storages.size(), 0);
     for (std::size_t b = 0; b < storage_of_block.size(); ++b)
       storage_offsets_[static_cast<std::size_t>(storage_of_block[b])] = offsets[b];
+    for (const StripedStorage& s : striped) storage_offsets_[s.storage] = s.offset;
     std::size_t scratch = first_scratch;
     for (PlannedStep& step : model_.steps)
       if (step.scratch_bytes != 0) {
@@ -403,6 +427,7 @@ class Attempt {
   }
 
   const PlanOptions& options_;
+  bool strips_;
   std::vector<SizedGraph> instances_;  ///< none for a model without dimensions
   StorageOptions storage_options_;
   std::vector<std::uint64_t> marks_;                 ///< by node
@@ -442,7 +467,7 @@ Result<PlannedModel> plan_in_one_way(const graph::Graph& graph, const PlanOption
   storage.overlaps = way.overlaps;
   storage.preserved_inputs = options.external_inputs;
   storage.threads = options.threads;
-  return Attempt(ordered, std::move(instances), options, std::move(storage)).run(search, costs);
+  return Attempt(ordered, std::move(instances), options, std::move(storage), way.choice.strips).run(search, costs);
 }
 
 namespace {

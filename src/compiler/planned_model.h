@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,13 @@ struct PlanChoice {
   bool by_memory = false;  ///< nodes in an order that needs little memory, not in the model's
   bool concat_views = true;
   bool in_place = true;
+  bool strips = false;  ///< storages that fill or empty row by row are placed so (strips.h)
 };
 
 struct PlanOptions {
   Backend backend = Backend::kFast;
   std::vector<BackendRule> backends{};  ///< for parts of the model
+  std::set<std::string> sparing{};      ///< nodes that get the kernel with the least scratch (KernelPolicy)
   int threads = 1;
   Target target{};
   /// Ports whose memory somebody else provides (a fleet link): not part of the activations, inputs left intact.
@@ -37,6 +40,7 @@ struct PlanOptions {
   std::vector<Dimension> dimensions{};
   bool whole_blocks = false;           ///< one block per buffer, for those who move blocks (block_accesses.h)
   std::optional<PlanChoice> choice{};  ///< absent: several are tried, the smallest plan counts
+  bool quick = false;                  ///< greedy placement only: for a plan that is compared with many others
   std::int64_t search_steps = plan::kDefaultSearchSteps;  ///< for a placement that meets the lower bound
   std::optional<double> seconds{};                        ///< to search for; absent: steps are counted instead
   std::function<void(const std::string&)> progress{};     ///< see CompileOptions
@@ -103,6 +107,7 @@ struct PlannedModel {
   std::int64_t peak_step = 0;            ///< a step at which lower_bound_bytes are alive
   std::int64_t copied_bytes = 0;         ///< by copies between tiers that compiler/memories.h added
   std::int64_t scratch_bytes = 0;        ///< the largest scratch of a step; part of activation_bytes
+  bool has_strips = false;               ///< some storages were placed strip by strip
   int threads = 1;
   std::string method;                  ///< which planner, order and sharing won
   std::int64_t order_bound_bytes = 0;  ///< no order has a smaller lower bound

@@ -42,6 +42,26 @@ const ops::KernelVariant* first_serving(const BackendDef& backend, const Target&
   return nullptr;
 }
 
+/// The kernel of any backend that serves with the least scratch, the first of those listed.
+const ops::KernelVariant* sparing_variant(const KernelPolicy& policy, std::span<const graph::Graph* const> sizes,
+                                          std::size_t n) {
+  const ops::KernelVariant* best = nullptr;
+  std::int64_t least = 0;
+  for (const ops::KernelVariant& variant : sizes.front()->nodes[n].op->variants) {
+    if (!policy.target.has_kernel(variant.name) || !serves(variant, sizes, n)) continue;
+    std::int64_t scratch = 0;
+    for (const graph::Graph* graph : sizes) {
+      if (sizes.size() > 1 && is_idle(*graph, graph->nodes[n])) continue;
+      const graph::OperandTables tables = graph::operand_tables(*graph, graph->nodes[n]);
+      scratch = std::max(scratch, ops::footprint(variant, tables.call(graph->nodes[n]), policy.threads).scratch_bytes);
+    }
+    if (best != nullptr && scratch >= least) continue;
+    best = &variant;
+    least = scratch;
+  }
+  return best;
+}
+
 std::string operand_types(const ops::OpCall& call) {
   std::string types;
   for (const Tensor& input : call.inputs)
@@ -124,6 +144,12 @@ Result<std::vector<Selection>> select_kernels(std::span<const graph::Graph* cons
   std::vector<Selection> result;
   result.reserve(graph.nodes.size());
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (policy.sparing.contains(graph.nodes[n].name)) {
+      if (const auto* variant = sparing_variant(policy, sizes, n)) {
+        result.push_back({variant, {}});
+        continue;
+      }
+    }
     auto selection = select(sizes, n, chooser.of(n), policy.target);
     if (!selection) return fail(std::move(selection.error()));
     result.push_back(std::move(*selection));

@@ -1,6 +1,7 @@
 // Chooses the kernel variant of every node.
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ struct KernelPolicy {
   Target target{};
   /// By node, as output_marks gives them for the graph before it was flattened; empty: those of the graph itself.
   std::vector<std::uint64_t> marks{};
+  std::set<std::string> sparing{};  ///< names of nodes that get the kernel with the least scratch, whose ever it is
+  int threads = 1;                  ///< that scratch is measured for
 };
 
 /// One kernel per node, by node index: of those that the target has and that belong to the node's backend the first

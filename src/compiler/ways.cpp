@@ -9,13 +9,27 @@
 #include <utility>
 
 #include "compiler/overlaps.h"
+#include "ops/data/slice/slice.h"
 #include "package/format.h"
 
 namespace bantam::compiler {
 namespace {
 
 /// In_place costs nothing, so that only tests plan without it.
-constexpr PlanChoice kChoices[] = {{false, true}, {false, false}, {true, true}, {true, false}};
+constexpr PlanChoice kChoices[] = {{false, true},
+                                   {false, false},
+                                   {true, true},
+                                   {true, false},
+                                   {false, true, true, true},
+                                   {false, false, true, true},
+                                   {true, true, true, true},
+                                   {true, false, true, true}};
+
+/// Are some values read or written in parts? Only those fill or empty bit by bit.
+bool has_partial_values(const graph::Graph& graph) {
+  return std::ranges::any_of(
+      graph.nodes, [](const graph::Node& node) { return node.op->input_view != nullptr || node.is(ops::kSlice); });
+}
 
 constexpr std::int64_t kPadding = static_cast<std::int64_t>(format::kBufferAlignment);
 constexpr int kMaxSearches = 3;
@@ -45,8 +59,10 @@ class Planner {
   }
 
   Result<PlannedModel> run() {
-    for (const auto step : {&Planner::try_choices, &Planner::search_orders, &Planner::overlap, &Planner::close_gap})
+    for (const auto step : {&Planner::try_choices, &Planner::search_orders, &Planner::overlap, &Planner::close_gap}) {
       if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
+      if (options_.quick) break;
+    }
     trials_[best_].kept = true;
     PlannedModel& model = *plan_;
     model.method += ", " + describe(tried_[best_]);
@@ -80,8 +96,9 @@ class Planner {
     std::span<const PlanChoice> choices = kChoices;
     if (options_.choice) choices = {&*options_.choice, 1};
     for (const PlanChoice& choice : choices) {
+      if (plan_ && choice.strips && (options_.whole_blocks || !has_partial_values(graph_))) continue;
       std::optional<OrderCosts> costs;
-      const bool models_own = !choice.by_memory && !options_.choice;
+      const bool models_own = !choice.by_memory && !choice.strips && !options_.choice && !options_.quick;
       if (auto done = plan({choice}, greedily(), models_own ? &costs : nullptr); !done) return done;
       if (costs) costs_.emplace_back(choice, std::move(*costs));
     }
@@ -195,6 +212,7 @@ std::string describe(const Way& way) {
   std::string text = !way.order.empty() ? "searched order" : choice.by_memory ? "order by memory" : "model order";
   if (!choice.concat_views) text += ", concat copies";
   if (!choice.in_place) text += ", nothing in place";
+  if (choice.strips) text += ", row by row";
   if (const auto overlaps = std::ranges::count(way.overlaps, true); overlaps > 0)
     text += fmt::format(", {} overlapping", overlaps);
   return text;

@@ -230,6 +230,8 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
     profiles.emplace(known.name);
   }
   command.add_option("--profile", profile, profile_summaries)->check(CLI::IsMember(profiles));
+  command.add_flag("--external-inputs", external_inputs,
+                   "inputs stay in memory of the application, outside the arena, and are not written to");
   std::string summaries = "who computes, unless the fleet file says so:";
   std::set<std::string> names;
   for (const compiler::BackendDef& def : compiler::all_backends()) {
@@ -272,6 +274,8 @@ Result<FleetFile> ModelOptions::fleet() const {
     }
   }
   if (auto applied = apply(result.spec); !applied) return fail(std::move(applied.error()));
+  if (external_inputs)
+    for (ModelSpec& model : result.spec.models) model.external_inputs = true;
   if (!budget.empty()) {
     const auto bytes = parse_bytes(budget);
     if (!bytes) return fail(Error(bytes.error()).in("--budget"));

@@ -57,6 +57,7 @@ struct ModelOptions {
   std::vector<std::string> memories;
   std::string weights;
   std::string profile;
+  bool external_inputs = false;
   std::string backend = "fast";
   std::string target = "host";
   std::vector<std::string> backend_rules;

@@ -9,6 +9,7 @@
 
 #include "cli.h"
 #include "compiler/plan_map.h"
+#include "frontier.h"
 #include "io/file.h"
 #include "plan/problem_csv.h"
 #include "plan/report.h"
@@ -25,6 +26,8 @@ struct PlanArguments {
   std::string map;
   bool layers = false;
   bool json = false;
+  bool frontier = false;
+  bool measure = false;
   std::string problem;
   std::string capacity;
   std::optional<double> time_limit;
@@ -44,13 +47,21 @@ nlohmann::json model_json(const ModelReport& model) {
       {"order_bound_bytes", model.order_bound_bytes},
       {"order_is_optimal", model.order_bound_bytes > 0 && model.lower_bound_bytes <= model.order_bound_bytes},
       {"method", model.method}};
-  j["steps"] = j["buffers"] = j["dimensions"] = j["trials"] = nlohmann::json::array();
+  j["steps"] = j["buffers"] = j["dimensions"] = j["trials"] = j["reductions"] = nlohmann::json::array();
   for (const PlanTrial& t : model.trials)
     j["trials"].push_back({{"name", t.name},
                            {"activation_bytes", t.activation_bytes},
                            {"lower_bound_bytes", t.lower_bound_bytes},
                            {"multiply_accumulates", t.work},
                            {"kept", t.kept}});
+  for (const ReductionReport& r : model.reductions)
+    j["reductions"].push_back({{"what", r.what},
+                               {"layer", r.layer},
+                               {"before_bytes", r.before_bytes},
+                               {"after_bytes", r.after_bytes},
+                               {"multiply_accumulates_added", r.work_added},
+                               {"bytes_copied", r.bytes_copied}});
+  j["tried"] = model.tried;
   for (const StepReport& s : model.steps)
     j["steps"].push_back({{"index", s.index},
                           {"name", s.name},
@@ -166,6 +177,17 @@ void print_memories(const Compiled& compiled) {
              cost.weights > 0 ? fmt::format("; weights {:.0f} besides", cost.weights) : "");
 }
 
+/// What each step towards the budget saved and cost.
+void print_reductions(const ModelReport& model) {
+  if (model.reductions.empty()) return;
+  std::vector<std::vector<std::string>> rows = {{"reduction", "activations", "before", "more work", "more copied"}};
+  for (const ReductionReport& r : model.reductions)
+    rows.push_back({printable(r.what), std::to_string(r.after_bytes), std::to_string(r.before_bytes),
+                    fmt::format("{:+}", r.work_added), fmt::format("{:+} B", r.bytes_copied)});
+  fmt::print("\n{}, reduced to meet the budget\n{}", printable(model.name),
+             format_table(rows, {false, true, true, true, true}));
+}
+
 void print_plan(const Compiled& compiled, bool layers) {
   std::vector<std::vector<std::string>> rows = {
       {"model", "weights", "state", "activations", "of it scratch", "lower bound", "placed by"}};
@@ -196,6 +218,7 @@ void print_plan(const Compiled& compiled, bool layers) {
   fmt::print("weights      {:>12} bytes, in the package, used in place\n", need.weights_bytes);
   if (compiled.models().size() > 1)
     fmt::print("separately   {:>12} bytes, if every session had an arena of its own\n", compiled.separate_bytes());
+  for (const ModelReport& m : compiled.models()) print_reductions(m);
   if (!layers) return;
   for (const ModelReport& m : compiled.models()) {
     fmt::print("\n{}, by layer\n", printable(m.name));
@@ -301,6 +324,9 @@ void add_plan(CLI::App& app, int* exit_code) {
   command->get_option("model")->required(false);
   command->add_flag("--layers", options->layers, "list every step");
   command->add_option("--map", options->map, "write a memory map, .html or .svg")->type_name("FILE");
+  command->add_flag("--frontier", options->frontier,
+                    "what less memory costs: a table of plans, drawn with --map, from the fastest to the smallest");
+  command->add_flag("--measure", options->measure, "with --frontier: run every plan and give its time");
   command->add_flag("--json", options->json, "print JSON");
   command->add_option("--problem", options->problem, "solve a bare problem: CSV with id,lower,upper,size")
       ->type_name("FILE.csv");
@@ -317,6 +343,7 @@ void add_plan(CLI::App& app, int* exit_code) {
       "Examples:\n"
       "  bantam plan model.onnx --dim batch=1 --layers --map map.html\n"
       "  bantam plan fleet.toml --budget 256KiB --json\n"
+      "  bantam plan model.tflite --frontier --measure --map curve.svg\n"
       "  bantam plan --problem buffers.csv --capacity 1MiB --solution offsets.csv\n"
       "A fleet file:\n"
       "  budget = \"512 KiB\"\n"
@@ -335,8 +362,11 @@ void add_plan(CLI::App& app, int* exit_code) {
     if (options->problem.empty() == options->models.files.empty())
       *exit_code = report({StatusCode::kInvalidArgument, "plan takes either model files or --problem",
                            "give one of the two; see `bantam plan --help`"});
+    else if (!options->problem.empty())
+      *exit_code = solve_problem(*options);
     else
-      *exit_code = options->problem.empty() ? plan_models(*options) : solve_problem(*options);
+      *exit_code = options->frontier ? plan_frontier({options->models, options->map, options->measure, options->json})
+                                     : plan_models(*options);
   });
 }
 

@@ -1,0 +1,235 @@
+#include "compiler/row_rules.h"
+
+#include <algorithm>
+
+#include "ops/data/concat/concat.h"
+#include "ops/data/copy/copy.h"
+#include "ops/data/pad/pad.h"
+#include "ops/data/slice/slice.h"
+#include "ops/data/transpose/transpose.h"
+#include "ops/elementwise/activation_i16/activation_i16.h"
+#include "ops/elementwise/binary/binary.h"
+#include "ops/elementwise/binary_affine/binary_affine.h"
+#include "ops/elementwise/binary_q/binary_q.h"
+#include "ops/elementwise/cast/cast.h"
+#include "ops/elementwise/dequantize/dequantize.h"
+#include "ops/elementwise/lookup8/lookup8.h"
+#include "ops/elementwise/quantize/quantize.h"
+#include "ops/elementwise/requantize/requantize.h"
+#include "ops/elementwise/select/select.h"
+#include "ops/elementwise/unary/unary.h"
+#include "ops/nn/conv2d/conv2d.h"
+#include "ops/nn/conv2d_affine/conv2d_affine.h"
+#include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
+#include "ops/nn/pool2d/pool2d.h"
+
+namespace bantam::compiler {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+
+const TensorDesc& operand(const Graph& graph, const Node& node, std::size_t i) {
+  return graph.value(node.inputs[i]).desc;
+}
+
+/// Everything whole, parameters as they are: what rules start from.
+RowBand whole(const Node& node) { return {node.params, std::vector<RowOperand>(node.inputs.size())}; }
+
+/// The members of one axis of a sliding window, in any operator's parameters.
+struct Window {
+  std::int64_t kernel, stride, dilation;
+  std::int32_t* pad_before;
+  std::int32_t* pad_after;
+};
+
+/// Height is axis 1 of an image, width axis 2.
+template <typename P>
+Window window_of(P& params, int axis, std::int64_t kernel) {
+  if (axis == 1) return {kernel, params.stride_h, params.dilation_h, &params.pad_top, &params.pad_bottom};
+  return {kernel, params.stride_w, params.dilation_w, &params.pad_left, &params.pad_right};
+}
+
+/// The rows of the image under the windows of `rows`; what lies beyond it becomes padding. Nothing when some rows would
+/// see padding alone.
+std::optional<RowRange> under_windows(const Window& w, std::int64_t extent, RowRange rows) {
+  const std::int64_t begin = rows.first * w.stride - *w.pad_before;
+  const std::int64_t end = (rows.last - 1) * w.stride - *w.pad_before + (w.kernel - 1) * w.dilation + 1;
+  const RowRange inside{std::max<std::int64_t>(begin, 0), std::min(end, extent)};
+  if (inside.size() < 1) return std::nullopt;
+  *w.pad_before = static_cast<std::int32_t>(inside.first - begin);
+  *w.pad_after = static_cast<std::int32_t>(end - inside.last);
+  return inside;
+}
+
+template <typename P>
+std::optional<RowBand> windowed(const Graph& graph, const Node& node, int axis, RowRange rows, std::int64_t kernel) {
+  if (axis != 1 && axis != 2) return std::nullopt;
+  RowBand band = whole(node);
+  const auto inside =
+      under_windows(window_of(band.params.as<P>(), axis, kernel), operand(graph, node, 0).dims[axis], rows);
+  if (!inside) return std::nullopt;
+  band.operands[0] = {axis, *inside};
+  return band;
+}
+
+/// A hybrid convolution quantises all of its image by the image's largest element.
+bool is_hybrid(const Graph& graph, const Node& node) {
+  return operand(graph, node, 0).type == ElementType::kF32 && operand(graph, node, 1).type != ElementType::kF32;
+}
+
+std::optional<RowBand> conv2d(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  if (is_hybrid(graph, node)) return std::nullopt;
+  return windowed<ops::Conv2dParams>(graph, node, axis, rows, operand(graph, node, 1).dims[axis]);
+}
+
+std::optional<RowBand> depthwise_conv2d(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  if (is_hybrid(graph, node) || axis < 1) return std::nullopt;
+  return windowed<ops::Conv2dParams>(graph, node, axis, rows, operand(graph, node, 1).dims[axis - 1]);
+}
+
+std::optional<RowBand> conv2d_affine(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  return windowed<ops::Conv2dAffineParams>(graph, node, axis, rows, operand(graph, node, 1).dims[axis]);
+}
+
+std::optional<RowBand> pool2d(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  const auto& p = node.as<ops::Pool2dParams>();
+  // With ceil_mode the last window reaches beyond the padding, into what is never counted: as padding it would be.
+  if (p.ceil_mode != 0 && p.count_include_pad != 0) return std::nullopt;
+  auto band = windowed<ops::Pool2dParams>(graph, node, axis, rows, axis == 1 ? p.kernel_h : p.kernel_w);
+  if (!band || p.ceil_mode == 0) return band;
+  // The other axis keeps its own rounding: what it adds there is written as padding too.
+  auto& params = band->params.as<ops::Pool2dParams>();
+  const int other = axis == 1 ? 2 : 1;
+  const Window w = window_of(params, other, other == 1 ? p.kernel_h : p.kernel_w);
+  const std::int64_t positions = graph.value(node.outputs[0]).desc.dims[other];
+  const std::int64_t end = (positions - 1) * w.stride - *w.pad_before + (w.kernel - 1) * w.dilation + 1;
+  *w.pad_after = static_cast<std::int32_t>(std::max<std::int64_t>(end - operand(graph, node, 0).dims[other], 0));
+  params.ceil_mode = 0;
+  return band;
+}
+
+/// Operands that broadcast along the rows are needed whole.
+std::optional<RowBand> elementwise(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  const TensorDesc& result = graph.value(node.outputs[0]).desc;
+  RowBand band = whole(node);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == graph::kNone) continue;
+    const TensorDesc& x = operand(graph, node, i);
+    const int own = axis - (result.rank - x.rank);
+    if (own >= 0 && x.dims[own] == result.dims[axis] && x.dims[own] != 1) band.operands[i] = {own, rows};
+  }
+  return band;
+}
+
+/// Operand 0 element by element, the others by channel or the same for all.
+std::optional<RowBand> first_operand(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  if (operand(graph, node, 0).rank != graph.value(node.outputs[0]).desc.rank) return std::nullopt;
+  RowBand band = whole(node);
+  band.operands[0] = {axis, rows};
+  return band;
+}
+
+template <typename P>
+std::optional<RowBand> scaled(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  if (operand(graph, node, 1).elements() > 1 && node.as<P>().axis == axis) return std::nullopt;
+  return first_operand(graph, node, axis, rows);
+}
+
+std::optional<RowBand> transpose(const Graph& /*graph*/, const Node& node, int axis, RowRange rows) {
+  RowBand band = whole(node);
+  band.operands[0] = {node.as<ops::TransposeParams>().perm[axis], rows};
+  return band;
+}
+
+std::optional<RowBand> concat(const Graph& /*graph*/, const Node& node, int axis, RowRange rows) {
+  if (node.as<ops::ConcatParams>().axis == axis) return std::nullopt;
+  RowBand band = whole(node);
+  for (RowOperand& x : band.operands) x = {axis, rows};
+  return band;
+}
+
+std::optional<RowBand> slice(const Graph& /*graph*/, const Node& node, int axis, RowRange rows) {
+  RowBand band = whole(node);
+  auto& p = band.params.as<ops::SliceParams>();
+  if (p.steps[axis] < 1) return std::nullopt;
+  const std::int64_t first = p.starts[axis] + rows.first * p.steps[axis];
+  band.operands[0] = {axis, {first, p.starts[axis] + (rows.last - 1) * p.steps[axis] + 1}};
+  p.starts.v[axis] = 0;
+  p.sizes.v[axis] = static_cast<std::int32_t>(rows.size());
+  return band;
+}
+
+std::optional<RowBand> pad(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  RowBand band = whole(node);
+  auto& p = band.params.as<ops::PadParams>();
+  if (p.before[axis] == 0 && p.after[axis] == 0) {
+    band.operands[0] = {axis, rows};
+    return band;
+  }
+  if (p.mode != ops::PadMode::kConstant || p.before[axis] < 0 || p.after[axis] < 0) return std::nullopt;
+  const std::int64_t extent = operand(graph, node, 0).dims[axis];
+  const std::int64_t first = p.before[axis];
+  const Window w{1, 1, 1, &p.before.v[axis], &p.after.v[axis]};
+  if (const auto inside = under_windows(w, extent, rows)) {
+    band.operands[0] = {axis, *inside};
+    return band;
+  }
+  // Nothing but padding: some row is read and cropped again.
+  const bool above = rows.last <= first;
+  band.operands[0] = {axis, above ? RowRange{0, 1} : RowRange{extent - 1, extent}};
+  (above ? p.before : p.after).v[axis] = static_cast<std::int32_t>(rows.size());
+  (above ? p.after : p.before).v[axis] = -1;
+  return band;
+}
+
+struct RowRule {
+  const ops::OpDef* op;
+  std::optional<RowBand> (*band)(const Graph& graph, const Node& node, int axis, RowRange rows);
+  bool has_windows = false;
+};
+
+constexpr RowRule kRules[] = {
+    {&ops::kConv2d, conv2d, true},
+    {&ops::kDepthwiseConv2d, depthwise_conv2d, true},
+    {&ops::kConv2dAffine, conv2d_affine, true},
+    {&ops::kPool2d, pool2d, true},
+    {&ops::kUnary, first_operand},
+    {&ops::kCast, first_operand},
+    {&ops::kCopy, first_operand},
+    {&ops::kLookup8, first_operand},
+    {&ops::kRequantize, first_operand},
+    {&ops::kActivationI16, first_operand},
+    {&ops::kQuantize, scaled<ops::QuantizeParams>},
+    {&ops::kDequantize, scaled<ops::DequantizeParams>},
+    {&ops::kBinary, elementwise},
+    {&ops::kBinaryQ, elementwise},
+    {&ops::kBinaryAffine, elementwise},
+    {&ops::kSelect, elementwise},
+    {&ops::kTranspose, transpose},
+    {&ops::kConcat, concat},
+    {&ops::kSlice, slice},
+    {&ops::kPad, pad},
+};
+
+const RowRule* rule_of(const Node& node) {
+  const auto it = std::ranges::find(kRules, node.op, &RowRule::op);
+  return it == std::end(kRules) ? nullptr : it;
+}
+
+}  // namespace
+
+std::optional<RowBand> row_band(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  const RowRule* rule = rule_of(node);
+  return rule == nullptr ? std::nullopt : rule->band(graph, node, axis, rows);
+}
+
+bool has_row_rule(const Node& node) { return rule_of(node) != nullptr; }
+
+int window_axis(const Graph& graph, const Node& node) {
+  const RowRule* rule = rule_of(node);
+  if (rule == nullptr || !rule->has_windows) return -1;
+  return graph.value(node.outputs[0]).desc.dims[1] > 1 || operand(graph, node, 0).dims[1] > 1 ? 1 : 2;
+}
+
+}  // namespace bantam::compiler
