@@ -252,7 +252,7 @@ class FleetCompiler {
       entry.options.whole_blocks = true;
       auto planned = compiler::plan_model(models_[entry.source].graph, entry.options);
       if (!planned) return fail(std::move(planned.error()).in(entry.name));
-      entry.model = std::move(*planned);
+      entry.model.planned = std::move(*planned);
     }
     return {};
   }
