@@ -95,10 +95,9 @@ struct HalfModel {
   std::uint64_t bytes;
   bool external_inputs;
 };
-{"person-detect-int8.tflite", 27648, false}, {"face-rfb-320.onnx", 1843200, false}, {
-  "yunet-n-320.onnx", 1638400, true
-}
-};
+constexpr HalfModel kHalves[] = {{"person-detect-int8.tflite", 27648, false},
+                                 {"face-rfb-320.onnx", 1843200, false},
+                                 {"yunet-n-320.onnx", 1638400, true}};
 
 TEST(Budget, PublishedModelsRunInHalfOfTheirMemory) {
   if (!have_shared_models()) GTEST_SKIP() << kNoSharedModels;

@@ -262,35 +262,6 @@ class Plan(CommandTest):
             self.refuse([*command, KEYWORD, "--budget", need - 1], words, OVER_BUDGET)
         self.assertFalse((self.folder / "out.bantam").exists())
 
-    def test_reductions_say_what_they_save(self):
-        points = self.succeed_json("plan", KEYWORD, "--frontier")["frontier"]
-        free = self.succeed_json("plan", KEYWORD)
-        self.assertEqual(points[0]["arena_bytes"], free["arena_bytes"])
-        self.assertEqual(free["models"][0]["reductions"], [])
-        for point in points[1:]:
-            plan = self.succeed_json("plan", KEYWORD, "--budget", point["arena_bytes"])
-            self.assertLessEqual(plan["arena_bytes"], point["arena_bytes"])
-            bytes_now = free["models"][0]["activation_bytes"]
-            for step in plan["models"][0]["reductions"]:
-                self.assertEqual(step["before_bytes"], bytes_now)
-                self.assertLess(step["after_bytes"], bytes_now)
-                bytes_now = step["after_bytes"]
-            self.assertEqual(bytes_now, plan["models"][0]["activation_bytes"])
-
-    def test_frontier_is_drawn(self):
-        for name, mark in (("curve.svg", "<?xml"), ("curve.html", "<!DOCTYPE html>")):
-            path = self.folder / name
-            self.assertIn("without reductions", self.succeed("plan", KEYWORD, "--frontier", "--map", path))
-            self.assertTrue(path.read_text().startswith(mark))
-            self.assertIn("<circle", path.read_text())
-
-    def test_external_inputs_are_not_in_the_arena(self):
-        inside = self.succeed_json("plan", KEYWORD)
-        outside = self.succeed_json("plan", KEYWORD, "--external-inputs")
-        self.assertNotIn("input", [b["kind"] for b in outside["models"][0]["buffers"]])
-        self.assertLessEqual(outside["arena_bytes"], inside["arena_bytes"])
-        self.succeed("run", KEYWORD, "--external-inputs")
-
     def test_json_has_the_stable_keys(self):
         plan = self.succeed_json("plan", KEYWORD)
         self.assertLessEqual(MEMORY_KEYS, plan.keys())
