@@ -40,7 +40,7 @@ function(bantam_layer name folder)
     # Highway's vectors are values, thousands of them in a kernel; watching their scopes takes most of the compilation.
     set(vectorised ${sources})
     list(FILTER vectorised INCLUDE REGEX "_simd\\.cpp$")
-    set_source_files_properties(${vectorised} PROPERTIES COMPILE_OPTIONS -fno-sanitize-address-use-after-scope)
+    set_property(SOURCE ${vectorised} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize-address-use-after-scope)
   endif()
   if(NOT sources)
     message(STATUS "layer ${name}: no sources, left out")
