@@ -319,7 +319,9 @@ class FleetCompiler {
     options.threads = options_.threads;
     options.target = options_.target;
     if (options_.plan_seconds > 0) options.seconds = options_.plan_seconds;
-    if (options_.progress) options.progress = [&](const std::string& what) { options_.progress(name + ": " + what); };
+    // Kept with the plan, which may be made anew for several memories.
+    if (options_.progress)
+      options.progress = [this, name](const std::string& what) { options_.progress(name + ": " + what); };
     options.external_inputs = session.external_inputs;
     options.external_outputs = session.external_outputs;
     options.dimensions = models_[session.model].dimensions;
