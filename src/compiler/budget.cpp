@@ -26,11 +26,11 @@ constexpr double kMaxAddedWork = 0.2;
 /// Nodes before and after the peak that a stage may take in.
 constexpr NodeId kReach = 48;
 constexpr int kBands[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48, 64, 80, 96, 128, 160};
-constexpr int kProbes[] = {8, 48};         ///< bands by which stages are compared first
-constexpr std::size_t kStages = 16;        ///< stages that are tried with other numbers of bands
-constexpr std::size_t kPlanned = 5;        ///< candidates of each ranking that are planned
-constexpr std::size_t kMaxRounds = 12;     ///< reductions of one model
-constexpr std::size_t kMaxSearched = 200;  ///< nodes of a graph whose placement is searched
+constexpr int kProbes[] = {8, 48};          ///< bands by which stages are compared first
+constexpr std::size_t kStages = 16;         ///< stages that are tried with other numbers of bands
+constexpr std::size_t kPlanned = 5;         ///< candidates of each ranking that are planned
+constexpr std::size_t kMaxRounds = 12;      ///< reductions of one model
+constexpr std::size_t kMaxSearched = 1000;  ///< nodes of a graph whose placement is searched
 /// Nodes of all graphs that are planned for one model: bounds the time, some seconds.
 constexpr std::size_t kMaxEffort = 100'000;
 
