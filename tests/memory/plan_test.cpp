@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bantam/compiler.h"
+#include "base/testing/sanitizers.h"
 #include "support/models.h"
 
 namespace bantam::testing {
@@ -17,7 +18,8 @@ namespace {
 std::vector<ModelSpec> every_model() {
   std::vector<ModelSpec> specs;
   for (const TestModel& model : sampled(all_models())) specs.push_back(model.spec());
-  if (!have_shared_models()) return specs;
+  // Planning them all takes minutes where every access is watched.
+  if (!have_shared_models() || kSanitized) return specs;
   const auto add = [&](const char* file, std::map<std::string, std::int64_t> dims) {
     specs.push_back({.name = file, .path = shared_folder() / file, .dims = std::move(dims)});
   };
