@@ -250,9 +250,7 @@ class FleetCompiler {
   Result<void> plan_whole_blocks() {
     for (PlannedEntry& entry : plans_) {
       entry.options.whole_blocks = true;
-      auto planned = compiler::plan_model(models_[entry.source].graph, entry.options);
-      if (!planned) return fail(std::move(planned.error()).in(entry.name));
-      entry.model.planned = std::move(*planned);
+      if (auto planned = plan_entry(entry); !planned) return planned;
     }
     return {};
   }
@@ -326,16 +324,21 @@ class FleetCompiler {
     options.external_outputs = session.external_outputs;
     options.dimensions = models_[session.model].dimensions;
     options.instances = models_[session.model].instances;
-    auto planned = compiler::plan_model(models_[session.model].graph, options);
-    if (!planned) return fail(std::move(planned.error()).in(name));
-    compiler::ReducedModel reduced{std::move(*planned), {}, {}};
-    if (activation_target_ && reduced.planned.activation_bytes > *activation_target_) {
-      auto smaller = compiler::reduce_activations(models_[session.model].graph, options, std::move(reduced.planned),
-                                                  *activation_target_, options_.progress);
-      if (!smaller) return fail(std::move(smaller.error()).in(name));
-      reduced = std::move(*smaller);
-    }
-    plans_.push_back({name, std::move(reduced), std::move(options), session.model});
+    plans_.push_back({name, {}, std::move(options), session.model});
+    return plan_entry(plans_.back());
+  }
+
+  /// Plans a model, and reduces what it needs where a target says so.
+  Result<void> plan_entry(PlannedEntry& entry) const {
+    const graph::Graph& graph = models_[entry.source].graph;
+    auto planned = compiler::plan_model(graph, entry.options);
+    if (!planned) return fail(std::move(planned.error()).in(entry.name));
+    entry.model = {std::move(*planned), {}, {}};
+    if (!activation_target_ || entry.model.planned.activation_bytes <= *activation_target_) return {};
+    auto smaller = compiler::reduce_activations(graph, entry.options, std::move(entry.model.planned),
+                                                *activation_target_, options_.progress);
+    if (!smaller) return fail(std::move(smaller.error()).in(entry.name));
+    entry.model = std::move(*smaller);
     return {};
   }
 
