@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "compiler/overlaps.h"
+#include "compiler/patch_rows.h"
 #include "ops/data/slice/slice.h"
 #include "package/format.h"
 
@@ -39,14 +40,6 @@ plan::SolveOptions greedily() {
   plan::SolveOptions options;
   options.step_budget = 0;
   return options;
-}
-
-std::int64_t work_of(const graph::Graph& graph) {
-  std::int64_t work = 0;
-  for (const graph::Node& node : graph.nodes)
-    if (node.op != nullptr && node.op->work != nullptr)
-      work += node.op->work(graph::operand_tables(graph, node).call(node));
-  return work;
 }
 
 class Planner {
