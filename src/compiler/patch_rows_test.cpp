@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
 #include <random>
 
 #include "base/testing/sanitizers.h"
@@ -185,25 +183,6 @@ std::vector<std::vector<std::byte>> results(const Graph& graph, unsigned seed, s
   return said;
 }
 
-void expect_same(const std::vector<std::byte>& a, const std::vector<std::byte>& b, ElementType type) {
-  ASSERT_EQ(a.size(), b.size());
-  if (type == ElementType::kI8) {
-    EXPECT_EQ(a, b);
-    return;
-  }
-  float largest = 0;
-  float difference = 0;
-  for (std::size_t i = 0; i < a.size(); i += sizeof(float)) {
-    float x = 0;
-    float y = 0;
-    std::memcpy(&x, &a[i], sizeof x);
-    std::memcpy(&y, &b[i], sizeof y);
-    largest = std::max(largest, std::abs(x));
-    difference = std::max(difference, std::abs(x - y));
-  }
-  EXPECT_LE(difference, 1e-5F * std::max(largest, 1.0F));
-}
-
 void patch_random_stages(ElementType type, Halo halo) {
   const auto first = 1000 * static_cast<unsigned>(::testing::UnitTest::GetInstance()->random_seed());
   int patched_count = 0;
@@ -232,7 +211,7 @@ void patch_random_stages(ElementType type, Halo halo) {
     const auto expected = results(graph, seed, &bytes, &weights);
     const auto actual = results((*patched)->graph, seed, &bytes, &weights);
     ASSERT_EQ(expected.size(), actual.size());
-    for (std::size_t o = 0; o < expected.size(); ++o) expect_same(expected[o], actual[o], type);
+    for (std::size_t o = 0; o < expected.size(); ++o) testing::expect_close(expected[o], actual[o], type);
     if (::testing::Test::HasFailure()) {
       ADD_FAILURE() << graph::to_text(graph);
       return;
@@ -265,7 +244,7 @@ TEST(PatchRows, RowsOfAStageThatAreReadOnlyOnceLeaveRoomForItsResult) {
   std::int64_t weights[2] = {};
   const auto expected = results(graph, 1, &before, &weights[0]);
   const auto actual = results((*patched)->graph, 1, &after, &weights[1]);
-  expect_same(expected.at(0), actual.at(0), ElementType::kF32);
+  testing::expect_close(expected.at(0), actual.at(0), ElementType::kF32);
   // The input alone is half of what the model needs; a few rows of each value come on top, not its whole result.
   EXPECT_GE(before, 2 * 64 * 64 * 4 * 4);
   EXPECT_LT(after, 64 * 64 * 4 * 4 * 5 / 4);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <random>
 
 #include "io/array.h"
@@ -89,6 +91,25 @@ std::vector<std::vector<std::byte>> run(Session& session, std::uint32_t seed, co
   const Status status = session.invoke();
   EXPECT_TRUE(status.ok()) << session.name() << ", step " << status.index << ": " << status.message;
   return outputs_of(session);
+}
+
+void expect_close(const std::vector<std::byte>& expected, const std::vector<std::byte>& actual, ElementType type) {
+  ASSERT_EQ(expected.size(), actual.size());
+  if (type != ElementType::kF32) {
+    EXPECT_EQ(expected, actual);
+    return;
+  }
+  float largest = 1;
+  float difference = 0;
+  for (std::size_t i = 0; i < expected.size(); i += sizeof(float)) {
+    float a = 0;
+    float b = 0;
+    std::memcpy(&a, &expected[i], sizeof a);
+    std::memcpy(&b, &actual[i], sizeof b);
+    largest = std::max(largest, std::abs(a));
+    difference = std::max(difference, std::abs(a - b));
+  }
+  EXPECT_LE(difference, 1e-5F * largest);
 }
 
 }  // namespace bantam::compiler::testing

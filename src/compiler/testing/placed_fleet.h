@@ -47,4 +47,8 @@ std::vector<std::vector<std::byte>> outputs_of(const Session& session);
 /// Fills, invokes, expects success, returns the outputs.
 std::vector<std::vector<std::byte>> run(Session& session, std::uint32_t seed, const std::vector<bool>& linked = {});
 
+/// Expects equal contents of a tensor: to the bit, or for f32 within 1e-5 of the largest magnitude, or of 1 if all are
+/// smaller.
+void expect_close(const std::vector<std::byte>& expected, const std::vector<std::byte>& actual, ElementType type);
+
 }  // namespace bantam::compiler::testing
