@@ -18,8 +18,10 @@ using graph::kNone;
 using graph::testing::HostTensor;
 using ops::testing::TestTensor;
 
-/// Sums of products are rounded in units of what is summed: where terms cancel, an error means nothing beside the sum.
+/// Sums are rounded in units of what is summed: where terms cancel, an error means nothing beside the sum. Of products,
+/// in units of the largest possible one; of one operand's elements, half a unit in the last place of f32 per term.
 constexpr double kSumRounding = 0x1p-19;
+constexpr double kTermRounding = 0x1p-24;
 
 /// A dense copy of what an operand holds.
 HostTensor copy_of(const Tensor& tensor) {
@@ -147,8 +149,8 @@ void Shadow::check_results(std::size_t step) {
     HostTensor found = copy_of(session_.step_operand(step, node.inputs.size() + o));
     ops::Accuracy accuracy = planned_.steps[step].variant->accuracy;
     auto difference = compare(found, expected, accuracy);
-    if (!difference.empty() && accuracy.kind == ops::Accuracy::Kind::kRelative && node.inputs.size() > 1) {
-      accuracy.bound = std::max(accuracy.bound, rounding_of_sums(node, magnitude(expected)));
+    if (!difference.empty() && accuracy.kind == ops::Accuracy::Kind::kRelative) {
+      accuracy.bound = std::max(accuracy.bound, rounding_of_sums(node, expected));
       difference = compare(found, expected, accuracy);
     }
     if (!difference.empty()) report(fmt::format("{}, result {}: {}", name_of(step), o, difference));
@@ -156,11 +158,17 @@ void Shadow::check_results(std::size_t step) {
   }
 }
 
-float Shadow::rounding_of_sums(const graph::Node& node, double result) const {
+float Shadow::rounding_of_sums(const graph::Node& node, const HostTensor& result) const {
   double largest = 1.0;
   for (const graph::ValueId id : node.inputs)
     if (id != kNone) largest *= std::max(1.0, magnitude(values_[static_cast<std::size_t>(id)]));
-  return static_cast<float>(kSumRounding * largest / std::max(result, 1e-30));
+  double rounding = kSumRounding * largest;
+  if (node.inputs.size() == 1) {
+    const std::int64_t terms = values_[static_cast<std::size_t>(node.inputs[0])].desc.elements() /
+                               std::max<std::int64_t>(result.desc.elements(), 1);
+    rounding = terms > 1 ? kTermRounding * static_cast<double>(terms) * largest : 0.0;
+  }
+  return static_cast<float>(rounding / std::max(magnitude(result), 1e-30));
 }
 
 void Shadow::check_ports() {

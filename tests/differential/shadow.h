@@ -31,8 +31,8 @@ class Shadow {
   void check_operands(std::size_t step);
   void check_results(std::size_t step);
   void check_ports();
-  /// What a sum of products may be wrong by, beside its largest result.
-  float rounding_of_sums(const graph::Node& node, double result) const;
+  /// What a sum of products, or of an operand's elements, may be wrong by, beside its largest result.
+  float rounding_of_sums(const graph::Node& node, const graph::testing::HostTensor& result) const;
   void evaluate(const graph::Node& node);
   const graph::Node& node_of(std::size_t step) const;
   std::string name_of(std::size_t step) const;
