@@ -7,6 +7,12 @@ function(bantam_leave_unoptimised target)
   endif()
 endfunction()
 
+# Most of the time that a source of the host takes to compile are headers that its neighbours have too. In a group, names
+# in anonymous namespaces must differ.
+function(bantam_compile_in_groups)
+  set_target_properties(${ARGV} PROPERTIES UNITY_BUILD ${BANTAM_UNITY} UNITY_BUILD_BATCH_SIZE 10)
+endfunction()
+
 # A layer of the house is a folder under src/ and a static library bantam_<name>.
 #
 #   bantam_layer(NAME folder [FREESTANDING] [OPTIMISED_TESTS] [DEPENDS target ...] [EXCLUDE regex])
@@ -61,6 +67,8 @@ function(bantam_layer name folder)
     # The contract of the device half, kept on the host too so that a slip shows at once.
     target_compile_options(bantam_${name} PRIVATE -fno-exceptions -fno-rtti -fno-threadsafe-statics)
     set_property(GLOBAL APPEND PROPERTY BANTAM_FREESTANDING_TARGETS bantam_${name})
+  else()
+    bantam_compile_in_groups(bantam_${name})
   endif()
   set_property(GLOBAL APPEND PROPERTY BANTAM_INSTALL_TARGETS bantam_${name})
 
@@ -72,6 +80,7 @@ function(bantam_layer name folder)
   if(BANTAM_TESTS AND tests)
     add_executable(${name}_test ${tests})
     bantam_leave_unoptimised(${name}_test)
+    bantam_compile_in_groups(${name}_test)
     target_link_libraries(${name}_test PRIVATE bantam_${name} bantam_warnings ${ARG_TEST_DEPENDS} GTest::gtest_main
                                                GTest::gmock)
     if(support)

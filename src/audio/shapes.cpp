@@ -10,7 +10,7 @@
 namespace bantam::audio {
 namespace {
 
-constexpr int kRow = dsp::MicroFeatures::kChannels;
+constexpr int kFeatures = dsp::MicroFeatures::kChannels;
 /// Longest input of a model, in samples or feature values: a minute.
 constexpr std::int64_t kMaxWindow = 60 * kSampleRate;
 
@@ -116,11 +116,11 @@ Result<void> find_second(const Session& second, const NoiseConfig& config, Noise
 Result<void> find_rows(const Session& session, const DetectorConfig& config, DetectorShape& shape) {
   const PortInfo port = session.input_info(shape.input);
   const bool int8 = port.desc->type == ElementType::kI8;
-  if (port.desc->elements() % kRow != 0 || (!int8 && port.desc->type != ElementType::kF32))
-    return fail(
-        StatusCode::kUnsupported,
-        fmt::format("input {}: feature rows are i8 or f32, a multiple of {} elements", describe(session, port), kRow),
-        "set kind = \"wave\" if the model takes samples");
+  if (port.desc->elements() % kFeatures != 0 || (!int8 && port.desc->type != ElementType::kF32))
+    return fail(StatusCode::kUnsupported,
+                fmt::format("input {}: feature rows are i8 or f32, a multiple of {} elements", describe(session, port),
+                            kFeatures),
+                "set kind = \"wave\" if the model takes samples");
   if (int8 && !is_feature_quantisation(port.quantization))
     return fail(StatusCode::kUnsupported,
                 fmt::format("input {} has scale {} and zero point {}; the features have {:.4f} and {}",
@@ -128,7 +128,7 @@ Result<void> find_rows(const Session& session, const DetectorConfig& config, Det
                             dsp::MicroFeatures::kScale, dsp::MicroFeatures::kZeroPoint),
                 "the model was trained on other features, which the front end does not compute");
   shape.quantised = int8;
-  shape.window = static_cast<int>(port.desc->elements() / kRow);
+  shape.window = static_cast<int>(port.desc->elements() / kFeatures);
   shape.step_ms = config.step_ms;
   return {};
 }

@@ -28,15 +28,15 @@ const ops::OpDef kExit{.name = "exit"};
 /// By FlatKind.
 const ops::OpDef* const kFlatOps[] = {nullptr, &kBranch, &kJump, &kJoin, &kLoopBegin, &kEnter, &kLoopEnd, &kExit};
 
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+std::size_t index_of(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 class Flattener {
  public:
   explicit Flattener(Graph graph) : nodes_(std::exchange(graph.nodes, {})) { flat_.graph = std::move(graph); }
 
   FlatGraph run() {
-    for (source_ = 0; at(source_) < nodes_.size(); ++source_) {
-      Node& node = nodes_[at(source_)];
+    for (source_ = 0; index_of(source_) < nodes_.size(); ++source_) {
+      Node& node = nodes_[index_of(source_)];
       if (node.bodies.empty()) {
         append(std::move(node), FlatKind::kCompute);
       } else {
@@ -111,10 +111,10 @@ class Flattener {
   /// Appends a body whose inputs are these values; gives its outputs.
   std::vector<ValueId> add_body(const Node& of, Graph& body, std::span<const ValueId> inputs) {
     std::vector<ValueId> ids(body.values.size(), kNone);
-    for (std::size_t i = 0; i < inputs.size(); ++i) ids[at(body.inputs[i].value)] = inputs[i];
+    for (std::size_t i = 0; i < inputs.size(); ++i) ids[index_of(body.inputs[i].value)] = inputs[i];
     const auto flat_id = [&](ValueId id) {
       if (id == kNone) return kNone;
-      ValueId& known = ids[at(id)];
+      ValueId& known = ids[index_of(id)];
       if (known != kNone) return known;
       graph::Value& value = body.value(id);
       if (!value.name.empty()) value.name = of.name + "/" + value.name;  // names of bodies are not the model's
@@ -155,8 +155,8 @@ class Flattener {
     std::vector<ValueId> inputs = of_then;
     inputs.insert(inputs.end(), of_else.begin(), of_else.end());
     const NodeId join = append_control(FlatKind::kJoin, node, std::move(inputs), results);
-    flow().targets[at(branch)] = jump + 1;
-    flow().targets[at(jump)] = join;
+    flow().targets[index_of(branch)] = jump + 1;
+    flow().targets[index_of(jump)] = join;
     flow().exclusions.push_back({branch + 1, jump + 1, join});
     for (std::size_t i = 0; i < results.size(); ++i) flow().shared.push_back({results[i], of_then[i], of_else[i]});
   }
@@ -191,9 +191,9 @@ class Flattener {
     for (std::size_t i = 0; i < count; ++i)
       if (results[i] == kNone) results[i] = new_value(flat_.graph.value(carried[i]), {});
     append_control(FlatKind::kExit, node, {}, results);
-    flow().targets[at(begin)] = end + 1;
-    flow().targets[at(end)] = enter;
-    flow().limits[at(begin)] = flow().limits[at(end)] = limit;
+    flow().targets[index_of(begin)] = end + 1;
+    flow().targets[index_of(end)] = enter;
+    flow().limits[index_of(begin)] = flow().limits[index_of(end)] = limit;
     flow().loops.push_back({enter, end});
     for (std::size_t i = 0; i < count; ++i) {
       flow().shared.push_back({results[i], carried[i], following[i]});

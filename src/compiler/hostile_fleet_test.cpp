@@ -14,7 +14,7 @@ namespace {
 
 using format::PackageData;
 
-constexpr const char* kModel = R"(graph "m" {
+constexpr const char* kLinkedModel = R"(graph "m" {
   %x "x" = input : f32[1,8]
   %h "h" = state : f32[1,8] splat(0.5)
   %w = const : f32[8,8] splat(0.25)
@@ -30,7 +30,7 @@ class HostileFleet : public ::testing::Test {
  protected:
   /// Three sessions in two lanes, in two tiers; the second tier has one group's softmax, say.
   void SetUp() override {
-    auto planned = plan_model(testing::parse(kModel), {});
+    auto planned = plan_model(testing::parse(kLinkedModel), {});
     ASSERT_TRUE(planned) << planned.error().message;
     ASSERT_TRUE(emit_model(*planned, "m", data_));
     format::ModelData& model = data_.models.front();

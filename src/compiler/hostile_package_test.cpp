@@ -18,7 +18,7 @@ using format::PackageBytes;
 using testing::fill_inputs;
 
 /// A small model with everything that a package can hold: weights, both kinds of state, scratch, views, a gather.
-constexpr const char* kModel = R"(graph "all" {
+constexpr const char* kAllTables = R"(graph "all" {
   %x "x" = input : f32[1,8]
   %at "at" = input : i64[2]
   %h "h" = state : f32[1,8] splat(0.5)
@@ -42,7 +42,7 @@ constexpr const char* kModel = R"(graph "all" {
 class HostilePackage : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto text = testing::compile_text(kModel);
+    auto text = testing::compile_text(kAllTables);
     ASSERT_TRUE(text) << text.error().message;
     good_ = std::move(text->package);
   }

@@ -262,7 +262,7 @@ TEST(MeasuredSizes, NodesThatFollowThemWaitForThem) {
   EXPECT_THAT(order_of_model(graph, {{3, 5}, {5, 3}}).size(), ::testing::Lt(graph.nodes.size()));
 }
 
-format::PackageData good_package() {
+format::PackageData measured_package() {
   const auto compiled = compile_measured("found", 12, positives);
   EXPECT_TRUE(compiled) << compiled.error().message;
   format::PackageData data;
@@ -278,7 +278,7 @@ std::string refusal(const format::PackageData& data) {
 }
 
 TEST(MeasuredSizes, ContradictoryPackagesAreRefused) {
-  const format::PackageData good = good_package();
+  const format::PackageData good = measured_package();
   ASSERT_EQ(good.models[0].measures.size(), 1U);
   EXPECT_STREQ(refusal(good).c_str(), "");
   const format::Measure m = good.models[0].measures[0];
@@ -300,7 +300,7 @@ TEST(MeasuredSizes, ContradictoryPackagesAreRefused) {
 }
 
 TEST(MeasuredSizes, SizesAtTheWrongTimeStayWithinTheirMemory) {
-  const format::PackageData good = good_package();
+  const format::PackageData good = measured_package();
   const format::Measure m = good.models[0].measures[0];
   std::mt19937 random(11);
   for (std::uint32_t step = 0; step <= good.models[0].steps.size(); ++step) {

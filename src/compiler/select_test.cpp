@@ -10,7 +10,7 @@
 namespace bantam::compiler {
 namespace {
 
-constexpr const char* kHeads = R"(graph "heads" {
+constexpr const char* kManyKernels = R"(graph "heads" {
   %x "x" = input : f32[4,8]
   %at "at" = input : i64[2]
   %w = const : f32[8,8] splat(0.25)
@@ -39,7 +39,7 @@ TEST(Backends, EveryVariantOfEveryOperatorBelongsToExactlyOne) {
 }
 
 TEST(Backends, ReferenceTakesThePlainKernelOfEveryOperator) {
-  const graph::Graph graph = testing::parse(kHeads);
+  const graph::Graph graph = testing::parse(kManyKernels);
   const auto selected = select_kernels(graph, {Backend::kReference});
   ASSERT_TRUE(selected) << selected.error().message;
   for (const Selection& selection : *selected) {
@@ -49,7 +49,7 @@ TEST(Backends, ReferenceTakesThePlainKernelOfEveryOperator) {
 }
 
 TEST(Backends, OperatorWithoutAFastKernelFallsBackAndSaysWhy) {
-  const graph::Graph graph = testing::parse(kHeads);
+  const graph::Graph graph = testing::parse(kManyKernels);
   const auto selected = select_kernels(graph);
   ASSERT_TRUE(selected) << selected.error().message;
   EXPECT_FALSE(is_plain(of(graph, *selected, "backbone/product")));
@@ -71,7 +71,7 @@ TEST(Backends, FallbackNamesTheOperandsThatNoFastKernelSupports) {
 }
 
 TEST(Backends, NameOfAnOutputMeansWhatOnlyItNeeds) {
-  const graph::Graph graph = testing::parse(kHeads);
+  const graph::Graph graph = testing::parse(kManyKernels);
   const auto selected = select_kernels(graph, {Backend::kFast, {{"left", Backend::kReference}}});
   ASSERT_TRUE(selected) << selected.error().message;
   EXPECT_TRUE(is_plain(of(graph, *selected, "left/product")));
@@ -81,7 +81,7 @@ TEST(Backends, NameOfAnOutputMeansWhatOnlyItNeeds) {
 }
 
 TEST(Backends, LongestPatternCounts) {
-  const graph::Graph graph = testing::parse(kHeads);
+  const graph::Graph graph = testing::parse(kManyKernels);
   const auto selected = select_kernels(graph, {Backend::kReference,
                                                {{"left/prod*", Backend::kFast},
                                                 {"*", Backend::kReference},
@@ -95,7 +95,7 @@ TEST(Backends, LongestPatternCounts) {
 }
 
 TEST(Backends, RuleThatFitsNothingIsRefused) {
-  const graph::Graph graph = testing::parse(kHeads);
+  const graph::Graph graph = testing::parse(kManyKernels);
   const auto selected = select_kernels(graph, {Backend::kFast, {{"middle*", Backend::kReference}}});
   ASSERT_FALSE(selected);
   EXPECT_NE(selected.error().message.find("'middle*'"), std::string::npos) << selected.error().message;

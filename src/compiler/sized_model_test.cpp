@@ -23,27 +23,27 @@
 namespace bantam::compiler {
 namespace {
 
-using TextAt = std::function<std::string(const Sizes& sizes)>;
+using TextOf = std::function<std::string(const Sizes& sizes)>;
 
-Result<void> prepare(graph::Graph& graph, bool any_size) {
+Result<void> prepare_model(graph::Graph& graph, bool any_size) {
   if (auto passed = passes::run_passes(graph, {.any_size = any_size}); !passed) return passed;
   if (auto legal = legalize(graph); !legal) return legal;
   graph::compact(graph);
   return {};
 }
 
-Result<graph::Graph> graph_at(const TextAt& text, const Sizes& sizes) { return graph::from_text(text(sizes)); }
+Result<graph::Graph> graph_at(const TextOf& text, const Sizes& sizes) { return graph::from_text(text(sizes)); }
 
-Result<testing::TextPackage> compile_at(const TextAt& text, const Sizes& sizes) {
+Result<testing::TextPackage> compile_at(const TextOf& text, const Sizes& sizes) {
   auto graph = graph_at(text, sizes);
   if (!graph) return fail(graph.error());
-  if (auto prepared = prepare(*graph, false); !prepared) return fail(prepared.error());
+  if (auto prepared = prepare_model(*graph, false); !prepared) return fail(prepared.error());
   return testing::compile_graph(*graph);
 }
 
-Result<testing::TextPackage> compile_sized(const TextAt& text, const std::map<std::string, std::int64_t>& bounds) {
+Result<testing::TextPackage> compile_sized(const TextOf& text, const std::map<std::string, std::int64_t>& bounds) {
   auto sized = size_model(
-      bounds, [&](const Sizes& sizes) { return graph_at(text, sizes); }, prepare);
+      bounds, [&](const Sizes& sizes) { return graph_at(text, sizes); }, prepare_model);
   if (!sized) return fail(sized.error());
   PlanOptions options;
   options.dimensions = sized->dimensions;
@@ -62,7 +62,7 @@ std::string differing_kernels(const Session& a, const Session& b) {
 }
 
 /// Runs the session at `sizes` and compares with a fresh compilation for them.
-void expect_same_as_fixed(Session& session, const TextAt& text, const Sizes& sizes, std::uint32_t seed) {
+void expect_same_as_fixed(Session& session, const TextOf& text, const Sizes& sizes, std::uint32_t seed) {
   SCOPED_TRACE(fmt::format("at {}, seed {}", fmt::join(sizes, "x"), seed));
   std::vector<DimSize> wanted;
   for (std::size_t d = 0; d < sizes.size(); ++d) wanted.push_back({session.dim_name(d), sizes[d]});
@@ -87,7 +87,7 @@ void expect_same_as_fixed(Session& session, const TextAt& text, const Sizes& siz
 }
 
 /// Every size from the least to the bound, up and down.
-void check_every_size(const TextAt& text, std::int64_t bound, std::int64_t least) {
+void check_every_size(const TextOf& text, std::int64_t bound, std::int64_t least) {
   const auto sized = compile_sized(text, {{"T", bound}});
   ASSERT_TRUE(sized) << sized.error().message;
   auto placed = testing::place_package(sized->package.bytes());

@@ -14,7 +14,7 @@ namespace bantam::compiler {
 namespace {
 
 /// %v is used often, rests while much larger values come and go, and is used often again.
-constexpr const char* kModel = R"(graph "rest" {
+constexpr const char* kRestingModel = R"(graph "rest" {
   %x "x" = input : f32[1,256]
   %w = const : f32[1024,256] splat(0.001)
   %b = const : f32[256] splat(0.5)
@@ -55,7 +55,7 @@ PlannedModel planned(const graph::Graph& graph) {
 }
 
 TEST(Spills, CopiesChangeNoResult) {
-  const PlannedModel model = planned(testing::parse(kModel));
+  const PlannedModel model = planned(testing::parse(kRestingModel));
   const std::vector<Spill> spills = find_spills(model);
   ASSERT_FALSE(spills.empty());
   EXPECT_TRUE(std::ranges::is_sorted(spills, std::greater<>(), &Spill::worth));
@@ -69,7 +69,7 @@ TEST(Spills, CopiesChangeNoResult) {
 }
 
 TEST(Spills, AValueThatRestsMakesRoomInTheFastMemory) {
-  PlannedModel model = planned(testing::parse(kModel));
+  PlannedModel model = planned(testing::parse(kRestingModel));
   const auto expected = outputs_of(model, 1);
   const Accesses accesses = count_accesses(model);
   // Room for the large values and the tables, not for %v besides.

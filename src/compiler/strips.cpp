@@ -15,7 +15,7 @@ using graph::kNone;
 using graph::Node;
 using graph::ValueId;
 
-constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max() / 4;
+constexpr std::int64_t kUntilTheEnd = std::numeric_limits<std::int64_t>::max() / 4;
 /// Storages that get strips, the largest first, and strips of each: bounds on the planner's work.
 constexpr std::size_t kMaxStriped = 8;
 constexpr std::size_t kMaxStrips = 256;
@@ -45,10 +45,10 @@ std::vector<Life> lives_of(const Graph& graph, const StorageMap& map, const std:
       life.last = std::max(life.last, life.def);
     }
   }
-  graph::for_each_result(graph, [&](ValueId id) { lives[static_cast<std::size_t>(id)].last = kForever; });
+  graph::for_each_result(graph, [&](ValueId id) { lives[static_cast<std::size_t>(id)].last = kUntilTheEnd; });
   for (std::size_t i = 0; i < graph.inputs.size(); ++i)
     if (i < preserved_inputs.size() && preserved_inputs[i])
-      lives[static_cast<std::size_t>(graph.inputs[i].value)].last = kForever;
+      lives[static_cast<std::size_t>(graph.inputs[i].value)].last = kUntilTheEnd;
   return lives;
 }
 

@@ -10,17 +10,17 @@
 namespace bantam::dsp {
 namespace {
 
-struct alignas(RealFft::kAlignment) Block {
+struct alignas(RealFft::kAlignment) Aligned {
   std::byte bytes[RealFft::kAlignment];
 };
 
-std::vector<Block> memory_for(int n) { return std::vector<Block>(RealFft::bytes(n) / sizeof(Block)); }
+std::vector<Aligned> memory_for(int n) { return std::vector<Aligned>(RealFft::bytes(n) / sizeof(Aligned)); }
 
-std::span<std::byte> span_of(std::vector<Block>& blocks) {
-  return {blocks.empty() ? nullptr : blocks.front().bytes, blocks.size() * sizeof(Block)};
+std::span<std::byte> span_of(std::vector<Aligned>& blocks) {
+  return {blocks.empty() ? nullptr : blocks.front().bytes, blocks.size() * sizeof(Aligned)};
 }
 
-std::vector<float> noise(int n, unsigned seed) {
+std::vector<float> float_noise(int n, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> uniform(-1.0F, 1.0F);
   std::vector<float> samples(static_cast<std::size_t>(n));
@@ -37,7 +37,7 @@ TEST_P(Sizes, AgreesWithTheDefinition) {
   RealFft fft;
   ASSERT_TRUE(fft.place(n, span_of(memory)).ok());
   ASSERT_EQ(fft.bins(), n / 2 + 1);
-  const std::vector<float> time = noise(n, 7);
+  const std::vector<float> time = float_noise(n, 7);
   std::vector<std::complex<float>> spectrum(static_cast<std::size_t>(fft.bins()));
   fft.forward(time.data(), spectrum.data());
   for (int k = 0; k < fft.bins(); ++k) {
@@ -57,7 +57,7 @@ TEST_P(Sizes, InverseUndoesForward) {
   auto memory = memory_for(n);
   RealFft fft;
   ASSERT_TRUE(fft.place(n, span_of(memory)).ok());
-  const std::vector<float> time = noise(n, 11);
+  const std::vector<float> time = float_noise(n, 11);
   std::vector<std::complex<float>> spectrum(static_cast<std::size_t>(fft.bins()));
   std::vector<float> back(time.size());
   fft.forward(time.data(), spectrum.data());

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <numbers>
 #include <random>
 #include <vector>
 
@@ -12,12 +13,11 @@
 namespace bantam::dsp {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
 using Row = std::array<std::int8_t, MicroFeatures::kChannels>;
 
-class Placed {
+class PlacedFeatures {
  public:
-  explicit Placed(int step_ms) {
+  explicit PlacedFeatures(int step_ms) {
     Block counting;
     features.lay_out(step_ms, counting);
     memory_.resize(counting.used());
@@ -46,7 +46,7 @@ class Placed {
   std::vector<std::byte> memory_;
 };
 
-std::vector<std::int16_t> noise(std::size_t n, int amplitude) {
+std::vector<std::int16_t> loud_noise(std::size_t n, int amplitude) {
   std::minstd_rand random(5);
   std::uniform_int_distribution<int> uniform(-amplitude, amplitude);
   std::vector<std::int16_t> samples(n);
@@ -64,15 +64,15 @@ TEST(FixedRealFft, IsTheTransformDividedByItsSize) {
     Block block(memory);
     fft.lay_out(n, block);
     ASSERT_TRUE(block.complete("fft").ok());
-    const std::vector<std::int16_t> time = noise(static_cast<std::size_t>(n), 20000);
+    const std::vector<std::int16_t> time = loud_noise(static_cast<std::size_t>(n), 20000);
     std::vector<ComplexInt16> spectrum(static_cast<std::size_t>(fft.bins()));
     fft.forward(time.data(), spectrum.data());
     for (int k = 0; k <= n / 2; ++k) {
       double re = 0;
       double im = 0;
       for (int t = 0; t < n; ++t) {
-        re += time[static_cast<std::size_t>(t)] * std::cos(2 * kPi * k * t / n) / n;
-        im -= time[static_cast<std::size_t>(t)] * std::sin(2 * kPi * k * t / n) / n;
+        re += time[static_cast<std::size_t>(t)] * std::cos(2 * std::numbers::pi * k * t / n) / n;
+        im -= time[static_cast<std::size_t>(t)] * std::sin(2 * std::numbers::pi * k * t / n) / n;
       }
       // Half a unit per rounding, of which there are two per stage, damped by the stages that follow.
       EXPECT_NEAR(spectrum[static_cast<std::size_t>(k)].re, re, 4) << "n " << n << " bin " << k;
@@ -94,8 +94,9 @@ TEST(MicroFeatures, AToneRaisesItsOwnChannel) {
     const double hz = 700 * std::expm1((low + (high - low) / 41 * (channel + 1)) / 1127);
     std::vector<std::int16_t> samples(480 * 4);
     for (std::size_t t = 0; t < samples.size(); ++t)
-      samples[t] = static_cast<std::int16_t>(8000 * std::sin(2 * kPi * hz * static_cast<double>(t) / 16000));
-    Placed placed(20);
+      samples[t] =
+          static_cast<std::int16_t>(8000 * std::sin(2 * std::numbers::pi * hz * static_cast<double>(t) / 16000));
+    PlacedFeatures placed(20);
     const std::vector<Row> rows = placed.run(samples, 480);
     ASSERT_FALSE(rows.empty());
     const auto largest = std::max_element(rows[0].begin(), rows[0].end()) - rows[0].begin();
@@ -105,14 +106,14 @@ TEST(MicroFeatures, AToneRaisesItsOwnChannel) {
 }
 
 TEST(MicroFeatures, SilenceIsTheLowestValue) {
-  Placed placed(10);
+  PlacedFeatures placed(10);
   for (const Row& row : placed.run(std::vector<std::int16_t>(16000, 0), 160))
     for (const std::int8_t value : row) EXPECT_EQ(value, -128);
 }
 
 TEST(MicroFeatures, SteadyNoiseIsReduced) {
-  Placed placed(10);
-  const std::vector<Row> rows = placed.run(noise(32000, 3000), 160);
+  PlacedFeatures placed(10);
+  const std::vector<Row> rows = placed.run(loud_noise(32000, 3000), 160);
   int first = 0;
   int last = 0;
   for (std::size_t c = 0; c < rows.front().size(); ++c) {
@@ -123,13 +124,13 @@ TEST(MicroFeatures, SteadyNoiseIsReduced) {
 }
 
 TEST(MicroFeatures, DoesNotDependOnHowTheInputIsCut) {
-  const std::vector<std::int16_t> samples = noise(16000, 9000);
+  const std::vector<std::int16_t> samples = loud_noise(16000, 9000);
   for (const int step : {10, 20}) {
-    Placed whole(step);
+    PlacedFeatures whole(step);
     const std::vector<Row> expected = whole.run(samples, samples.size());
     EXPECT_EQ(expected.size(), static_cast<std::size_t>((16000 - 480) / (16 * step) + 1));
     for (const std::size_t chunk : {1U, 33U, 160U, 512U}) {
-      Placed pieces(step);
+      PlacedFeatures pieces(step);
       EXPECT_EQ(pieces.run(samples, chunk), expected) << "chunk " << chunk;
     }
   }
@@ -138,13 +139,13 @@ TEST(MicroFeatures, DoesNotDependOnHowTheInputIsCut) {
 TEST(MicroFeatures, TakesFullScaleSamples) {
   std::vector<std::int16_t> samples(480 * 3);
   for (std::size_t t = 0; t < samples.size(); ++t) samples[t] = t % 8 < 4 ? 32767 : -32768;
-  Placed placed(10);
+  PlacedFeatures placed(10);
   EXPECT_FALSE(placed.run(samples, 480).empty());
 }
 
 TEST(MicroFeatures, ResetForgetsTheNoise) {
-  const std::vector<std::int16_t> samples = noise(4800, 9000);
-  Placed placed(10);
+  const std::vector<std::int16_t> samples = loud_noise(4800, 9000);
+  PlacedFeatures placed(10);
   const std::vector<Row> first = placed.run(samples, 160);
   EXPECT_NE(placed.run(samples, 160), first);
   placed.features.reset();

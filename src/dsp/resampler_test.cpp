@@ -3,17 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 #include <random>
 #include <vector>
 
 namespace bantam::dsp {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
-
-class Placed {
+class PlacedResampler {
  public:
-  Placed(int from, int to) {
+  PlacedResampler(int from, int to) {
     Block counting;
     resampler.lay_out(from, to, counting);
     memory_.resize(counting.used());
@@ -41,7 +40,7 @@ class Placed {
 std::vector<float> tone(double hz, int rate, std::size_t n) {
   std::vector<float> samples(n);
   for (std::size_t t = 0; t < n; ++t)
-    samples[t] = static_cast<float>(std::sin(2 * kPi * hz * static_cast<double>(t) / rate));
+    samples[t] = static_cast<float>(std::sin(2 * std::numbers::pi * hz * static_cast<double>(t) / rate));
   return samples;
 }
 
@@ -55,16 +54,16 @@ std::pair<double, double> amplitude_and_rest(std::span<const float> samples, dou
   double weight = 0;
   for (std::size_t t = 0; t < middle.size(); ++t) {
     const auto time = static_cast<double>(t);
-    const double w = 0.5 - 0.5 * std::cos(2 * kPi * time / length);
-    re += w * middle[t] * std::cos(2 * kPi * hz * time / rate);
-    im += w * middle[t] * std::sin(2 * kPi * hz * time / rate);
+    const double w = 0.5 - 0.5 * std::cos(2 * std::numbers::pi * time / length);
+    re += w * middle[t] * std::cos(2 * std::numbers::pi * hz * time / rate);
+    im += w * middle[t] * std::sin(2 * std::numbers::pi * hz * time / rate);
     weight += w;
   }
   re *= 2 / weight;
   im *= 2 / weight;
   double rest = 0;
   for (std::size_t t = 0; t < middle.size(); ++t) {
-    const double phase = 2 * kPi * hz * static_cast<double>(t) / rate;
+    const double phase = 2 * std::numbers::pi * hz * static_cast<double>(t) / rate;
     const double error = middle[t] - re * std::cos(phase) - im * std::sin(phase);
     rest += error * error;
   }
@@ -82,7 +81,7 @@ TEST_P(ResamplerRates, KeepsTonesInThePassBandAndNothingElse) {
   const auto [from, to] = GetParam();
   const int lower = std::min(from, to);
   for (const double share : {0.01, 0.2, 0.4}) {
-    Placed placed(from, to);
+    PlacedResampler placed(from, to);
     const std::vector<float> out = placed.run(tone(share * lower, from, static_cast<std::size_t>(from) / 2), 777);
     const auto [amplitude, rest] = amplitude_and_rest(out, share * lower, to);
     EXPECT_NEAR(amplitude, 1, 0.012) << share << " of the lower rate";
@@ -93,7 +92,7 @@ TEST_P(ResamplerRates, KeepsTonesInThePassBandAndNothingElse) {
 TEST_P(ResamplerRates, RemovesWhatTheLowerRateCannotHold) {
   const auto [from, to] = GetParam();
   if (from * 5 < to * 6) GTEST_SKIP() << "too little lies between half the lower rate and half the higher one";
-  Placed placed(from, to);
+  PlacedResampler placed(from, to);
   const double hz = std::min(0.56 * to, 0.49 * from);
   const std::vector<float> out = placed.run(tone(hz, from, static_cast<std::size_t>(from) / 2), 1000);
   for (std::size_t t = out.size() / 4; t < out.size() * 3 / 4; ++t) ASSERT_LT(std::fabs(out[t]), 2e-3F);
@@ -105,18 +104,18 @@ TEST_P(ResamplerRates, DoesNotDependOnHowTheInputIsCut) {
   std::uniform_real_distribution<float> uniform(-1, 1);
   std::vector<float> in(2000);
   for (float& s : in) s = uniform(random);
-  Placed whole(from, to);
+  PlacedResampler whole(from, to);
   const std::vector<float> expected = whole.run(in, in.size());
   EXPECT_NEAR(static_cast<double>(expected.size()), 2000.0 * to / from, 1);
   for (const std::size_t chunk : {1U, 7U, 160U}) {
-    Placed pieces(from, to);
+    PlacedResampler pieces(from, to);
     EXPECT_EQ(pieces.run(in, chunk), expected) << "chunk " << chunk;
   }
 }
 
 TEST_P(ResamplerRates, IsLateByItsLatency) {
   const auto [from, to] = GetParam();
-  Placed placed(from, to);
+  PlacedResampler placed(from, to);
   std::vector<float> in(4000, 0.0F);
   const std::size_t edge = 1000;
   std::fill(in.begin() + edge, in.end(), 1.0F);

@@ -427,8 +427,8 @@ class Parser {
   }
 
   bool parse_scalar(const ops::ParamField& field, std::byte* p) {
-    using Kind = ops::ParamField::Kind;
-    if (field.kind == Kind::kF32) {
+    using FieldKind = ops::ParamField::Kind;
+    if (field.kind == FieldKind::kF32) {
       const std::string token = take();
       char* end = nullptr;
       const float value = std::strtof(token.c_str(), &end);
@@ -437,14 +437,14 @@ class Parser {
       return true;
     }
     std::int32_t value = 0;
-    if (field.kind == Kind::kBool && (lexer_.token() == "true" || lexer_.token() == "false")) {
+    if (field.kind == FieldKind::kBool && (lexer_.token() == "true" || lexer_.token() == "false")) {
       value = take() == "true" ? 1 : 0;
-    } else if (field.kind == Kind::kEnum && lexer_.quoted()) {
+    } else if (field.kind == FieldKind::kEnum && lexer_.quoted()) {
       const std::string name = take();
       const auto it = std::find(field.enumerators.begin(), field.enumerators.end(), name);
       if (it == field.enumerators.end()) return error(fmt::format("'{}' is not a {}", name, field.name));
       value = static_cast<std::int32_t>(it - field.enumerators.begin());
-    } else if (field.kind == Kind::kElementType && lexer_.quoted()) {
+    } else if (field.kind == FieldKind::kElementType && lexer_.quoted()) {
       const std::string name = take();
       value = ops::ElementType32(element_type_from_name(name.data(), name.size())).value;
     } else {

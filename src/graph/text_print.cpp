@@ -67,20 +67,20 @@ std::string format_constant(const TensorDesc& desc, std::span<const std::byte> b
 }
 
 std::string format_scalar(const ops::ParamField& field, const std::byte* p) {
-  using Kind = ops::ParamField::Kind;
+  using FieldKind = ops::ParamField::Kind;
   switch (field.kind) {
-    case Kind::kF32: return format_float(load<float>(p));
-    case Kind::kBool: return load<std::int32_t>(p) != 0 ? "true" : "false";
-    case Kind::kEnum: {
+    case FieldKind::kF32: return format_float(load<float>(p));
+    case FieldKind::kBool: return load<std::int32_t>(p) != 0 ? "true" : "false";
+    case FieldKind::kEnum: {
       const auto value = static_cast<std::size_t>(load<std::int32_t>(p));
       return value < field.enumerators.size() ? quote(field.enumerators[value]) : fmt::format("{}", value);
     }
-    case Kind::kElementType: return quote(element_type_name(load<ops::ElementType32>(p)));
-    case Kind::kIntList: {
+    case FieldKind::kElementType: return quote(element_type_name(load<ops::ElementType32>(p)));
+    case FieldKind::kIntList: {
       const auto list = load<ops::IntList>(p);
       return fmt::format("[{}]", fmt::join(list.v, list.v + std::clamp(list.size, 0, kMaxRank), ", "));
     }
-    case Kind::kI32: break;
+    case FieldKind::kI32: break;
   }
   return fmt::format("{}", load<std::int32_t>(p));
 }

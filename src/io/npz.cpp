@@ -13,10 +13,10 @@ namespace bantam::io {
 namespace {
 
 constexpr std::string_view kSuffix = ".npy";
-constexpr const char* kRemedy = "write the file with numpy.savez or numpy.savez_compressed";
+constexpr const char* kArchiveRemedy = "write the file with numpy.savez or numpy.savez_compressed";
 
 tl::unexpected<Error> bad_npz(std::string message) {
-  return fail(StatusCode::kInvalidArgument, std::move(message), kRemedy);
+  return fail(StatusCode::kInvalidArgument, std::move(message), kArchiveRemedy);
 }
 
 /// libzip's error object with its text.

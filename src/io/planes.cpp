@@ -29,7 +29,7 @@ std::vector<Tap> make_taps(int in, int out, double start, double extent) {
 }
 
 /// A part of an axis of the input and the part of the output that shows it.
-struct Window {
+struct Region {
   double in_start;
   double in_extent;
   int out_start;
@@ -37,7 +37,7 @@ struct Window {
 };
 
 /// `factor`: output pixels per input pixel on this axis.
-Window make_window(int in, int out, double factor, Fit fit) {
+Region make_window(int in, int out, double factor, Fit fit) {
   if (fit == Fit::kCrop) {
     const double extent = std::min(out / factor, static_cast<double>(in));
     return {(in - extent) / 2, extent, 0, out};
@@ -83,8 +83,8 @@ Pixels resize(const Pixels& from, int width, int height, Fit fit) {
   const double factor_x = static_cast<double>(width) / from.width;
   const double factor_y = static_cast<double>(height) / from.height;
   const double common = fit == Fit::kCrop ? std::max(factor_x, factor_y) : std::min(factor_x, factor_y);
-  const Window x = make_window(from.width, width, fit == Fit::kStretch ? factor_x : common, fit);
-  const Window y = make_window(from.height, height, fit == Fit::kStretch ? factor_y : common, fit);
+  const Region x = make_window(from.width, width, fit == Fit::kStretch ? factor_x : common, fit);
+  const Region y = make_window(from.height, height, fit == Fit::kStretch ? factor_y : common, fit);
   const auto columns = make_taps(from.width, x.out_extent, x.in_start, x.in_extent);
   const auto rows = make_taps(from.height, y.out_extent, y.in_start, y.in_extent);
 

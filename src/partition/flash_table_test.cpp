@@ -30,7 +30,7 @@ Parsed parse(std::string_view text, std::uint32_t table_offset = kDefaultTableOf
   return result;
 }
 
-std::string errors_of(std::string_view text) { return parse(text).text(Severity::kError); }
+std::string table_errors(std::string_view text) { return parse(text).text(Severity::kError); }
 
 TEST(FlashTable, OfAProjectIsPlacedAsEspIdfPlacesIt) {
   const Parsed parsed = parse(
@@ -64,19 +64,19 @@ TEST(FlashTable, AppsAreAlignedTo64KiBAndDataTo4KiB) {
   EXPECT_THAT(parsed.text(Severity::kWarning), HasSubstr("100 bytes, which is no multiple"));
   EXPECT_EQ(parsed.table.rows[1].offset, 0xa000U);
   EXPECT_EQ(parsed.table.rows[2].offset, 0x10000U);
-  EXPECT_THAT(errors_of("c, app, ota_0, 0x11000, 64K"), HasSubstr("expected a multiple of 0x10000"));
-  EXPECT_THAT(errors_of("c, data, nvs, 0x11100, 4K"), HasSubstr("expected a multiple of 0x1000"));
+  EXPECT_THAT(table_errors("c, app, ota_0, 0x11000, 64K"), HasSubstr("expected a multiple of 0x10000"));
+  EXPECT_THAT(table_errors("c, data, nvs, 0x11100, 4K"), HasSubstr("expected a multiple of 0x1000"));
 }
 
 TEST(FlashTable, OverlapsAreFound) {
-  EXPECT_THAT(errors_of("a, data, nvs, 0x8000, 4K"), HasSubstr("the partition table ends at 0x9000"));
-  EXPECT_THAT(errors_of("a, data, nvs, 0x9000, 8K\nb, data, nvs, 0xa000, 4K"),
+  EXPECT_THAT(table_errors("a, data, nvs, 0x8000, 4K"), HasSubstr("the partition table ends at 0x9000"));
+  EXPECT_THAT(table_errors("a, data, nvs, 0x9000, 8K\nb, data, nvs, 0xa000, 4K"),
               AllOf(HasSubstr("line 2 'b': begins at 0xa000"), HasSubstr("line 1 'a' ends at 0xb000")));
   EXPECT_EQ(parse("a, data, nvs, , 4K", 0x10000).table.rows.at(0).offset, 0x11000U);
 }
 
 TEST(FlashTable, FaultsOfAllLinesAreReportedAtOnce) {
-  const std::string errors = errors_of(
+  const std::string errors = table_errors(
       "a_name_that_is_too_long, data, nvs, , 4K\n"
       "b, dota, nvs, , 4K\n"
       "c, data, nvx, , 4K\n"
@@ -102,12 +102,12 @@ TEST(FlashTable, FaultsOfAllLinesAreReportedAtOnce) {
 TEST(FlashTable, NumbersAreBounded) {
   for (const char* size :
        {"0", "5000000K", "0x100000001", "99999999999999999999", "--4", "-0x", "0x", "K", "1.5M", "1e3"})
-    EXPECT_NE(errors_of(std::string("a, data, nvs, , ") + size), "") << size;
+    EXPECT_NE(table_errors(std::string("a, data, nvs, , ") + size), "") << size;
   for (const char* offset : {"-4096", "0x100000000"})
-    EXPECT_NE(errors_of(std::string("a, data, nvs, ") + offset + ", 4K"), "") << offset;
-  EXPECT_NE(errors_of("a, data, 300, , 4K"), "");
-  EXPECT_THAT(errors_of("a, data, nvs, 0xfffff000, 8K"), HasSubstr("beyond 32-bit addresses"));
-  EXPECT_THAT(errors_of("a, data, nvs, , -4K"), HasSubstr("reaches up to 0x1000, but begins at 0x9000"));
+    EXPECT_NE(table_errors(std::string("a, data, nvs, ") + offset + ", 4K"), "") << offset;
+  EXPECT_NE(table_errors("a, data, 300, , 4K"), "");
+  EXPECT_THAT(table_errors("a, data, nvs, 0xfffff000, 8K"), HasSubstr("beyond 32-bit addresses"));
+  EXPECT_THAT(table_errors("a, data, nvs, , -4K"), HasSubstr("reaches up to 0x1000, but begins at 0x9000"));
 }
 
 TEST(FlashTable, RowsOfTheSystemAreSkipped) {
@@ -119,15 +119,15 @@ TEST(FlashTable, RowsOfTheSystemAreSkipped) {
 }
 
 TEST(FlashTable, WithoutRowsIsAnError) {
-  EXPECT_THAT(errors_of(""), HasSubstr("has no rows"));
-  EXPECT_THAT(errors_of("# nothing\n\n"), HasSubstr("has no rows"));
+  EXPECT_THAT(table_errors(""), HasSubstr("has no rows"));
+  EXPECT_THAT(table_errors("# nothing\n\n"), HasSubstr("has no rows"));
 }
 
 TEST(FlashTable, WithMoreRowsThanTheBinaryTableHoldsIsAnError) {
   std::string text;
   for (int i = 0; i < 94; ++i) text += "p" + std::to_string(i) + ", data, nvs, , 4K\n";
-  EXPECT_EQ(errors_of(text), "");
-  EXPECT_THAT(errors_of(text + "more, data, nvs, , 4K"), HasSubstr("has 95 rows, at most 94 fit"));
+  EXPECT_EQ(table_errors(text), "");
+  EXPECT_THAT(table_errors(text + "more, data, nvs, , 4K"), HasSubstr("has 95 rows, at most 94 fit"));
 }
 
 /// Of an image that needs `bytes`, compared with a table.

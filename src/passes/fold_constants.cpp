@@ -17,7 +17,7 @@ namespace bantam::passes {
 namespace {
 
 /// `any_size`: what is taken of a constant, and integers that are parameters, may be others at other sizes.
-Result<bool> sweep(graph::Graph& graph, bool any_size) {
+Result<bool> fold_once(graph::Graph& graph, bool any_size) {
   return Rewriter(graph).sweep([=](Rewriter& rewriter, const graph::Node& node) -> std::optional<graph::ValueId> {
     if (any_size && (node.is(ops::kSlice) || node.is(ops::kIntegers))) return std::nullopt;
     const bool constant = std::all_of(node.inputs.begin(), node.inputs.end(), [&](graph::ValueId id) {
@@ -33,8 +33,8 @@ Result<bool> sweep(graph::Graph& graph, bool any_size) {
 
 }  // namespace
 
-Result<bool> fold_constants(graph::Graph& graph) { return sweep(graph, false); }
+Result<bool> fold_constants(graph::Graph& graph) { return fold_once(graph, false); }
 
-Result<bool> fold_constants_at_any_size(graph::Graph& graph) { return sweep(graph, true); }
+Result<bool> fold_constants_at_any_size(graph::Graph& graph) { return fold_once(graph, true); }
 
 }  // namespace bantam::passes

@@ -227,7 +227,7 @@ bool fits_scores(const Rewriter& rewriter, ValueId id, const TensorDesc& scores,
   return true;
 }
 
-Replacement fuse(Rewriter& rewriter, const Node& node) {
+Replacement fuse_heads(Rewriter& rewriter, const Node& node) {
   Scores scores;
   if (!is_plain_product(rewriter, node) || node.as<ops::MatmulParams>().transpose_b != 0) return std::nullopt;
   if (!read_weights(rewriter, node.inputs[0], &scores)) return std::nullopt;
@@ -297,7 +297,7 @@ Replacement write_heads_last(Rewriter& rewriter, const Node& node) {
 
 Result<bool> fuse_attention(graph::Graph& graph) {
   return Rewriter(graph).sweep([](Rewriter& rewriter, const Node& node) -> Replacement {
-    if (node.is(ops::kMatmul)) return fuse(rewriter, node);
+    if (node.is(ops::kMatmul)) return fuse_heads(rewriter, node);
     if (node.is(ops::kTranspose)) return write_heads_last(rewriter, node);
     return std::nullopt;
   });

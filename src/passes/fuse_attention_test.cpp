@@ -15,7 +15,7 @@ using testing::after;
 using testing::normalised;
 
 /// Random numbers for every input; bools are mixed.
-std::map<std::string, HostTensor> random_inputs(const graph::Graph& graph) {
+std::map<std::string, HostTensor> inputs_with_masks(const graph::Graph& graph) {
   std::mt19937 random(5);
   std::map<std::string, HostTensor> inputs;
   for (const graph::Port& port : graph.inputs) {
@@ -35,7 +35,7 @@ std::map<std::string, HostTensor> random_inputs(const graph::Graph& graph) {
 }
 
 std::vector<float> results_of(const graph::Graph& graph) {
-  auto results = graph::testing::interpret(graph, random_inputs(graph));
+  auto results = graph::testing::interpret(graph, inputs_with_masks(graph));
   EXPECT_TRUE(results) << (results ? "" : results.error().message);
   if (!results) return {};
   const HostTensor& y = results->at("y");

@@ -68,7 +68,7 @@ bool accepts(ops::Pool2dParams& p, ElementType type, double value) {
 }
 
 template <typename P>
-Replacement fuse(Rewriter& rewriter, const Node& node) {
+Replacement fuse_pad(Rewriter& rewriter, const Node& node) {
   const Node* pad = rewriter.producer(node.inputs[0], ops::kPad);
   if (pad == nullptr || !pads_image(pad->as<ops::PadParams>())) return std::nullopt;
   const auto value = pad_value(rewriter.graph(), *pad);
@@ -87,10 +87,10 @@ Replacement fuse(Rewriter& rewriter, const Node& node) {
 
 Result<bool> fuse_pads(graph::Graph& graph) {
   return Rewriter(graph).sweep([](Rewriter& rewriter, const Node& node) -> Replacement {
-    if (node.is(ops::kConv2d) || node.is(ops::kDepthwiseConv2d)) return fuse<ops::Conv2dParams>(rewriter, node);
+    if (node.is(ops::kConv2d) || node.is(ops::kDepthwiseConv2d)) return fuse_pad<ops::Conv2dParams>(rewriter, node);
     if (node.is(ops::kConv2dAffine) && (node.inputs.size() < 5 || node.inputs[4] == graph::kNone))
-      return fuse<ops::Conv2dAffineParams>(rewriter, node);
-    if (node.is(ops::kPool2d)) return fuse<ops::Pool2dParams>(rewriter, node);
+      return fuse_pad<ops::Conv2dAffineParams>(rewriter, node);
+    if (node.is(ops::kPool2d)) return fuse_pad<ops::Pool2dParams>(rewriter, node);
     return std::nullopt;
   });
 }

@@ -45,8 +45,6 @@ using graph::ValueId;
 using ops::UnaryFunction;
 using Replacement = std::optional<ValueId>;
 
-ValueId operand(const Node& node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNone; }
-
 /// Where a result is wanted: on a grid, within limits, or (no grid) as f32.
 struct Target {
   std::optional<Grid> grid;

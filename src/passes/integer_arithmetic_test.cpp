@@ -346,7 +346,7 @@ class RandomQuantizedGraph {
   std::map<ValueId, std::pair<ValueId, ValueId>> grids_;  ///< scale and zero point of each
 };
 
-std::map<std::string, HostTensor> random_inputs(const Graph& graph, unsigned seed) {
+std::map<std::string, HostTensor> random_bytes(const Graph& graph, unsigned seed) {
   std::mt19937 random(seed);
   std::map<std::string, HostTensor> inputs;
   for (const graph::Port& port : graph.inputs) {
@@ -367,7 +367,7 @@ bool has_float_sums(const Graph& graph) {
 TEST(IntegerArithmetic, OperatorsWithoutSumsGiveTheSameBits) {
   for (unsigned seed = 1; seed <= 300; ++seed) {
     Graph graph = RandomQuantizedGraph(seed).exact();
-    const auto inputs = random_inputs(graph, seed);
+    const auto inputs = random_bytes(graph, seed);
     const auto before = graph::testing::interpret(graph, inputs);
     ASSERT_TRUE(before) << before.error().message;
     const std::string text = graph::to_text(graph);
@@ -386,7 +386,7 @@ TEST(IntegerArithmetic, OperatorsWithoutSumsGiveTheSameBits) {
 TEST(IntegerArithmetic, SumsAreIntegersAndResultsWithinOneStep) {
   for (unsigned seed = 1; seed <= 300; ++seed) {
     Graph graph = RandomQuantizedGraph(seed).with_sums();
-    const auto inputs = random_inputs(graph, seed);
+    const auto inputs = random_bytes(graph, seed);
     const auto before = graph::testing::interpret(graph, inputs);
     ASSERT_TRUE(before) << before.error().message;
     ASSERT_TRUE(integer_arithmetic(graph)) << "seed " << seed;

@@ -133,7 +133,7 @@ std::optional<ops::SliceParams> joined(ops::SliceParams a, const ops::SliceParam
 }
 
 /// Merges runs of neighbouring slices among the operands.
-Replacement concat(Rewriter& rewriter, const Node& node) {
+Replacement merge_parts(Rewriter& rewriter, const Node& node) {
   const int axis = node.as<ops::ConcatParams>().axis;
   struct Part {
     ValueId value;                          ///< the operand, or what it is a slice of
@@ -244,11 +244,11 @@ Replacement scatter_nd(Rewriter& rewriter, const Node& node) {
   return rewriter.emit(ops::kConcat, ops::ConcatParams{axis}, std::move(parts));
 }
 
-Result<bool> sweep(graph::Graph& graph, bool any_size) {
+Result<bool> merge_once(graph::Graph& graph, bool any_size) {
   return Rewriter(graph).sweep([any_size](Rewriter& rewriter, const Node& node) -> Replacement {
     if (node.is(ops::kGather)) return gather(rewriter, node);
     if (node.is(ops::kSlice)) return slice(rewriter, node, any_size);
-    if (node.is(ops::kConcat)) return concat(rewriter, node);
+    if (node.is(ops::kConcat)) return merge_parts(rewriter, node);
     if (node.is(ops::kScatterNd)) return scatter_nd(rewriter, node);
     return std::nullopt;
   });
@@ -256,8 +256,8 @@ Result<bool> sweep(graph::Graph& graph, bool any_size) {
 
 }  // namespace
 
-Result<bool> merge_slices(graph::Graph& graph) { return sweep(graph, false); }
+Result<bool> merge_slices(graph::Graph& graph) { return merge_once(graph, false); }
 
-Result<bool> merge_slices_at_any_size(graph::Graph& graph) { return sweep(graph, true); }
+Result<bool> merge_slices_at_any_size(graph::Graph& graph) { return merge_once(graph, true); }
 
 }  // namespace bantam::passes

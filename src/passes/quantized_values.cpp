@@ -75,12 +75,6 @@ std::vector<ValueId> grid_constants(Rewriter& rewriter, const Grid& grid) {
   return {scale, integer_constant(rewriter, grid.type, grid.zero_point)};
 }
 
-namespace {
-
-ValueId operand(const Node& node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNone; }
-
-}  // namespace
-
 std::shared_ptr<const graph::QuantizedSource> quantized_source(const Rewriter& rewriter, ValueId x) {
   if (rewriter.graph().is_constant(x)) return rewriter.value(x).quantized_source;
   const Node* node = rewriter.producer(x, ops::kDequantize);

@@ -29,6 +29,11 @@ struct Grid {
   std::int32_t quantize(float real) const;
 };
 
+/// Operand `i`, or kNone where the node has fewer.
+inline graph::ValueId operand(const graph::Node& node, std::size_t i) {
+  return i < node.inputs.size() ? node.inputs[i] : graph::kNone;
+}
+
 /// Integers that stand for a float value.
 struct Quantized {
   graph::ValueId q = graph::kNone;

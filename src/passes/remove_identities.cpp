@@ -41,7 +41,7 @@ Replacement when_shape_is_kept(Rewriter& rewriter, const Node& node) {
   return keeps_shape(rewriter, node) ? Replacement(node.inputs[0]) : std::nullopt;
 }
 
-Replacement unary(Rewriter& /*rewriter*/, const Node& node) {
+Replacement unary_identity(Rewriter& /*rewriter*/, const Node& node) {
   if (node.as<ops::UnaryParams>().function != ops::UnaryFunction::kIdentity) return std::nullopt;
   return node.inputs[0];
 }
@@ -129,7 +129,7 @@ Replacement slice(Rewriter& rewriter, const Node& node) {
 }
 
 /// Empty operands contribute nothing; of what remains, one is the result.
-Replacement concat(Rewriter& rewriter, const Node& node) {
+Replacement concat_identity(Rewriter& rewriter, const Node& node) {
   std::vector<ValueId> parts;
   for (const ValueId id : node.inputs)
     if (rewriter.desc(id).elements() != 0) parts.push_back(id);
@@ -170,7 +170,7 @@ Replacement select(Rewriter& rewriter, const Node& node) {
 }
 
 /// x + 0, 0 + x, x - 0, x * 1, 1 * x, x / 1, x ^ 1.
-Replacement binary(Rewriter& rewriter, const Node& node) {
+Replacement binary_identity(Rewriter& rewriter, const Node& node) {
   using enum ops::BinaryFunction;
   const auto& p = node.as<ops::BinaryParams>();
   if (p.activation.function != ops::UnaryFunction::kIdentity) return std::nullopt;
@@ -192,9 +192,9 @@ Replacement binary(Rewriter& rewriter, const Node& node) {
 
 using Handler = Replacement (*)(Rewriter&, const Node&);
 constexpr std::pair<std::string_view, Handler> kHandlers[] = {
-    {"binary", binary},
+    {"binary", binary_identity},
     {"cast", cast},
-    {"concat", concat},
+    {"concat", concat_identity},
     {"copy", always},
     {"expand", when_shape_is_kept},
     {"pad", pad},
@@ -205,11 +205,11 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
     {"slice", slice},
     {"tile", when_shape_is_kept},
     {"transpose", transpose},
-    {"unary", unary},
+    {"unary", unary_identity},
 };
 
 /// `any_size`: a slice that takes everything may take a part at other sizes.
-Result<bool> sweep(graph::Graph& graph, bool any_size) {
+Result<bool> remove_once(graph::Graph& graph, bool any_size) {
   return Rewriter(graph).sweep([any_size](Rewriter& rewriter, const Node& node) -> Replacement {
     if (any_size && node.is(ops::kSlice)) return std::nullopt;
     for (const auto& [name, handler] : kHandlers)
@@ -220,8 +220,8 @@ Result<bool> sweep(graph::Graph& graph, bool any_size) {
 
 }  // namespace
 
-Result<bool> remove_identities(graph::Graph& graph) { return sweep(graph, false); }
+Result<bool> remove_identities(graph::Graph& graph) { return remove_once(graph, false); }
 
-Result<bool> remove_identities_at_any_size(graph::Graph& graph) { return sweep(graph, true); }
+Result<bool> remove_identities_at_any_size(graph::Graph& graph) { return remove_once(graph, true); }
 
 }  // namespace bantam::passes

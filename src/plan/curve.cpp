@@ -10,22 +10,22 @@ namespace bantam::plan {
 namespace {
 
 // Geometry in SVG units.
-constexpr double kLeft = 110;
-constexpr double kTop = 48;
-constexpr double kPlotWidth = 760;
-constexpr double kPlotHeight = 400;
-constexpr double kWidth = kLeft + kPlotWidth + 30;
-constexpr double kHeight = kTop + kPlotHeight + 60;
+constexpr double kCurveLeft = 110;
+constexpr double kCurveTop = 48;
+constexpr double kCurvePlotWidth = 760;
+constexpr double kCurvePlotHeight = 400;
+constexpr double kCurveWidth = kCurveLeft + kCurvePlotWidth + 30;
+constexpr double kCurveHeight = kCurveTop + kCurvePlotHeight + 60;
 constexpr int kTicks = 5;
 /// Axes begin below the smallest and end beyond the largest number by this part of the distance between them.
 constexpr double kMargin = 0.08;
 
-constexpr std::string_view kStyle =
+constexpr std::string_view kCurveStyle =
     "svg{font:12px system-ui,sans-serif;max-width:100%;height:auto}.paper{fill:#fff}text{fill:#1b1f24}"
     ".head{font-size:16px;font-weight:600}.grid{stroke:#d5dae1}.curve{fill:none;stroke:#2f6fb0;stroke-width:2}"
     ".point{fill:#2f6fb0}.point:hover{fill:#c62828}@media(prefers-color-scheme:dark){.paper{fill:#14171b}"
     "text{fill:#e7eaee}.grid{stroke:#333a43}.curve{stroke:#7db3ea}.point{fill:#7db3ea}}";
-constexpr std::string_view kPageStyle =
+constexpr std::string_view kCurvePageStyle =
     ":root{color-scheme:light dark}body{font:14px system-ui,sans-serif;margin:24px;max-width:1000px}"
     "table{border-collapse:collapse}th,td{padding:3px 12px;text-align:left;border-bottom:1px solid #8886}"
     "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}";
@@ -56,20 +56,20 @@ std::string body(const CurveView& view) {
   }
   bytes = bytes.widened();
   time = time.widened();
-  const auto x = [&](double t) { return kLeft + time.part(t) * kPlotWidth; };
-  const auto y = [&](double b) { return kTop + (1 - bytes.part(b)) * kPlotHeight; };
-  std::string svg = fmt::format("<rect class=\"paper\" width=\"{}\" height=\"{}\"/>", kWidth, kHeight);
-  svg += fmt::format("<text class=\"head\" x=\"{}\" y=\"24\">{}</text>", kLeft, escape_markup(view.title));
+  const auto x = [&](double t) { return kCurveLeft + time.part(t) * kCurvePlotWidth; };
+  const auto y = [&](double b) { return kCurveTop + (1 - bytes.part(b)) * kCurvePlotHeight; };
+  std::string svg = fmt::format("<rect class=\"paper\" width=\"{}\" height=\"{}\"/>", kCurveWidth, kCurveHeight);
+  svg += fmt::format("<text class=\"head\" x=\"{}\" y=\"24\">{}</text>", kCurveLeft, escape_markup(view.title));
   for (int i = 0; i <= kTicks; ++i) {
-    svg += fmt::format("<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>", kLeft,
-                       kLeft + kPlotWidth, y(bytes.tick(i)));
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:.1f} KiB</text>", kLeft - 8,
+    svg += fmt::format("<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>", kCurveLeft,
+                       kCurveLeft + kCurvePlotWidth, y(bytes.tick(i)));
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:.1f} KiB</text>", kCurveLeft - 8,
                        y(bytes.tick(i)) + 4, bytes.tick(i) / 1024);
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.3g}</text>", x(time.tick(i)),
-                       kTop + kPlotHeight + 20, time.tick(i));
+                       kCurveTop + kCurvePlotHeight + 20, time.tick(i));
   }
-  svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>", kLeft + kPlotWidth / 2,
-                     kTop + kPlotHeight + 44, escape_markup(view.unit));
+  svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
+                     kCurveLeft + kCurvePlotWidth / 2, kCurveTop + kCurvePlotHeight + 44, escape_markup(view.unit));
   std::string corners;
   for (const CurvePoint& p : view.points)
     corners += fmt::format("{:.1f},{:.1f} ", x(p.time), y(static_cast<double>(p.bytes)));
@@ -86,7 +86,7 @@ std::string drawing(const CurveView& view) {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\">"
       "<style>{2}</style>{3}</svg>\n",
-      kWidth, kHeight, kStyle, body(view));
+      kCurveWidth, kCurveHeight, kCurveStyle, body(view));
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ std::string render_curve_html(const CurveView& view) {
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title><style>{1}</style></head>\n"
       "<body>{2}<table><tr><th class=\"n\">bytes</th><th "
       "class=\"n\">{3}</th><th>how</th></tr>\n{4}</table></body></html>\n",
-      escape_markup(view.title), kPageStyle, drawing(view), escape_markup(view.unit), rows);
+      escape_markup(view.title), kCurvePageStyle, drawing(view), escape_markup(view.unit), rows);
 }
 
 }  // namespace bantam::plan

@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "plan/index.h"
+
 namespace bantam::plan {
 namespace {
 
@@ -17,7 +19,6 @@ constexpr std::size_t kBeamWidth = 24;
 
 using Words = std::vector<std::uint64_t>;
 
-std::size_t u(std::int32_t i) { return static_cast<std::size_t>(i); }
 bool has(const Words& set, std::size_t i) { return ((set[i / 64] >> (i % 64)) & 1U) != 0; }
 void add(Words& set, std::size_t i) { set[i / 64] |= std::uint64_t{1} << (i % 64); }
 

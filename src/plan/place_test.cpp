@@ -16,7 +16,7 @@ constexpr std::array kOrders = {GreedyOrder::kSize,     GreedyOrder::kArea,     
                                 GreedyOrder::kStart,    GreedyOrder::kConflict, GreedyOrder::kBreadth,
                                 GreedyOrder::kTightArea};
 
-Buffer buffer(std::int64_t lower, std::int64_t upper, std::int64_t size) {
+Buffer alive(std::int64_t lower, std::int64_t upper, std::int64_t size) {
   return {.id = "b", .lower = lower, .upper = upper, .size = size};
 }
 
@@ -37,42 +37,42 @@ std::vector<Solution> all_solutions(const Problem& problem) {
 }
 
 TEST(PlaceTest, BuffersThatTouchInTimeMayShare) {
-  const Problem problem{.buffers = {buffer(0, 3, 64), buffer(3, 5, 64), buffer(5, 9, 64)}};
+  const Problem problem{.buffers = {alive(0, 3, 64), alive(3, 5, 64), alive(5, 9, 64)}};
   for (const Solution& solution : all_solutions(problem)) EXPECT_EQ(solution.peak, 64) << solution.method;
 }
 
 TEST(PlaceTest, BuffersAliveTogetherDoNotShare) {
-  const Problem problem{.buffers = {buffer(0, 3, 64), buffer(2, 5, 32)}};
+  const Problem problem{.buffers = {alive(0, 3, 64), alive(2, 5, 32)}};
   for (const Solution& solution : all_solutions(problem)) EXPECT_EQ(solution.peak, 96) << solution.method;
 }
 
 TEST(PlaceTest, ReusesGapThatJustFits) {
   // The first two leave [16, 48) free at steps 4 to 6, under the third.
-  const Problem problem{.buffers = {buffer(0, 9, 16), buffer(0, 3, 32), buffer(0, 9, 8), buffer(4, 6, 32)}};
+  const Problem problem{.buffers = {alive(0, 9, 16), alive(0, 3, 32), alive(0, 9, 8), alive(4, 6, 32)}};
   EXPECT_EQ(in_given_order(problem, Fit::kFirst).offsets, (std::vector<std::int64_t>{0, 16, 48, 16}));
 }
 
 TEST(PlaceTest, DoesNotUseGapThatIsOneByteShort) {
-  const Problem problem{.buffers = {buffer(0, 9, 16), buffer(0, 3, 32), buffer(0, 9, 8), buffer(4, 6, 33)}};
+  const Problem problem{.buffers = {alive(0, 9, 16), alive(0, 3, 32), alive(0, 9, 8), alive(4, 6, 33)}};
   EXPECT_EQ(in_given_order(problem, Fit::kFirst).offsets, (std::vector<std::int64_t>{0, 16, 48, 56}));
 }
 
 TEST(PlaceTest, ReusesLeadingGap) {
-  const Problem problem{.buffers = {buffer(0, 3, 32), buffer(0, 9, 8), buffer(4, 6, 32)}};
+  const Problem problem{.buffers = {alive(0, 3, 32), alive(0, 9, 8), alive(4, 6, 32)}};
   EXPECT_EQ(in_given_order(problem, Fit::kFirst).offsets, (std::vector<std::int64_t>{0, 32, 0}));
 }
 
 TEST(PlaceTest, FirstFitTakesTheLowestGapAndBestFitTheTightest) {
   // At step 5 bytes [0, 40) and [50, 60) are free.
   const Problem problem{
-      .buffers = {buffer(0, 4, 40), buffer(0, 9, 10), buffer(0, 4, 10), buffer(0, 9, 10), buffer(5, 6, 10)}};
+      .buffers = {alive(0, 4, 40), alive(0, 9, 10), alive(0, 4, 10), alive(0, 9, 10), alive(5, 6, 10)}};
   EXPECT_EQ(in_given_order(problem, Fit::kFirst).offsets[4], 0);
   EXPECT_EQ(in_given_order(problem, Fit::kBest).offsets[4], 50);
 }
 
 TEST(PlaceTest, AlignmentCountsWhenMeasuringAGap) {
   // Bytes [10, 42) are free at step 5; the aligned start 16 leaves 26 of them.
-  Problem problem{.buffers = {buffer(0, 9, 10), buffer(0, 4, 32), buffer(0, 9, 10), buffer(5, 6, 26)}};
+  Problem problem{.buffers = {alive(0, 9, 10), alive(0, 4, 32), alive(0, 9, 10), alive(5, 6, 26)}};
   problem.buffers[3].alignment = 16;
   EXPECT_EQ(in_given_order(problem, Fit::kFirst).offsets[3], 16);
   problem.buffers[3].size = 27;
@@ -80,13 +80,13 @@ TEST(PlaceTest, AlignmentCountsWhenMeasuringAGap) {
 }
 
 TEST(PlaceTest, EmptyBuffersTakeNoSpace) {
-  const Problem problem{.buffers = {buffer(0, 3, 0), buffer(0, 3, 0)}};
+  const Problem problem{.buffers = {alive(0, 3, 0), alive(0, 3, 0)}};
   for (const Solution& solution : all_solutions(problem)) EXPECT_EQ(solution.peak, 0) << solution.method;
   for (const Solution& solution : all_solutions({})) EXPECT_EQ(solution.peak, 0) << solution.method;
 }
 
 TEST(PlaceTest, FixedBuffersStayAndOthersGoAround) {
-  Problem problem{.buffers = {buffer(0, 9, 16), buffer(0, 9, 16), buffer(0, 9, 24)}};
+  Problem problem{.buffers = {alive(0, 9, 16), alive(0, 9, 16), alive(0, 9, 24)}};
   problem.buffers[1].fixed = 20;
   for (const Solution& solution : all_solutions(problem)) {
     EXPECT_TRUE(verify(problem, solution)) << solution.method;

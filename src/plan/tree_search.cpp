@@ -13,6 +13,7 @@
 #include <map>
 
 #include "base/shape.h"
+#include "plan/index.h"
 
 namespace bantam::plan {
 namespace {
@@ -22,8 +23,6 @@ constexpr std::int64_t kPlaced = std::int64_t{1} << 61;
 
 /// A few milliseconds.
 constexpr std::int64_t kStepsBetweenLooks = 4'000'000;
-
-std::size_t u(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 

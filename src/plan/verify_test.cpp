@@ -15,7 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-Buffer buffer(const char* id, std::int64_t lower, std::int64_t upper, std::int64_t size) {
+Buffer named(const char* id, std::int64_t lower, std::int64_t upper, std::int64_t size) {
   return {.id = id, .lower = lower, .upper = upper, .size = size};
 }
 
@@ -25,27 +25,27 @@ std::string error_of(const Problem& problem, std::vector<std::int64_t> offsets, 
 }
 
 TEST(VerifyTest, BuffersThatTouchInTimeOrInBytesMayBeNeighbours) {
-  const Problem problem{.buffers = {buffer("a", 0, 2, 8), buffer("b", 2, 4, 8), buffer("c", 0, 4, 8)}};
+  const Problem problem{.buffers = {named("a", 0, 2, 8), named("b", 2, 4, 8), named("c", 0, 4, 8)}};
   EXPECT_EQ(error_of(problem, {0, 0, 8}, 16), "no error");
 }
 
 TEST(VerifyTest, NamesTheTwoBuffersThatCollide) {
-  const Problem problem{.buffers = {buffer("first", 0, 3, 8), buffer("second", 2, 4, 8)}};
+  const Problem problem{.buffers = {named("first", 0, 3, 8), named("second", 2, 4, 8)}};
   EXPECT_THAT(error_of(problem, {0, 7}, 15), AllOf(HasSubstr("'first'"), HasSubstr("'second'"), HasSubstr("overlap")));
 }
 
 TEST(VerifyTest, FindsACollisionInsideALargerBuffer) {
-  const Problem problem{.buffers = {buffer("large", 0, 9, 100), buffer("small", 4, 5, 1)}};
+  const Problem problem{.buffers = {named("large", 0, 9, 100), named("small", 4, 5, 1)}};
   EXPECT_THAT(error_of(problem, {0, 50}, 100), HasSubstr("'small'"));
 }
 
 TEST(VerifyTest, EmptyBuffersCollideWithNothing) {
-  const Problem problem{.buffers = {buffer("a", 0, 3, 8), buffer("empty", 0, 3, 0)}};
+  const Problem problem{.buffers = {named("a", 0, 3, 8), named("empty", 0, 3, 0)}};
   EXPECT_EQ(error_of(problem, {0, 4}, 8), "no error");
 }
 
 TEST(VerifyTest, ChecksAlignmentFixedPlacePeakAndCapacity) {
-  Problem problem{.buffers = {buffer("a", 0, 3, 8)}};
+  Problem problem{.buffers = {named("a", 0, 3, 8)}};
   problem.buffers[0].alignment = 8;
   EXPECT_EQ(error_of(problem, {8}, 16), "no error");
   EXPECT_THAT(error_of(problem, {4}, 12), HasSubstr("multiple of 8"));

@@ -10,8 +10,8 @@ namespace bantam::speech {
 namespace {
 
 /// A list of units with its table.
-struct Placed {
-  explicit Placed(std::string list) : text(std::move(list)) {
+struct PlacedUnits {
+  explicit PlacedUnits(std::string list) : text(std::move(list)) {
     std::int32_t count = 0;
     status = Units::count(text, &count);
     if (!status.ok()) return;
@@ -34,7 +34,7 @@ struct Placed {
 constexpr const char* kList = "<blank> 0\n<unk> 1\n\xE2\x96\x81 2\na 3\nB 4\n\xE2\x96\x81the 5\n\xC3\xA4 6\n<eos> 8\n";
 
 TEST(Units, ReadsSymbolsById) {
-  const Placed placed(kList);
+  const PlacedUnits placed(kList);
   ASSERT_TRUE(placed.status.ok()) << placed.status.message;
   EXPECT_EQ(placed.units.size(), 9U);
   EXPECT_EQ(placed.units.symbol(0), "<blank>");
@@ -46,7 +46,7 @@ TEST(Units, ReadsSymbolsById) {
 }
 
 TEST(Units, JoinsWordsWithSingleSpaces) {
-  const Placed placed(kList);
+  const PlacedUnits placed(kList);
   EXPECT_EQ(placed.join({2, 3, 4, 2, 2, 6, 2}), "ab \xC3\xA4");
   EXPECT_EQ(placed.join({5, 5, 3, 1, 3}), "the theaa");
   EXPECT_EQ(placed.join({1, 2, 1}), "");
@@ -55,14 +55,14 @@ TEST(Units, JoinsWordsWithSingleSpaces) {
 }
 
 TEST(Units, CutsWhatDoesNotFit) {
-  const Placed placed(kList);
+  const PlacedUnits placed(kList);
   char out[4];
   EXPECT_EQ(placed.units.join(std::vector<std::int32_t>{5, 5}, out), 4U);
   EXPECT_EQ(std::string(out, 4), "the ");
 }
 
 TEST(Units, TakesOtherLineEndsAndGaps) {
-  const Placed placed("\n<blank>\t0\r\n  \na   1  \r\n");
+  const PlacedUnits placed("\n<blank>\t0\r\n  \na   1  \r\n");
   ASSERT_TRUE(placed.status.ok()) << placed.status.message;
   EXPECT_EQ(placed.units.symbol(0), "<blank>");
   EXPECT_EQ(placed.units.symbol(1), "a");
@@ -71,7 +71,7 @@ TEST(Units, TakesOtherLineEndsAndGaps) {
 TEST(Units, RefusesMalformedListsNamingTheLine) {
   for (const char* list : {"a 0\nb\n", "a 0\nb -1\n", "a 0\nb 1x\n", "a 0\nb 99999999999999999999\n", "a 0\nb 0\n",
                            "a 0\n 1\n", "a 0\nb 4000000000\n"}) {
-    const Placed placed(list);
+    const PlacedUnits placed(list);
     EXPECT_FALSE(placed.status.ok()) << list;
     EXPECT_EQ(placed.status.index, 2) << list;
   }

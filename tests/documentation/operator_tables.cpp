@@ -134,7 +134,7 @@ operator were lowered to: a node becomes one or several of them, or none where i
         row->domain.empty() ? std::string(row->name) : fmt::format("{}.{}", row->domain, row->name);
     const auto found = lowered.find(std::string(row->name));
     const std::string core = found == lowered.end() ? "" : fmt::format("{}", fmt::join(found->second, " "));
-    const bool newest = row->until == import::onnx::OperatorRow::kNewest;
+    const bool newest = row->until == import::onnx::kNewest;
     const std::string sets =
         newest ? fmt::format("{} and later", row->since) : fmt::format("{} to {}", row->since, row->until);
     rows.push_back(fmt::format("| {} | {} | {} |\n", name, sets, core));

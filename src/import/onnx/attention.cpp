@@ -443,8 +443,7 @@ void lower_group_query_attention(NodeLowering& n) {
   n.set_output(0, join_heads(n, emit_attention(n, a)));
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kAttentionOperators[] = {
     {"", "Attention", 23, kNewest, lower_attention},
     {"", "RotaryEmbedding", 23, kNewest, lower_rotary},
     {"com.microsoft", "Attention", 1, kNewest, lower_attention_with_projections},
@@ -455,6 +454,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> attention_operators() { return kRows; }
+std::span<const OperatorRow> attention_operators() { return kAttentionOperators; }
 
 }  // namespace bantam::import::onnx

@@ -120,8 +120,7 @@ void lower_eye_like(NodeLowering& n) {
                n.cast(n.binary(ops::BinaryFunction::kEqual, count_up(n, ElementType::kI64, columns), shifted), type));
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kConstantOperators[] = {
     {"", "Constant", 1, kNewest, lower_constant}, {"", "ConstantOfShape", 9, kNewest, lower_constant_of_shape},
     {"", "EyeLike", 9, kNewest, lower_eye_like},  {"", "Range", 11, kNewest, lower_range},
     {"", "Shape", 1, kNewest, lower_shape},       {"", "Size", 1, kNewest, lower_size},
@@ -129,6 +128,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> constant_operators() { return kRows; }
+std::span<const OperatorRow> constant_operators() { return kConstantOperators; }
 
 }  // namespace bantam::import::onnx

@@ -108,8 +108,7 @@ void lower_if(NodeLowering& n) {
   if (!n.failed()) take_branch(n, known != 0 ? *then_branch : *else_branch);
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kControlOperators[] = {
     {"", "Dropout", 6, kNewest, lower_dropout},
     {"", "Identity", 1, kNewest, lower_identity},
     {"", "If", 1, kNewest, lower_if},
@@ -117,6 +116,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> control_operators() { return kRows; }
+std::span<const OperatorRow> control_operators() { return kControlOperators; }
 
 }  // namespace bantam::import::onnx

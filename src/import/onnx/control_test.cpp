@@ -24,7 +24,7 @@ using testing::tensor;
 
 using Inputs = std::map<std::string, HostTensor>;
 
-HostTensor floats(std::vector<std::int64_t> dims, std::vector<float> elements) {
+HostTensor tensor(std::vector<std::int64_t> dims, std::vector<float> elements) {
   return host_tensor<float>(dims, elements);
 }
 HostTensor flag(bool value) { return host_tensor<bool>({}, std::span<const bool>(&value, 1)); }
@@ -32,12 +32,12 @@ HostTensor number(std::int64_t value) {
   return host_tensor<std::int64_t>({}, std::span<const std::int64_t>(&value, 1));
 }
 
-Result<graph::Graph> import_of(const GraphWriter& writer, const Options& options = {}) {
+Result<graph::Graph> import_control(const GraphWriter& writer, const Options& options = {}) {
   return import_model(source_of(writer.model()), options);
 }
 
-std::string error_of(const GraphWriter& writer, const Options& options = {}) {
-  auto graph = import_of(writer, options);
+std::string control_error(const GraphWriter& writer, const Options& options = {}) {
+  auto graph = import_control(writer, options);
   return graph ? "(imported)" : graph.error().message;
 }
 
@@ -74,23 +74,23 @@ TEST(OnnxIfAtRunTime, BranchesReadValuesAndConstantsAroundThem) {
                                       .node("Add", {"m", "x"}, {"r"})
                                       .output("r")
                                       .graph();
-  const auto graph = import_of(choice(then_branch, else_branch));
-  EXPECT_THAT(run(graph, {{"x", floats({2}, {1, 2})}, {"c", flag(true)}}), ElementsAre(-1, -2));
-  EXPECT_THAT(run(graph, {{"x", floats({2}, {1, 2})}, {"c", flag(false)}}), ElementsAre(3, 6));
+  const auto graph = import_control(choice(then_branch, else_branch));
+  EXPECT_THAT(run(graph, {{"x", tensor({2}, {1, 2})}, {"c", flag(true)}}), ElementsAre(-1, -2));
+  EXPECT_THAT(run(graph, {{"x", tensor({2}, {1, 2})}, {"c", flag(false)}}), ElementsAre(3, 6));
 }
 
 TEST(OnnxIfAtRunTime, BranchMayGiveAValueAroundItAsItIs) {
   const std::string then_branch = GraphWriter().output("x").graph();
   const std::string else_branch = GraphWriter().node("Neg", {"x"}, {"r"}).output("r").graph();
-  const auto graph = import_of(choice(then_branch, else_branch));
-  EXPECT_THAT(run(graph, {{"x", floats({2}, {1, 2})}, {"c", flag(true)}}), ElementsAre(1, 2));
+  const auto graph = import_control(choice(then_branch, else_branch));
+  EXPECT_THAT(run(graph, {{"x", tensor({2}, {1, 2})}, {"c", flag(true)}}), ElementsAre(1, 2));
 }
 
 TEST(OnnxIfAtRunTime, BranchesOfDifferentShapesAreRefusedByName) {
   const std::string then_branch = GraphWriter().node("Neg", {"x"}, {"r"}).output("r").graph();
   const std::string else_branch =
       GraphWriter().node("Concat", {"x", "x"}, {"r"}, {attr("axis", 0)}).output("r").graph();
-  const std::string message = error_of(choice(then_branch, else_branch));
+  const std::string message = control_error(choice(then_branch, else_branch));
   EXPECT_THAT(message, HasSubstr("node 'choice' (If): result 0 is f32[2] in the then branch and f32[4] in the else"));
   EXPECT_THAT(message, HasSubstr("--set 'c'"));
 }
@@ -113,34 +113,34 @@ TEST(OnnxLoop, RunsAsOftenAsAnInputSays) {
   Options options;
   options.iterations = {{"double", 20}};
   const auto graph =
-      import_of(GraphWriter()
-                    .input("n", {}, ElementType::kI64)
-                    .input("x", {1})
-                    .initializer(yes("go"))
-                    .node("Loop", {"n", "go", "x"}, {"y"}, {graph_attr("body", doubling(false))}, "double")
-                    .output("y"),
-                options);
+      import_control(GraphWriter()
+                         .input("n", {}, ElementType::kI64)
+                         .input("x", {1})
+                         .initializer(yes("go"))
+                         .node("Loop", {"n", "go", "x"}, {"y"}, {graph_attr("body", doubling(false))}, "double")
+                         .output("y"),
+                     options);
   ASSERT_TRUE(graph) << graph.error().message;
   ASSERT_TRUE(graph::has_control(*graph));
-  EXPECT_THAT(run(graph, {{"n", number(3)}, {"x", floats({1}, {1})}}), ElementsAre(8));
-  EXPECT_THAT(run(graph, {{"n", number(0)}, {"x", floats({1}, {1})}}), ElementsAre(1));
+  EXPECT_THAT(run(graph, {{"n", number(3)}, {"x", tensor({1}, {1})}}), ElementsAre(8));
+  EXPECT_THAT(run(graph, {{"n", number(0)}, {"x", tensor({1}, {1})}}), ElementsAre(1));
 }
 
 TEST(OnnxLoop, EndsEarlyByItsCondition) {
-  const auto graph = import_of(GraphWriter()
-                                   .input("x", {1})
-                                   .initializer(tensor<std::int64_t>("n", {}, {1000}))
-                                   .node("Loop", {"n", "", "x"}, {"y"}, {graph_attr("body", doubling(true))})
-                                   .output("y"));
-  EXPECT_THAT(run(graph, {{"x", floats({1}, {3})}}), ElementsAre(192));
+  const auto graph = import_control(GraphWriter()
+                                        .input("x", {1})
+                                        .initializer(tensor<std::int64_t>("n", {}, {1000}))
+                                        .node("Loop", {"n", "", "x"}, {"y"}, {graph_attr("body", doubling(true))})
+                                        .output("y"));
+  EXPECT_THAT(run(graph, {{"x", tensor({1}, {3})}}), ElementsAre(192));
 }
 
 TEST(OnnxLoop, WithoutACountOrALimitIsRefusedByNameWithTheRemedy) {
   const std::string message =
-      error_of(GraphWriter()
-                   .input("x", {1})
-                   .node("Loop", {"", "", "x"}, {"y"}, {graph_attr("body", doubling(true))}, "grow")
-                   .output("y"));
+      control_error(GraphWriter()
+                        .input("x", {1})
+                        .node("Loop", {"", "", "x"}, {"y"}, {graph_attr("body", doubling(true))}, "grow")
+                        .output("y"));
   EXPECT_THAT(message, HasSubstr("node 'grow' (Loop): how often the loop runs is known only at run time"));
   EXPECT_THAT(message, HasSubstr("--iterations 'grow=N'"));
 }
@@ -148,7 +148,7 @@ TEST(OnnxLoop, WithoutACountOrALimitIsRefusedByNameWithTheRemedy) {
 TEST(OnnxLoop, LimitOfANodeThatIsNoLoopIsRefused) {
   Options options;
   options.iterations = {{"nobody", 3}};
-  EXPECT_THAT(error_of(GraphWriter().input("x", {1}).node("Neg", {"x"}, {"y"}).output("y"), options),
+  EXPECT_THAT(control_error(GraphWriter().input("x", {1}).node("Neg", {"x"}, {"y"}).output("y"), options),
               HasSubstr("--iterations nobody: the model has no loop of that name"));
 }
 
@@ -169,12 +169,13 @@ TEST(OnnxLoop, CounterThatTheBodyStepsGivesTheCount) {
                                .output("v_out")
                                .output("row")
                                .graph();
-  const auto graph = import_of(GraphWriter()
-                                   .input("x", {2})
-                                   .initializer(tensor<std::int64_t>("zero", {}, {0}))
-                                   .node("Loop", {"", "", "zero", "x"}, {"k", "v", "rows"}, {graph_attr("body", body)})
-                                   .output("rows"));
-  const auto rows = run(graph, {{"x", floats({2}, {1, 2})}});
+  const auto graph =
+      import_control(GraphWriter()
+                         .input("x", {2})
+                         .initializer(tensor<std::int64_t>("zero", {}, {0}))
+                         .node("Loop", {"", "", "zero", "x"}, {"k", "v", "rows"}, {graph_attr("body", body)})
+                         .output("rows"));
+  const auto rows = run(graph, {{"x", tensor({2}, {1, 2})}});
   ASSERT_EQ(rows.size(), 200U) << "one row for each of the 100 iterations";
   EXPECT_THAT(std::vector<float>(rows.end() - 4, rows.end()), ElementsAre(2, 4, -2, -4));
 }
@@ -196,9 +197,9 @@ TEST(OnnxLoop, ValueThatGrowsIsUnrolledWhenTheCountIsKnown) {
         .node("Loop", {"n", "go", "x"}, {"y"}, {graph_attr("body", body)}, "grow")
         .output("y");
   };
-  EXPECT_THAT(run(import_of(with_count(3)), {{"x", floats({1}, {7})}}), ElementsAre(7, 7, 7, 7));
-  EXPECT_EQ(run(import_of(with_count(1000)), {{"x", floats({1}, {7})}}).size(), 1001U);
-  const std::string message = error_of(with_count(1 << 20));
+  EXPECT_THAT(run(import_control(with_count(3)), {{"x", tensor({1}, {7})}}), ElementsAre(7, 7, 7, 7));
+  EXPECT_EQ(run(import_control(with_count(1000)), {{"x", tensor({1}, {7})}}).size(), 1001U);
+  const std::string message = control_error(with_count(1 << 20));
   EXPECT_THAT(message, HasSubstr("node 'grow' (Loop): value 0 'v', carried from one iteration to the next, is f32[1] "
                                  "before the first and f32[2] after it"));
 }
@@ -221,12 +222,12 @@ TEST(OnnxLoop, LoopsInsideOneAnotherDoNotUnrollWithoutEnd) {
                .output("go_in", ElementType::kBool)
                .output("v_out")
                .graph();
-  const auto graph = import_of(GraphWriter()
-                                   .input("v", {1})
-                                   .initializer(tensor<std::int64_t>("n", {}, {50}))
-                                   .initializer(yes("go_in"))
-                                   .node("Loop", {"n", "go_in", "v"}, {"y"}, {graph_attr("body", body)})
-                                   .output("y"));
+  const auto graph = import_control(GraphWriter()
+                                        .input("v", {1})
+                                        .initializer(tensor<std::int64_t>("n", {}, {50}))
+                                        .initializer(yes("go_in"))
+                                        .node("Loop", {"n", "go_in", "v"}, {"y"}, {graph_attr("body", body)})
+                                        .output("y"));
   EXPECT_TRUE(!graph || graph->nodes.size() < (1U << 17));
 }
 
@@ -240,17 +241,17 @@ TEST(OnnxScan, GoesThroughAnAxisBackwards) {
                                .output("s_out")
                                .output("row")
                                .graph();
-  const auto graph = import_of(GraphWriter()
-                                   .input("x", {2, 3})
-                                   .input("s0", {2})
-                                   .node("Scan", {"s0", "x"}, {"s", "sums"},
-                                         {graph_attr("body", body), attr("num_scan_inputs", 1),
-                                          attr("scan_input_axes", std::vector<std::int64_t>{1}),
-                                          attr("scan_input_directions", std::vector<std::int64_t>{1}),
-                                          attr("scan_output_axes", std::vector<std::int64_t>{-1}),
-                                          attr("scan_output_directions", std::vector<std::int64_t>{1})})
-                                   .output("sums"));
-  EXPECT_THAT(run(graph, {{"x", floats({2, 3}, {1, 2, 3, 10, 20, 30})}, {"s0", floats({2}, {0, 0})}}),
+  const auto graph = import_control(GraphWriter()
+                                        .input("x", {2, 3})
+                                        .input("s0", {2})
+                                        .node("Scan", {"s0", "x"}, {"s", "sums"},
+                                              {graph_attr("body", body), attr("num_scan_inputs", 1),
+                                               attr("scan_input_axes", std::vector<std::int64_t>{1}),
+                                               attr("scan_input_directions", std::vector<std::int64_t>{1}),
+                                               attr("scan_output_axes", std::vector<std::int64_t>{-1}),
+                                               attr("scan_output_directions", std::vector<std::int64_t>{1})})
+                                        .output("sums"));
+  EXPECT_THAT(run(graph, {{"x", tensor({2, 3}, {1, 2, 3, 10, 20, 30})}, {"s0", tensor({2}, {0, 0})}}),
               ElementsAre(6, 5, 3, 60, 50, 30));
 }
 

@@ -315,8 +315,7 @@ void lower_fused_conv(NodeLowering& n) {
                       : n.unary(activation.function, sum, activation.a, activation.b));
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kConvolutionOperators[] = {
     {"", "Col2Im", 18, kNewest, lower_col2im},
     {"", "Conv", 1, kNewest, lower_conv},
     {"", "ConvTranspose", 1, kNewest, lower_conv_transpose},
@@ -346,6 +345,6 @@ ops::Activation read_fused_activation(NodeLowering& n) {
   return {};
 }
 
-std::span<const OperatorRow> convolution_operators() { return kRows; }
+std::span<const OperatorRow> convolution_operators() { return kConvolutionOperators; }
 
 }  // namespace bantam::import::onnx

@@ -41,7 +41,7 @@ Result<graph::Graph> import_with(const Counts& counts) {
   return import_model(source_of(length_mask()), options);
 }
 
-std::string error_of(const Counts& counts) {
+std::string error_with(const Counts& counts) {
   const auto graph = import_with(counts);
   return graph ? "imported" : graph.error().message;
 }
@@ -63,14 +63,14 @@ TEST(OnnxCounts, SizesAreThoseOfTheLargestCountAndTheInputStaysOne) {
   }
 }
 
-TEST(OnnxCounts, WithoutThemTheMessageNamesTheOption) { EXPECT_THAT(error_of({}), HasSubstr("--count INPUT=")); }
+TEST(OnnxCounts, WithoutThemTheMessageNamesTheOption) { EXPECT_THAT(error_with({}), HasSubstr("--count INPUT=")); }
 
 TEST(OnnxCounts, WrongOnesAreRefused) {
-  EXPECT_THAT(error_of({{"length", "4"}}), HasSubstr("--count length=4"));
-  EXPECT_THAT(error_of({{"lengths", "M"}}), HasSubstr("--count lengths=M"));
-  EXPECT_THAT(error_of({{"lengths", "4x"}}), HasSubstr("--count lengths=4x"));
+  EXPECT_THAT(error_with({{"length", "4"}}), HasSubstr("--count length=4"));
+  EXPECT_THAT(error_with({{"lengths", "M"}}), HasSubstr("--count lengths=M"));
+  EXPECT_THAT(error_with({{"lengths", "4x"}}), HasSubstr("--count lengths=4x"));
   // A count of the wrong input leaves the size unknown.
-  EXPECT_THAT(error_of({{"tokens", "4"}}), HasSubstr("--bound longest.size=N"));
+  EXPECT_THAT(error_with({{"tokens", "4"}}), HasSubstr("--bound longest.size=N"));
 }
 
 }  // namespace

@@ -265,10 +265,10 @@ void lower_einsum(NodeLowering& n) {
   n.set_output(0, Einsum(n).run(equation));
 }
 
-constexpr OperatorRow kRows[] = {{"", "Einsum", 12, OperatorRow::kNewest, lower_einsum}};
+constexpr OperatorRow kEinsumOperators[] = {{"", "Einsum", 12, kNewest, lower_einsum}};
 
 }  // namespace
 
-std::span<const OperatorRow> einsum_operators() { return kRows; }
+std::span<const OperatorRow> einsum_operators() { return kEinsumOperators; }
 
 }  // namespace bantam::import::onnx

@@ -219,8 +219,7 @@ void lower_cast_like(NodeLowering& n) {
   n.set_output(0, n.cast(n.input(0), n.type(n.input(1))));
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kElementwiseOperators[] = {
     {"", "Abs", 6, kNewest, lower_unary<UnaryFunction::kAbs>},
     {"", "Acos", 7, kNewest, lower_unary<UnaryFunction::kAcos>},
     {"", "Acosh", 9, kNewest, lower_unary<UnaryFunction::kAcosh>},
@@ -299,6 +298,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> elementwise_operators() { return kRows; }
+std::span<const OperatorRow> elementwise_operators() { return kElementwiseOperators; }
 
 }  // namespace bantam::import::onnx

@@ -127,8 +127,7 @@ void lower_arg_reduce(NodeLowering& n) {
   n.set_output(0, n.emit(ops::kArgReduce, params, {x}));
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kIndexingOperators[] = {
     {"", "ArgMax", 1, kNewest, lower_arg_reduce<false>},
     {"", "ArgMin", 1, kNewest, lower_arg_reduce<true>},
     {"", "CumSum", 11, kNewest, lower_cumsum},
@@ -145,6 +144,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> indexing_operators() { return kRows; }
+std::span<const OperatorRow> indexing_operators() { return kIndexingOperators; }
 
 }  // namespace bantam::import::onnx

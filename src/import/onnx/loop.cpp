@@ -507,14 +507,14 @@ class ScanLowering {
 void lower_scan(NodeLowering& n) { ScanLowering(n).run(); }
 void lower_batched_scan(NodeLowering& n) { ScanLowering(n).run_batched(); }
 
-constexpr OperatorRow kRows[] = {
-    {"", "Loop", 1, OperatorRow::kNewest, lower_loop},
+constexpr OperatorRow kLoopOperators[] = {
+    {"", "Loop", 1, kNewest, lower_loop},
     {"", "Scan", 8, 8, lower_batched_scan},
-    {"", "Scan", 9, OperatorRow::kNewest, lower_scan},
+    {"", "Scan", 9, kNewest, lower_scan},
 };
 
 }  // namespace
 
-std::span<const OperatorRow> loop_operators() { return kRows; }
+std::span<const OperatorRow> loop_operators() { return kLoopOperators; }
 
 }  // namespace bantam::import::onnx

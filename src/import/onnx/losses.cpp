@@ -81,14 +81,13 @@ void lower_softmax_cross_entropy(NodeLowering& n) {
   lower_likelihood(n, log_probability, n.input(1), n.optional(2));
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kLossOperators[] = {
     {"", "NegativeLogLikelihoodLoss", 12, kNewest, lower_negative_log_likelihood},
     {"", "SoftmaxCrossEntropyLoss", 12, kNewest, lower_softmax_cross_entropy},
 };
 
 }  // namespace
 
-std::span<const OperatorRow> loss_operators() { return kRows; }
+std::span<const OperatorRow> loss_operators() { return kLossOperators; }
 
 }  // namespace bantam::import::onnx

@@ -249,6 +249,9 @@ class NodeLowering {
 
 using Handler = void (*)(NodeLowering& n);
 
+/// The last operator set version: rows that no later version has ended.
+inline constexpr std::int64_t kNewest = 1 << 20;
+
 /// How one ONNX operator, over a range of operator set versions, is lowered.
 struct OperatorRow {
   std::string_view domain;  ///< "" is ONNX's own
@@ -256,8 +259,6 @@ struct OperatorRow {
   std::int64_t since = 1;
   std::int64_t until = kNewest;  ///< inclusive
   Handler handler = nullptr;
-
-  static constexpr std::int64_t kNewest = 1 << 20;
 };
 
 /// The operators of one file each; operators.cpp joins them.

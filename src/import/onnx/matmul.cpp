@@ -82,8 +82,7 @@ void lower_fused_gemm(NodeLowering& n) {
   n.set_output(0, n.unary(activation.function, lower_gemm_value(n), activation.a, activation.b));
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kMatmulOperators[] = {
     {"", "Gemm", 6, kNewest, lower_gemm},
     {"", "MatMul", 1, kNewest, lower_matmul},
     {"com.microsoft", "FusedGemm", 1, kNewest, lower_fused_gemm},
@@ -92,6 +91,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> matmul_operators() { return kRows; }
+std::span<const OperatorRow> matmul_operators() { return kMatmulOperators; }
 
 }  // namespace bantam::import::onnx

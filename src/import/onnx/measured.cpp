@@ -24,7 +24,7 @@ using graph::ValueId;
 bool is_count(ElementType type) { return type == ElementType::kI32 || type == ElementType::kI64; }
 
 /// An operand's element that a result's element is, plus `offset`.
-struct Source {
+struct Origin {
   ValueId value = kNone;
   std::int64_t index = 0;
   std::int64_t offset = 0;
@@ -39,17 +39,17 @@ std::optional<std::int64_t> constant_element(const Graph& graph, ValueId id, std
                                                            : std::nullopt;
 }
 
-std::optional<Source> source_in_concat(const Graph& graph, const Node& node, std::int64_t index) {
+std::optional<Origin> source_in_concat(const Graph& graph, const Node& node, std::int64_t index) {
   for (const ValueId part : node.inputs) {
     const std::int64_t elements = graph.value(part).desc.elements();
-    if (index < elements) return Source{part, index};
+    if (index < elements) return Origin{part, index};
     index -= elements;
   }
   return std::nullopt;
 }
 
 /// A sum with a constant, of tensors with as many elements as the result or with one.
-std::optional<Source> source_in_sum(const Graph& graph, const Node& node, std::int64_t index) {
+std::optional<Origin> source_in_sum(const Graph& graph, const Node& node, std::int64_t index) {
   const auto function = node.as<ops::BinaryParams>().function;
   const bool subtract = function == ops::BinaryFunction::kSub;
   if (function != ops::BinaryFunction::kAdd && !subtract) return std::nullopt;
@@ -61,26 +61,26 @@ std::optional<Source> source_in_sum(const Graph& graph, const Node& node, std::i
     const auto amount = constant_element(graph, node.inputs[1 - i], index);
     if (!amount || graph.is_constant(node.inputs[i])) continue;
     const bool single = graph.value(node.inputs[i]).desc.elements() == 1;
-    return Source{node.inputs[i], single ? 0 : index, subtract ? -*amount : *amount};
+    return Origin{node.inputs[i], single ? 0 : index, subtract ? -*amount : *amount};
   }
   return std::nullopt;
 }
 
 /// Where element `index` of the node's result comes from, when the node only moves it or adds a constant.
-std::optional<Source> source_of(const Graph& graph, const Node& node, std::int64_t index) {
+std::optional<Origin> source_of(const Graph& graph, const Node& node, std::int64_t index) {
   const TensorDesc& x = graph.value(node.inputs[0]).desc;
-  if (node.is(ops::kReshape) || node.is(ops::kCopy)) return Source{node.inputs[0], index};
-  if (node.is(ops::kCast) && is_count(x.type)) return Source{node.inputs[0], index};
+  if (node.is(ops::kReshape) || node.is(ops::kCopy)) return Origin{node.inputs[0], index};
+  if (node.is(ops::kCast) && is_count(x.type)) return Origin{node.inputs[0], index};
   if (node.is(ops::kBinary)) return source_in_sum(graph, node, index);
   if (x.rank != 1) return std::nullopt;
   if (node.is(ops::kConcat)) return source_in_concat(graph, node, index);
   if (node.is(ops::kSlice)) {
     const auto& p = node.as<ops::SliceParams>();
-    return Source{node.inputs[0], p.starts[0] + index * p.steps[0]};
+    return Origin{node.inputs[0], p.starts[0] + index * p.steps[0]};
   }
   if (node.is(ops::kGather)) {
     const auto at = constant_element(graph, node.inputs[1], index);
-    if (at) return Source{node.inputs[0], *at < 0 ? *at + x.dims[0] : *at};
+    if (at) return Origin{node.inputs[0], *at < 0 ? *at + x.dims[0] : *at};
   }
   return std::nullopt;
 }

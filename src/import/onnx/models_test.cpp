@@ -82,7 +82,7 @@ struct Model {
 
 void PrintTo(const Model& model, std::ostream* out) { *out << model.name; }
 
-class OnnxModel : public testing::TestWithParam<Model> {};
+class OnnxModel : public ::testing::TestWithParam<Model> {};
 
 /// The cases of a reference file, by the part of the key after the last dot.
 std::map<std::string, std::pair<Tensors, Tensors>> read_cases(const std::string& path) {
@@ -146,18 +146,18 @@ TEST_P(OnnxModel, AgreesWithReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shared, OnnxModel,
-                         testing::Values(Model{"basic-pitch", 5e-3, 1e-4, {}}, Model{"dnsmos-p808", 1e-4, 1e-4, {}},
-                                         Model{"dtln-1", 1e-4, 1e-5, {}}, Model{"dtln-2", 1e-4, 1e-5, {}},
-                                         Model{"face-rfb-320", 1e-4, 1e-5, {}}, Model{"fastestdet", 1e-4, 1e-5, {}},
-                                         Model{"gtcrn-stream", 1e-4, 1e-5, {}},
-                                         Model{"qtdnn-tiny-qlinear", 1e-6, 1e-6, {}},
-                                         Model{"silero-vad", 1e-4, 1e-5, {"sr"}},
-                                         Model{"silero-vad-op18-ifless", 1e-4, 1e-5, {"sr"}},
-                                         Model{"yunet-n-320", 1e-4, 1e-5, {}},
-                                         // Sums in another order flip activations that lie near a rounding boundary by
-                                         // one step of 8 bits in each of 50 layers; the results differ by a step or two
-                                         // (1/255 of the range), as MANIFEST.md expects.
-                                         Model{"yunet-n-320-qdq-int8", 0.2, 1e-2, {}}),
+                         ::testing::Values(Model{"basic-pitch", 5e-3, 1e-4, {}}, Model{"dnsmos-p808", 1e-4, 1e-4, {}},
+                                           Model{"dtln-1", 1e-4, 1e-5, {}}, Model{"dtln-2", 1e-4, 1e-5, {}},
+                                           Model{"face-rfb-320", 1e-4, 1e-5, {}}, Model{"fastestdet", 1e-4, 1e-5, {}},
+                                           Model{"gtcrn-stream", 1e-4, 1e-5, {}},
+                                           Model{"qtdnn-tiny-qlinear", 1e-6, 1e-6, {}},
+                                           Model{"silero-vad", 1e-4, 1e-5, {"sr"}},
+                                           Model{"silero-vad-op18-ifless", 1e-4, 1e-5, {"sr"}},
+                                           Model{"yunet-n-320", 1e-4, 1e-5, {}},
+                                           // Sums in another order flip activations that lie near a rounding boundary
+                                           // by one step of 8 bits in each of 50 layers; the results differ by a step
+                                           // or two (1/255 of the range), as MANIFEST.md expects.
+                                           Model{"yunet-n-320-qdq-int8", 0.2, 1e-2, {}}),
                          [](const auto& instance) { return mangled(instance.param.name); });
 
 TEST(OnnxStates, CarryOverAsTheRecordedSequenceDid) {
@@ -183,7 +183,7 @@ TEST(OnnxStates, CarryOverAsTheRecordedSequenceDid) {
 }
 
 /// The graphs of a streaming recogniser (WeNet's export), one chunk after another.
-class WenetTiny : public testing::Test {
+class WenetTiny : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto path = kModels / "wenet-tiny/reference.npz";

@@ -270,8 +270,7 @@ void lower_hardmax(NodeLowering& n) {
   n.set_output(0, n.reshape(hot, dims));
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kNormalizationOperators[] = {
     {"", "BatchNormalization", 6, kNewest, lower_batch_norm},
     {"", "GroupNormalization", 18, kNewest, lower_group_norm},
     {"", "Hardmax", 1, kNewest, lower_hardmax},
@@ -305,6 +304,6 @@ ValueId softmax_along(NodeLowering& n, ValueId x, int axis, bool flat, bool log)
   return n.reshape(y, dims);
 }
 
-std::span<const OperatorRow> normalization_operators() { return kRows; }
+std::span<const OperatorRow> normalization_operators() { return kNormalizationOperators; }
 
 }  // namespace bantam::import::onnx

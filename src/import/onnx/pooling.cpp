@@ -202,8 +202,7 @@ void lower_lp_pool(NodeLowering& n) {
   n.set_output(0, root(n, n.binary(ops::BinaryFunction::kMul, mean, n.scalar(count)), p));
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kPoolingOperators[] = {
     {"", "AveragePool", 1, kNewest, lower_average_pool},
     {"", "GlobalAveragePool", 1, kNewest, lower_global_pool<ops::ReduceFunction::kMean>},
     {"", "GlobalLpPool", 2, kNewest, lower_global_lp_pool},
@@ -217,6 +216,6 @@ constexpr OperatorRow kRows[] = {
 
 ValueId average_pool(NodeLowering& n, ValueId x) { return pool_windows(n, x, ops::PoolKind::kAverage); }
 
-std::span<const OperatorRow> pooling_operators() { return kRows; }
+std::span<const OperatorRow> pooling_operators() { return kPoolingOperators; }
 
 }  // namespace bantam::import::onnx

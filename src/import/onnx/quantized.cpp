@@ -180,8 +180,7 @@ void lower_matmul_integer(NodeLowering& n) {
   n.set_output(0, lower_affine_matmul(n, n.input(0), n.input(1), false, product));
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kQuantizedOperators[] = {
     {"", "ConvInteger", 10, kNewest, lower_conv_integer},
     {"", "DequantizeLinear", 10, kNewest, lower_dequantize_linear},
     {"", "DynamicQuantizeLinear", 11, kNewest, lower_dynamic_quantize_linear},
@@ -210,6 +209,6 @@ void lower_qlinear_conv(NodeLowering& n) {
                }));
 }
 
-std::span<const OperatorRow> quantized_operators() { return kRows; }
+std::span<const OperatorRow> quantized_operators() { return kQuantizedOperators; }
 
 }  // namespace bantam::import::onnx

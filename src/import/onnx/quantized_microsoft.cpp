@@ -228,8 +228,7 @@ void lower_microsoft_qlinear_conv(NodeLowering& n) {
   lower_qlinear_conv(n);
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kQuantizedMicrosoftOperators[] = {
     {"com.microsoft", "DynamicQuantizeMatMul", 1, kNewest, lower_dynamic_quantize_matmul},
     {"com.microsoft", "MatMulIntegerToFloat", 1, kNewest, lower_matmul_integer_to_float},
     {"com.microsoft", "MatMulNBits", 1, kNewest, lower_matmul_nbits},
@@ -249,6 +248,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> quantized_microsoft_operators() { return kRows; }
+std::span<const OperatorRow> quantized_microsoft_operators() { return kQuantizedMicrosoftOperators; }
 
 }  // namespace bantam::import::onnx

@@ -48,7 +48,7 @@ std::vector<Y> run(const GraphWriter& writer, const Ints& dims, const std::vecto
   return {elements.begin(), elements.end()};
 }
 
-std::string error_of(const GraphWriter& writer, std::int64_t opset = 21) {
+std::string refusal_of(const GraphWriter& writer, std::int64_t opset = 21) {
   const auto graph = import_model(source_of(writer.model(opset)), {});
   return graph ? "" : graph.error().message;
 }
@@ -110,7 +110,7 @@ TEST(OnnxQuantized, EightBitFloatsAreRefusedByName) {
       .initializer(tensor<float>("s", {}, {0.5F}))
       .node("QuantizeLinear", {"x", "s"}, {"y"}, {attr("output_dtype", 17)})
       .output("y");
-  EXPECT_THAT(error_of(g), HasSubstr("'output_dtype' = 17 (float8e4m3fn) is not supported"));
+  EXPECT_THAT(refusal_of(g), HasSubstr("'output_dtype' = 17 (float8e4m3fn) is not supported"));
 }
 
 TEST(OnnxMicrosoft, MatMulNBitsKeepsItsWeightsPacked) {
@@ -142,7 +142,7 @@ TEST(OnnxMicrosoft, MatMulNBitsRefusesWhatItCannotDo) {
         .node("MatMulNBits", operands, {"y"}, {attr("K", 16), attr("N", 1), attr("bits", bits), attr("block_size", 16)},
               "", kMicrosoft)
         .output("y");
-    return error_of(g);
+    return refusal_of(g);
   };
   EXPECT_EQ(with({"x", "w", "s"}, 4), "");
   EXPECT_THAT(with({"x", "w", "s", "", "g"}, 4), HasSubstr("g_idx"));

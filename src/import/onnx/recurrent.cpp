@@ -147,8 +147,7 @@ void lower_gru(NodeLowering& n) {
 
 void lower_rnn(NodeLowering& n) { lower_stateful(n, ops::kSimpleRnn, ops::SimpleRnnParams{}); }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kRecurrentOperators[] = {
     {"", "GRU", 7, kNewest, lower_gru},
     {"", "LSTM", 7, kNewest, lower_lstm},
     {"", "RNN", 7, kNewest, lower_rnn},
@@ -156,6 +155,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> recurrent_operators() { return kRows; }
+std::span<const OperatorRow> recurrent_operators() { return kRecurrentOperators; }
 
 }  // namespace bantam::import::onnx

@@ -39,8 +39,7 @@ void lower_extremum(NodeLowering& n) {
 
 void lower_det(NodeLowering& n) { n.set_output(0, n.emit(ops::kDet, {n.input(0)})); }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kReductionOperators[] = {
     {"", "Det", 11, kNewest, lower_det},
     {"", "ReduceL1", 1, kNewest, lower_reduce<ReduceFunction::kL1>},
     {"", "ReduceL2", 1, kNewest, lower_reduce<ReduceFunction::kL2>},
@@ -56,6 +55,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> reduction_operators() { return kRows; }
+std::span<const OperatorRow> reduction_operators() { return kReductionOperators; }
 
 }  // namespace bantam::import::onnx

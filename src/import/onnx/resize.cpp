@@ -212,8 +212,7 @@ void lower_resize(NodeLowering& n) {
   emit_resize(n, x, params);
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kResizeOperators[] = {
     {"", "Resize", 10, 10, lower_upsample},
     {"", "Resize", 11, kNewest, lower_resize},
     {"", "Upsample", 7, 9, lower_upsample},
@@ -221,6 +220,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> resize_operators() { return kRows; }
+std::span<const OperatorRow> resize_operators() { return kResizeOperators; }
 
 }  // namespace bantam::import::onnx

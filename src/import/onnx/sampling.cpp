@@ -184,8 +184,7 @@ void lower_deform_conv(NodeLowering& n) {
   n.set_output(0, n.transpose(y, {0, 3, 1, 2}));
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kSamplingOperators[] = {
     {"", "AffineGrid", 20, kNewest, lower_affine_grid}, {"", "DeformConv", 19, kNewest, lower_deform_conv},
     {"", "GridSample", 16, kNewest, lower_grid_sample}, {"", "MaxRoiPool", 1, kNewest, lower_max_roi_pool},
     {"", "RoiAlign", 10, kNewest, lower_roi_align},
@@ -193,6 +192,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> sampling_operators() { return kRows; }
+std::span<const OperatorRow> sampling_operators() { return kSamplingOperators; }
 
 }  // namespace bantam::import::onnx

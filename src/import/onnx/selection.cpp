@@ -98,8 +98,7 @@ void lower_non_max_suppression(NodeLowering& n) {
   n.set_output(0, n.slice(found.results[0], 0, 0, found.count));
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kSelectionOperators[] = {
     {"", "Compress", 9, kNewest, lower_compress},
     {"", "NonMaxSuppression", 10, kNewest, lower_non_max_suppression},
     {"", "NonZero", 9, kNewest, lower_nonzero},
@@ -108,6 +107,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> selection_operators() { return kRows; }
+std::span<const OperatorRow> selection_operators() { return kSelectionOperators; }
 
 }  // namespace bantam::import::onnx

@@ -31,9 +31,9 @@ using Ints = std::vector<std::int64_t>;
 using Floats = std::vector<float>;
 using Inputs = std::map<std::string, HostTensor>;
 
-constexpr const char* kMicrosoft = "com.microsoft";
+constexpr const char* kContrib = "com.microsoft";
 
-struct Outcome {
+struct Sequence {
   std::string error;
   std::map<std::string, HostTensor> results;
   graph::Graph graph;
@@ -44,8 +44,8 @@ struct Outcome {
   }
 };
 
-Outcome run(const GraphWriter& writer, const Inputs& inputs, std::int64_t opset = 17) {
-  Outcome outcome;
+Sequence run_sequence(const GraphWriter& writer, const Inputs& inputs, std::int64_t opset = 17) {
+  Sequence outcome;
   auto graph = import_model(source_of(writer.model(opset)), {});
   if (!graph) {
     outcome.error = graph.error().message;
@@ -62,7 +62,7 @@ Outcome run(const GraphWriter& writer, const Inputs& inputs, std::int64_t opset 
   return outcome;
 }
 
-HostTensor floats(const Ints& dims, const Floats& values) {
+HostTensor values_of(const Ints& dims, const Floats& values) {
   return host_tensor<float>(dims, std::span<const float>(values));
 }
 
@@ -97,13 +97,13 @@ TEST(OnnxAttention, AgreesWithItsProductsWrittenOut) {
       .node("Softmax", {"scores"}, {"weights"}, {attr("axis", -1)})
       .node("MatMul", {"weights", "all_v"}, {"expected"})
       .output("expected");
-  const auto outcome = run(writer,
-                           {{"q", floats({1, 2, 3, 4}, mixed(24, 0.1))},
-                            {"k", floats({1, 1, 3, 4}, mixed(12, 0.2))},
-                            {"v", floats({1, 1, 3, 4}, mixed(12, 0.3))},
-                            {"pk", floats({1, 1, 2, 4}, mixed(8, 0.4))},
-                            {"pv", floats({1, 1, 2, 4}, mixed(8, 0.5))}},
-                           23);
+  const auto outcome = run_sequence(writer,
+                                    {{"q", values_of({1, 2, 3, 4}, mixed(24, 0.1))},
+                                     {"k", values_of({1, 1, 3, 4}, mixed(12, 0.2))},
+                                     {"v", values_of({1, 1, 3, 4}, mixed(12, 0.3))},
+                                     {"pk", values_of({1, 1, 2, 4}, mixed(8, 0.4))},
+                                     {"pv", values_of({1, 1, 2, 4}, mixed(8, 0.5))}},
+                                    23);
   ASSERT_EQ(outcome.error, "");
   EXPECT_THAT(outcome.floats("y"), Pointwise(FloatNear(1e-6F), outcome.floats("expected")));
   EXPECT_EQ(outcome.floats("nk").size(), 20u);
@@ -115,7 +115,7 @@ TEST(OnnxAttention, SplitsHeadsOfThreeDimensionalOperands) {
       .initializer(tensor<float>("mask", {2, 2}, {0, -INFINITY, -INFINITY, -INFINITY}))
       .node("Attention", {"x", "x", "x", "mask"}, {"y"}, {attr("q_num_heads", 2), attr("kv_num_heads", 2)})
       .output("y");
-  const auto outcome = run(writer, {{"x", floats({1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})}}, 23);
+  const auto outcome = run_sequence(writer, {{"x", values_of({1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})}}, 23);
   ASSERT_EQ(outcome.error, "");
   // The first query sees itself only, the second nothing.
   EXPECT_THAT(outcome.floats("y"), ElementsAre(1, 2, 3, 4, 0, 0, 0, 0));
@@ -123,7 +123,7 @@ TEST(OnnxAttention, SplitsHeadsOfThreeDimensionalOperands) {
   wrong.input("x", {Dim(1), Dim(2), Dim(4)})
       .node("Attention", {"x", "x", "x"}, {"y"}, {attr("q_num_heads", 3)})
       .output("y");
-  EXPECT_THAT(run(wrong, {}, 23).error, HasSubstr("cannot be split into 3 heads"));
+  EXPECT_THAT(run_sequence(wrong, {}, 23).error, HasSubstr("cannot be split into 3 heads"));
 }
 
 TEST(OnnxContribAttention, LeavesMaskedKeysOut) {
@@ -133,12 +133,12 @@ TEST(OnnxContribAttention, LeavesMaskedKeysOut) {
       .input("v", {Dim(2), Dim(3), Dim(2)})
       .initializer(tensor<std::int32_t>("kept", {2, 3}, {1, 0, 1, 0, 0, 1}))
       .initializer(tensor<std::int32_t>("counts", {2}, {1, 2}))
-      .node("MultiHeadAttention", {"q", "v", "v", "", "kept"}, {"y"}, {attr("num_heads", 1)}, "a", kMicrosoft)
-      .node("MultiHeadAttention", {"q", "v", "v", "", "counts"}, {"z"}, {attr("num_heads", 2)}, "b", kMicrosoft)
+      .node("MultiHeadAttention", {"q", "v", "v", "", "kept"}, {"y"}, {attr("num_heads", 1)}, "a", kContrib)
+      .node("MultiHeadAttention", {"q", "v", "v", "", "counts"}, {"z"}, {attr("num_heads", 2)}, "b", kContrib)
       .output("y")
       .output("z");
-  const auto outcome = run(
-      writer, {{"q", floats({2, 1, 2}, Floats(4))}, {"v", floats({2, 3, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})}});
+  const auto outcome = run_sequence(writer, {{"q", values_of({2, 1, 2}, Floats(4))},
+                                             {"v", values_of({2, 3, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})}});
   ASSERT_EQ(outcome.error, "");
   EXPECT_THAT(outcome.floats("y"), ElementsAre(3, 4, 11, 12));
   EXPECT_THAT(outcome.floats("z"), ElementsAre(1, 2, 8, 9));
@@ -153,17 +153,17 @@ TEST(OnnxContribAttention, GroupQueryNeedsAFullCache) {
         .initializer(tensor<std::int32_t>("last", {1}, {total - 1}))
         .initializer(tensor<std::int32_t>("total", {}, {total}))
         .node("GroupQueryAttention", {"q", "k", "k", "past", "past", "last", "total"}, {"y", "pk", "pv"},
-              {attr("num_heads", 2), attr("kv_num_heads", 1)}, "g", kMicrosoft)
+              {attr("num_heads", 2), attr("kv_num_heads", 1)}, "g", kContrib)
         .output("y");
     return writer;
   };
-  const Inputs inputs = {{"q", floats({1, 1, 4}, Floats(4))},
-                         {"k", floats({1, 1, 2}, {3, 6})},
-                         {"past", floats({1, 1, 2, 2}, {0, 1, 6, 2})}};
-  const auto outcome = run(model(3), inputs);
+  const Inputs inputs = {{"q", values_of({1, 1, 4}, Floats(4))},
+                         {"k", values_of({1, 1, 2}, {3, 6})},
+                         {"past", values_of({1, 1, 2, 2}, {0, 1, 6, 2})}};
+  const auto outcome = run_sequence(model(3), inputs);
   ASSERT_EQ(outcome.error, "");
   EXPECT_THAT(outcome.floats("y"), ElementsAre(3, 3, 3, 3));
-  EXPECT_THAT(run(model(2), inputs).error, HasSubstr("a cache of 2 keys"));
+  EXPECT_THAT(run_sequence(model(2), inputs).error, HasSubstr("a cache of 2 keys"));
 }
 
 TEST(OnnxRotary, TurnsHalvesOrNeighbours) {
@@ -177,7 +177,7 @@ TEST(OnnxRotary, TurnsHalvesOrNeighbours) {
         .node("RotaryEmbedding", {"x", "cos", "sin", "at"}, {"y"},
               {attr("interleaved", interleaved ? 1 : 0), attr("num_heads", 1), attr("rotary_embedding_dim", 4)})
         .output("y");
-    const auto outcome = run(writer, {{"x", floats({1, 1, 5}, {1, 2, 3, 4, 5})}}, 23);
+    const auto outcome = run_sequence(writer, {{"x", values_of({1, 1, 5}, {1, 2, 3, 4, 5})}}, 23);
     ASSERT_EQ(outcome.error, "");
     EXPECT_EQ(outcome.floats("y"), interleaved ? Floats({-2, 1, -4, 3, 5}) : Floats({-3, -4, 1, 2, 5}));
   }
@@ -192,7 +192,7 @@ TEST(OnnxSignal, TransformsAlongAnyAxis) {
       .node("DFT", {"y", "length", "axis"}, {"z"}, {attr("onesided", 1), attr("inverse", 1)})
       .output("y")
       .output("z");
-  const auto outcome = run(writer, {{"x", floats({2, 2, 1}, {1, 2, 3, 4})}}, 20);
+  const auto outcome = run_sequence(writer, {{"x", values_of({2, 2, 1}, {1, 2, 3, 4})}}, 20);
   ASSERT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.results.at("y").desc.dims[0], 3);
   // Columns 1, 3, 0, 0 and 2, 4, 0, 0.
@@ -203,7 +203,7 @@ TEST(OnnxSignal, TransformsAlongAnyAxis) {
 TEST(OnnxSignal, RefusesTheAxisOfTheParts) {
   GraphWriter writer;
   writer.input("x", {Dim(2), Dim(2)}).node("DFT", {"x"}, {"y"}, {attr("axis", 1)}).output("y");
-  EXPECT_THAT(run(writer, {}).error, HasSubstr("axis 1 of f32[2,2] is that of real and imaginary parts"));
+  EXPECT_THAT(run_sequence(writer, {}).error, HasSubstr("axis 1 of f32[2,2] is that of real and imaginary parts"));
 }
 
 TEST(OnnxTypes, HalfIsStorageOfPortsOnly) {
@@ -231,7 +231,7 @@ TEST(OnnxTypes, HalfIsStorageOfPortsOnly) {
   input.desc.set_dense_strides();
   input.bytes.resize(4);
   std::memcpy(input.bytes.data(), x.data(), 4);
-  const auto outcome = run(writer, {{"x", input}});
+  const auto outcome = run_sequence(writer, {{"x", input}});
   ASSERT_EQ(outcome.error, "");
   const HostTensor& y = outcome.results.at("y");
   ASSERT_EQ(y.desc.type, ElementType::kF16);
@@ -249,7 +249,7 @@ TEST(OnnxTypes, DoublesWithoutAKernelAreComputedAsFloats) {
       .node("Conv", {"x", "w"}, {"y"})
       .output("y", ElementType::kF64);
   const double x[] = {10, 100};
-  const auto outcome = run(writer, {{"x", host_tensor<double>(Ints{1, 1, 1, 2}, x)}});
+  const auto outcome = run_sequence(writer, {{"x", host_tensor<double>(Ints{1, 1, 1, 2}, x)}});
   ASSERT_EQ(outcome.error, "");
   EXPECT_THAT(outcome.results.at("y").as<double>(), ElementsAre(320));
 }

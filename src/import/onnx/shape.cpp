@@ -169,8 +169,7 @@ void lower_expand(NodeLowering& n) {
   n.set_output(0, n.expand(x, dims));
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kShapeOperators[] = {
     {"", "DepthToSpace", 1, kNewest, lower_depth_to_space},
     {"", "Expand", 8, kNewest, lower_expand},
     {"", "Flatten", 1, kNewest, lower_flatten},
@@ -183,6 +182,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> shape_operators() { return kRows; }
+std::span<const OperatorRow> shape_operators() { return kShapeOperators; }
 
 }  // namespace bantam::import::onnx

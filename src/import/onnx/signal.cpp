@@ -177,8 +177,7 @@ void lower_stft(NodeLowering& n) {
   n.set_output(0, emit_dft(n, x, length, step, window, false, onesided));
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kSignalOperators[] = {
     {"", "BlackmanWindow", 17, kNewest, lower_window<kBlackman>},  {"", "DFT", 17, kNewest, lower_dft},
     {"", "HammingWindow", 17, kNewest, lower_window<kHamming>},    {"", "HannWindow", 17, kNewest, lower_window<kHann>},
     {"", "MelWeightMatrix", 17, kNewest, lower_mel_weight_matrix}, {"", "STFT", 17, kNewest, lower_stft},
@@ -186,6 +185,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> signal_operators() { return kRows; }
+std::span<const OperatorRow> signal_operators() { return kSignalOperators; }
 
 }  // namespace bantam::import::onnx

@@ -322,8 +322,7 @@ void lower_tile(NodeLowering& n) {
   n.set_output(0, any ? n.emit(ops::kTile, params, {x}) : x);
 }
 
-constexpr std::int64_t kNewest = OperatorRow::kNewest;
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kSlicingOperators[] = {
     {"", "CenterCropPad", 18, kNewest, lower_center_crop_pad},
     {"", "Concat", 4, kNewest, lower_concat},
     {"", "Pad", 2, 10, lower_pad_attributes},
@@ -337,6 +336,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> slicing_operators() { return kRows; }
+std::span<const OperatorRow> slicing_operators() { return kSlicingOperators; }
 
 }  // namespace bantam::import::onnx

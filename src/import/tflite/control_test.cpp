@@ -22,9 +22,9 @@ using testing::source_of;
 using testing::TensorType;
 
 /// The floats of every output of one run, in the order of their names; inputs are floats, or bool for "c".
-class Runner {
+class ControlRunner {
  public:
-  explicit Runner(const graph::Graph& graph) : graph_(graph), interpreter_(graph) {}
+  explicit ControlRunner(const graph::Graph& graph) : graph_(graph), interpreter_(graph) {}
 
   std::vector<float> run(const std::map<std::string, std::vector<float>>& inputs) {
     std::map<std::string, graph::testing::HostTensor> tensors;
@@ -95,7 +95,7 @@ TEST(TfliteIf, BranchesMayAssignVariables) {
   const auto graph = import_tflite(source_of(choice_model()), {});
   ASSERT_TRUE(graph) << graph.error().message;
   ASSERT_TRUE(graph::has_control(*graph));
-  Runner runner(*graph);
+  ControlRunner runner(*graph);
   EXPECT_THAT(runner.run({{"c", {1}}, {"x", {1, 2}}}), ElementsAre(0, 0, 2, 3));
   EXPECT_THAT(runner.run({{"c", {0}}, {"x", {1, 2}}}), ElementsAre(1, 2, 3, 6));
   EXPECT_THAT(runner.run({{"c", {1}}, {"x", {5, 5}}}), ElementsAre(1, 2, 6, 6));
@@ -108,7 +108,7 @@ TEST(TfliteIf, FixedConditionIsFoldedAway) {
   const auto graph = import_tflite(source_of(choice_model()), options);
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_FALSE(graph::has_control(*graph));
-  Runner runner(*graph);
+  ControlRunner runner(*graph);
   EXPECT_THAT(runner.run({{"x", {1, 2}}}), ElementsAre(0, 0, 2, 3));
   EXPECT_THAT(runner.run({{"x", {1, 2}}}), ElementsAre(1, 2, 2, 3));
 }
@@ -155,7 +155,7 @@ TEST(TfliteWhile, CounterGivesTheLimit) {
   ASSERT_EQ(graph->nodes.size(), 1U);
   EXPECT_EQ(graph->nodes[0].as<graph::LoopParams>().limit, 5);
   EXPECT_EQ(graph->nodes[0].outputs.size(), 2U) << "what never changes is not carried";
-  EXPECT_THAT(Runner(*graph).run({{"x", {3}}}), ElementsAre(115));
+  EXPECT_THAT(ControlRunner(*graph).run({{"x", {3}}}), ElementsAre(115));
 }
 
 TEST(TfliteWhile, LengthThatDependsOnDataNeedsALimit) {
@@ -167,7 +167,7 @@ TEST(TfliteWhile, LengthThatDependsOnDataNeedsALimit) {
   options.iterations = {{"end", 10}};
   const auto graph = import_tflite(source, options);
   ASSERT_TRUE(graph) << graph.error().message;
-  Runner runner(*graph);
+  ControlRunner runner(*graph);
   EXPECT_THAT(runner.run({{"x", {3}}}), ElementsAre(109));
   EXPECT_THAT(runner.run({{"x", {-1}}}), ElementsAre(100));
 }

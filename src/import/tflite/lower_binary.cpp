@@ -237,7 +237,7 @@ void lower_select_v2(Lowering& op) {
 
 using enum schema::BuiltinOperator;
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kBinaryOperators[] = {
     {ADD, 2, 2, 1,
      [](Lowering& op) { lower_arithmetic<schema::AddOptions>(op, BinaryFunction::kAdd, BinaryQFunction::kAdd); }},
     {SUB, 2, 2, 1,
@@ -268,6 +268,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> binary_operators() noexcept { return kRows; }
+std::span<const OperatorRow> binary_operators() noexcept { return kBinaryOperators; }
 
 }  // namespace bantam::import::tflite

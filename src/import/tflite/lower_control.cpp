@@ -371,13 +371,13 @@ void lower_while(Lowering& op) { WhileLowering(op).run(op.options<schema::WhileO
 
 using enum schema::BuiltinOperator;
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kControlOperators[] = {
     {IF, 1, kAnyNumber, kAnyNumber, lower_if},
     {WHILE, 1, kAnyNumber, kAnyNumber, lower_while},
 };
 
 }  // namespace
 
-std::span<const OperatorRow> control_operators() noexcept { return kRows; }
+std::span<const OperatorRow> control_operators() noexcept { return kControlOperators; }
 
 }  // namespace bantam::import::tflite

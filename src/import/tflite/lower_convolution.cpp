@@ -197,7 +197,7 @@ void lower_pool(Lowering& op, ops::PoolKind kind) {
   op.result(0, op.emit(ops::kPool2d, params, {op.in(0)}));
 }
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kConvolutionOperators[] = {
     {schema::BuiltinOperator::CONV_2D, 2, 3, 1, lower_conv_2d},
     {schema::BuiltinOperator::DEPTHWISE_CONV_2D, 2, 3, 1, lower_depthwise_conv_2d},
     {schema::BuiltinOperator::TRANSPOSE_CONV, 3, 4, 1, lower_transpose_conv},
@@ -208,6 +208,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> convolution_operators() noexcept { return kRows; }
+std::span<const OperatorRow> convolution_operators() noexcept { return kConvolutionOperators; }
 
 }  // namespace bantam::import::tflite

@@ -89,15 +89,13 @@ void lower_circular_buffer(Lowering& op) {
   op.write_state("buffer", op.slice_axis(buffer, 1, 1, slots - 1));
 }
 
-constexpr auto kCustom = schema::BuiltinOperator::CUSTOM;
-
-constexpr CustomOperatorRow kRows[] = {
-    {"CIRCULAR_BUFFER", {kCustom, 1, 1, 1, lower_circular_buffer}},
-    {"TFLite_Detection_PostProcess", {kCustom, 3, 3, 4, lower_detection_postprocess}},
+constexpr CustomOperatorRow kCustomOperators[] = {
+    {"CIRCULAR_BUFFER", {schema::BuiltinOperator::CUSTOM, 1, 1, 1, lower_circular_buffer}},
+    {"TFLite_Detection_PostProcess", {schema::BuiltinOperator::CUSTOM, 3, 3, 4, lower_detection_postprocess}},
 };
 
 }  // namespace
 
-std::span<const CustomOperatorRow> custom_operators() noexcept { return kRows; }
+std::span<const CustomOperatorRow> custom_operators() noexcept { return kCustomOperators; }
 
 }  // namespace bantam::import::tflite

@@ -178,7 +178,7 @@ void lower_l2_normalization(Lowering& op) {
   op.result(0, op.emit(ops::kBinary, ops::BinaryParams{ops::BinaryFunction::kDiv, activation}, {op.in(0), floor}));
 }
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kMatrixOperators[] = {
     {schema::BuiltinOperator::FULLY_CONNECTED, 2, 3, 1, lower_fully_connected},
     {schema::BuiltinOperator::BATCH_MATMUL, 2, 2, 1, lower_batch_matmul},
     {schema::BuiltinOperator::SOFTMAX, 1, 1, 1, lower_softmax},
@@ -188,6 +188,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> matrix_operators() noexcept { return kRows; }
+std::span<const OperatorRow> matrix_operators() noexcept { return kMatrixOperators; }
 
 }  // namespace bantam::import::tflite

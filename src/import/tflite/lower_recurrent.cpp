@@ -290,13 +290,13 @@ void lower_svdf(Lowering& op) {
   emit_svdf(op, params, float_features(op, o), float_weights(op, kTimeWeights));
 }
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kRecurrentOperators[] = {
     {schema::BuiltinOperator::UNIDIRECTIONAL_SEQUENCE_LSTM, 1, 24, 1, lower_unidirectional_sequence_lstm},
     {schema::BuiltinOperator::SVDF, 3, 5, 1, lower_svdf},
 };
 
 }  // namespace
 
-std::span<const OperatorRow> recurrent_operators() noexcept { return kRows; }
+std::span<const OperatorRow> recurrent_operators() noexcept { return kRecurrentOperators; }
 
 }  // namespace bantam::import::tflite

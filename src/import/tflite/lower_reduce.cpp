@@ -25,7 +25,7 @@ ops::ReduceParams reduce_params(Lowering& op, ReduceFunction function) {
   return params;
 }
 
-bool is_quantized(const Lowering& op) { return type_range(op.in_type(0)).has_value() && op.is_quantized_in(0); }
+bool reduces_quantized(const Lowering& op) { return type_range(op.in_type(0)).has_value() && op.is_quantized_in(0); }
 
 /// TFLite's integer mean and sum: the int32 sum less count zero points, rescaled once. A mean carries 1/count in the
 /// multiplier.
@@ -51,7 +51,7 @@ void lower_quantized_sum(Lowering& op, ReduceFunction function) {
 
 template <ReduceFunction function>
 void lower_sum(Lowering& op) {
-  if (is_quantized(op)) return lower_quantized_sum(op, function);
+  if (reduces_quantized(op)) return lower_quantized_sum(op, function);
   if (!op.require_type(0, {kF32, kI32, kI64})) return;
   ops::ReduceParams params = reduce_params(op, function);
   params.sequential = 1;
@@ -61,7 +61,7 @@ void lower_sum(Lowering& op) {
 /// The largest stored value is the largest real one.
 template <ReduceFunction function>
 void lower_extremum(Lowering& op) {
-  if (is_quantized(op)) op.require_same_quantization(0);
+  if (reduces_quantized(op)) op.require_same_quantization(0);
   if (op.require_type(0, {kF32, kI8, kU8, kI32, kI64}))
     op.result(0, op.emit(ops::kReduce, reduce_params(op, function), {op.in(0)}));
 }
@@ -100,7 +100,7 @@ void lower_cumsum(Lowering& op) {
   const auto& o = op.options<schema::CumsumOptions>();
   const Dims axis = op.constant_operand(1, "axis", 1);
   const ops::CumsumParams params{op.axis(axis[0], op.rank(0)), o.exclusive() ? 1 : 0, o.reverse() ? 1 : 0};
-  if (is_quantized(op)) return lower_quantized_cumsum(op, params);
+  if (reduces_quantized(op)) return lower_quantized_cumsum(op, params);
   if (!op.require_type(0, {kF32, kI32, kI64})) return;
   op.result(0, op.emit(ops::kCumsum, params, {op.in(0)}));
 }
@@ -119,7 +119,7 @@ void lower_topk_v2(Lowering& op) {
 
 using enum schema::BuiltinOperator;
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kReduceOperators[] = {
     {MEAN, 2, 2, 1, lower_sum<ReduceFunction::kMean>},
     {SUM, 2, 2, 1, lower_sum<ReduceFunction::kSum>},
     {REDUCE_MAX, 2, 2, 1, lower_extremum<ReduceFunction::kMax>},
@@ -135,6 +135,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> reduce_operators() noexcept { return kRows; }
+std::span<const OperatorRow> reduce_operators() noexcept { return kReduceOperators; }
 
 }  // namespace bantam::import::tflite

@@ -298,7 +298,7 @@ void lower_resize_nearest_neighbor(Lowering& op) {
 
 using enum schema::BuiltinOperator;
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kShapeOperators[] = {
     {RESHAPE, 1, 2, 1, lower_reshape},
     {SQUEEZE, 1, 1, 1, lower_squeeze},
     {EXPAND_DIMS, 2, 2, 1, lower_expand_dims},
@@ -321,6 +321,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> shape_operators() noexcept { return kRows; }
+std::span<const OperatorRow> shape_operators() noexcept { return kShapeOperators; }
 
 }  // namespace bantam::import::tflite

@@ -187,27 +187,25 @@ void lower_overlap_add(Lowering& op) {
   op.write_state("overlap", results[1]);
 }
 
-constexpr auto kCustom = schema::BuiltinOperator::CUSTOM;
-
-constexpr CustomOperatorRow kRows[] = {
-    {"SignalDelay", {kCustom, 1, 1, 1, lower_delay}},
-    {"SignalEnergy", {kCustom, 1, 1, 1, lower_energy}},
-    {"SignalFftAutoScale", {kCustom, 1, 1, 2, lower_auto_scale}},
-    {"SignalFilterBank", {kCustom, 6, 6, 1, lower_filter_bank}},
-    {"SignalFilterBankLog", {kCustom, 1, 1, 1, lower_filter_bank_log}},
-    {"SignalFilterBankSpectralSubtraction", {kCustom, 1, 1, 2, lower_spectral_subtraction}},
-    {"SignalFilterBankSquareRoot", {kCustom, 2, 2, 1, lower_filter_bank_square_root}},
-    {"SignalFramer", {kCustom, 1, 1, 2, lower_framer}},
-    {"SignalIrfft", {kCustom, 1, 1, 1, [](Lowering& op) { lower_fft(op, true); }}},
-    {"SignalOverlapAdd", {kCustom, 1, 1, 1, lower_overlap_add}},
-    {"SignalPCAN", {kCustom, 3, 3, 1, lower_pcan}},
-    {"SignalRfft", {kCustom, 1, 1, 1, [](Lowering& op) { lower_fft(op, false); }}},
-    {"SignalStacker", {kCustom, 1, 1, 2, lower_stacker}},
-    {"SignalWindow", {kCustom, 2, 2, 1, lower_window}},
+constexpr CustomOperatorRow kSignalOperators[] = {
+    {"SignalDelay", {schema::BuiltinOperator::CUSTOM, 1, 1, 1, lower_delay}},
+    {"SignalEnergy", {schema::BuiltinOperator::CUSTOM, 1, 1, 1, lower_energy}},
+    {"SignalFftAutoScale", {schema::BuiltinOperator::CUSTOM, 1, 1, 2, lower_auto_scale}},
+    {"SignalFilterBank", {schema::BuiltinOperator::CUSTOM, 6, 6, 1, lower_filter_bank}},
+    {"SignalFilterBankLog", {schema::BuiltinOperator::CUSTOM, 1, 1, 1, lower_filter_bank_log}},
+    {"SignalFilterBankSpectralSubtraction", {schema::BuiltinOperator::CUSTOM, 1, 1, 2, lower_spectral_subtraction}},
+    {"SignalFilterBankSquareRoot", {schema::BuiltinOperator::CUSTOM, 2, 2, 1, lower_filter_bank_square_root}},
+    {"SignalFramer", {schema::BuiltinOperator::CUSTOM, 1, 1, 2, lower_framer}},
+    {"SignalIrfft", {schema::BuiltinOperator::CUSTOM, 1, 1, 1, [](Lowering& op) { lower_fft(op, true); }}},
+    {"SignalOverlapAdd", {schema::BuiltinOperator::CUSTOM, 1, 1, 1, lower_overlap_add}},
+    {"SignalPCAN", {schema::BuiltinOperator::CUSTOM, 3, 3, 1, lower_pcan}},
+    {"SignalRfft", {schema::BuiltinOperator::CUSTOM, 1, 1, 1, [](Lowering& op) { lower_fft(op, false); }}},
+    {"SignalStacker", {schema::BuiltinOperator::CUSTOM, 1, 1, 2, lower_stacker}},
+    {"SignalWindow", {schema::BuiltinOperator::CUSTOM, 2, 2, 1, lower_window}},
 };
 
 }  // namespace
 
-std::span<const CustomOperatorRow> signal_operators() noexcept { return kRows; }
+std::span<const CustomOperatorRow> signal_operators() noexcept { return kSignalOperators; }
 
 }  // namespace bantam::import::tflite

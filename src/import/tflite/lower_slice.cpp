@@ -327,7 +327,7 @@ void lower_one_hot(Lowering& op) {
 
 using enum schema::BuiltinOperator;
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kSliceOperators[] = {
     {CONCATENATION, 1, kAnyNumber, 1, lower_concatenation},
     {SLICE, 3, 3, 1, lower_slice},
     {STRIDED_SLICE, 4, 4, 1, lower_strided_slice},
@@ -349,6 +349,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> slice_operators() noexcept { return kRows; }
+std::span<const OperatorRow> slice_operators() noexcept { return kSliceOperators; }
 
 }  // namespace bantam::import::tflite

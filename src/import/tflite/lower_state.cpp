@@ -42,7 +42,7 @@ void lower_call_once(Lowering& op) {
 
 using enum schema::BuiltinOperator;
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kStateOperators[] = {
     {VAR_HANDLE, 0, 0, 1, lower_var_handle},
     {READ_VARIABLE, 1, 1, 1, lower_read_variable},
     {ASSIGN_VARIABLE, 2, 2, 0, lower_assign_variable},
@@ -51,6 +51,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> state_operators() noexcept { return kRows; }
+std::span<const OperatorRow> state_operators() noexcept { return kStateOperators; }
 
 }  // namespace bantam::import::tflite

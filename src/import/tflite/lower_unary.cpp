@@ -264,7 +264,7 @@ void lower_cast(Lowering& op) {
 
 using enum schema::BuiltinOperator;
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kUnaryOperators[] = {
     {RELU, 1, 1, 1, [](Lowering& op) { lower_clamp(op, 0.0F, std::nullopt); }},
     {RELU6, 1, 1, 1, [](Lowering& op) { lower_clamp(op, 0.0F, 6.0F); }},
     {RELU_N1_TO_1, 1, 1, 1, [](Lowering& op) { lower_clamp(op, -1.0F, 1.0F); }},
@@ -296,6 +296,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> unary_operators() noexcept { return kRows; }
+std::span<const OperatorRow> unary_operators() noexcept { return kUnaryOperators; }
 
 }  // namespace bantam::import::tflite

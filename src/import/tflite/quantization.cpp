@@ -11,8 +11,8 @@
 namespace bantam::import::tflite {
 namespace {
 
-constexpr IntegerRange kI8{-128, 127};
-constexpr IntegerRange kU8{0, 255};
+constexpr IntegerRange kRangeI8{-128, 127};
+constexpr IntegerRange kRangeU8{0, 255};
 
 /// Calls f(x, entry) for each of the 256 values of an 8-bit type; f returns the unsaturated result.
 template <typename F>
@@ -74,8 +74,8 @@ FixedMultiplier quantize_multiplier(double real) noexcept {
 
 std::optional<IntegerRange> type_range(ElementType type) noexcept {
   switch (type) {
-    case ElementType::kI8: return kI8;
-    case ElementType::kU8: return kU8;
+    case ElementType::kI8: return kRangeI8;
+    case ElementType::kU8: return kRangeU8;
     case ElementType::kI16: return IntegerRange{-32768, 32767};
     default: return std::nullopt;
   }

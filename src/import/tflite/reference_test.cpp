@@ -15,17 +15,17 @@
 namespace bantam::import {
 namespace {
 
-const std::filesystem::path kModels = "../shared/models";
+const std::filesystem::path kReferenceModels = "../shared/models";
 
-struct Model {
+struct ReferenceModel {
   const char* name;
   double tolerance;               ///< relative to the largest magnitude of an output; 0: every bit
   double constant_tolerance = 0;  ///< of the case "const", where it is larger
 };
 
-void PrintTo(const Model& model, std::ostream* out) { *out << model.name; }
+void PrintTo(const ReferenceModel& model, std::ostream* out) { *out << model.name; }
 
-class TfliteReference : public ::testing::TestWithParam<Model> {};
+class TfliteReference : public ::testing::TestWithParam<ReferenceModel> {};
 
 /// How reference files spell tensor names.
 std::string key_name(const std::string& name) { return std::regex_replace(name, std::regex("[^A-Za-z0-9_]"), "_"); }
@@ -46,7 +46,7 @@ struct Case {
   std::string sequence;
   int step = -1;  ///< -1: on its own
 
-  double tolerance(const Model& model) const {
+  double tolerance(const ReferenceModel& model) const {
     return sequence == "const" ? std::max(model.tolerance, model.constant_tolerance) : model.tolerance;
   }
   std::string name() const { return step < 0 ? sequence : sequence + "-s" + std::to_string(step); }
@@ -83,8 +83,8 @@ void expect_close(const io::Array& expected, const std::vector<std::byte>& found
 }
 
 TEST_P(TfliteReference, EveryCaseAndSequenceAgrees) {
-  const auto path = kModels / (std::string(GetParam().name) + ".tflite");
-  const auto npz = kModels / "reference" / (std::string(GetParam().name) + ".npz");
+  const auto path = kReferenceModels / (std::string(GetParam().name) + ".tflite");
+  const auto npz = kReferenceModels / "reference" / (std::string(GetParam().name) + ".npz");
   if (!std::filesystem::exists(path) || !std::filesystem::exists(npz)) GTEST_SKIP() << "no shared models here";
   auto source = open_file(path);
   ASSERT_TRUE(source) << source.error().message;
@@ -125,16 +125,19 @@ constexpr double kHybrid = 1e-2;  ///< a rounding step of an input quantised at 
 
 INSTANTIATE_TEST_SUITE_P(
     SharedModels, TfliteReference,
-    ::testing::Values(Model{"kws-dscnn-int8", 0}, Model{"vww96-int8", 0}, Model{"resnet8-cifar10-int8", 0},
-                      Model{"ad01-int8", 0}, Model{"person-detect-int8", 0}, Model{"micro-speech-int8", 0},
-                      Model{"streaming-wakeword-int8", 0}, Model{"keyword-svdf-int8", 0},
-                      Model{"keyword-svdf-recal-int8", 0}, Model{"mnist-lstm-int8", 0}, Model{"dtln-1-int8", 0},
-                      Model{"mnist-lstm-float", kFloat}, Model{"mww-okay-nabu-int8", 0}, Model{"mww-vad-int8", 0},
-                      Model{"audio-preprocessor-int8", 0}, Model{"kws-dscnn-hybrid", kHybrid},
-                      Model{"vww96-float", kFloat}, Model{"ad01-float", kFloat}, Model{"resnet8-cifar10-float", kFloat},
-                      Model{"dtln-1-float", kFloat}, Model{"dtln-1-hybrid", kHybrid},
-                      Model{"dtln-aec-128-1", kFloat, kCancellation}, Model{"blazeface-short-range-fp16", kFloat},
-                      Model{"lyra-soundstream-encoder", kLongChain}),
+    ::testing::Values(ReferenceModel{"kws-dscnn-int8", 0}, ReferenceModel{"vww96-int8", 0},
+                      ReferenceModel{"resnet8-cifar10-int8", 0}, ReferenceModel{"ad01-int8", 0},
+                      ReferenceModel{"person-detect-int8", 0}, ReferenceModel{"micro-speech-int8", 0},
+                      ReferenceModel{"streaming-wakeword-int8", 0}, ReferenceModel{"keyword-svdf-int8", 0},
+                      ReferenceModel{"keyword-svdf-recal-int8", 0}, ReferenceModel{"mnist-lstm-int8", 0},
+                      ReferenceModel{"dtln-1-int8", 0}, ReferenceModel{"mnist-lstm-float", kFloat},
+                      ReferenceModel{"mww-okay-nabu-int8", 0}, ReferenceModel{"mww-vad-int8", 0},
+                      ReferenceModel{"audio-preprocessor-int8", 0}, ReferenceModel{"kws-dscnn-hybrid", kHybrid},
+                      ReferenceModel{"vww96-float", kFloat}, ReferenceModel{"ad01-float", kFloat},
+                      ReferenceModel{"resnet8-cifar10-float", kFloat}, ReferenceModel{"dtln-1-float", kFloat},
+                      ReferenceModel{"dtln-1-hybrid", kHybrid}, ReferenceModel{"dtln-aec-128-1", kFloat, kCancellation},
+                      ReferenceModel{"blazeface-short-range-fp16", kFloat},
+                      ReferenceModel{"lyra-soundstream-encoder", kLongChain}),
     [](const auto& parameter) {
       std::string name = parameter.param.name;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -144,6 +144,12 @@ OpCase make_case(const OpDef& op, std::vector<Operand> inputs) {
   return result;
 }
 
+IntList int_list(const std::vector<std::int32_t>& values) {
+  IntList result;
+  for (const std::int32_t value : values) result.v[result.size++] = value;
+  return result;
+}
+
 Status infer_case(const OpCase& op_case, std::vector<TensorDesc>* outputs) {
   outputs->assign(static_cast<std::size_t>(op_case.op->outputs), TensorDesc{});
   std::vector<Tensor> inputs;

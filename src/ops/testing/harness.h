@@ -56,6 +56,9 @@ OpCase make_case(const OpDef& op, const Params& params, std::vector<Operand> inp
   return result;
 }
 
+/// A list parameter; at most kMaxRank values.
+IntList int_list(const std::vector<std::int32_t>& values);
+
 /// The descs infer gives, or its failure.
 Status infer_case(const OpCase& op_case, std::vector<TensorDesc>* outputs);
 

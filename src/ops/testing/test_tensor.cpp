@@ -1,5 +1,7 @@
 #include "ops/testing/test_tensor.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -184,6 +186,19 @@ std::vector<std::int64_t> random_dims(Random& random, int rank, std::int64_t low
     d = one ? 1 : random_int(random, low, high);
   }
   return dims;
+}
+
+TestTensor filled(const std::vector<std::int64_t>& dims, float value) {
+  TestTensor tensor(dense_desc(ElementType::kF32, dims));
+  tensor.set_values(std::vector<float>(static_cast<std::size_t>(tensor.desc().elements()), value));
+  return tensor;
+}
+
+void expect_near(const std::vector<float>& actual, const std::vector<float>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  float largest = 1.0F;
+  for (const float x : expected) largest = std::max(largest, std::abs(x));
+  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 4e-6F * largest) << i;
 }
 
 std::string describe(const TensorDesc& desc) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -88,6 +89,11 @@ TestTensor tensor_of(const std::vector<std::int64_t>& dims, const std::vector<T>
   return tensor;
 }
 
+/// A dense f32 tensor whose elements are all `value`.
+TestTensor filled(const std::vector<std::int64_t>& dims, float value);
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
 /// A dense tensor with elements uniform in [low, high] (rounded and limited to the type's range; bool: 0 or 1).
 TestTensor random_tensor(ElementType type, const std::vector<std::int64_t>& dims, Random& random, double low = -1.0,
                          double high = 1.0);
@@ -100,6 +106,10 @@ void fill_garbage(TestTensor& tensor, Random& random);
 
 /// `rank` dimensions, each in [low, high]; 1 more often than others, because it is where strides differ.
 std::vector<std::int64_t> random_dims(Random& random, int rank, std::int64_t low, std::int64_t high);
+
+/// Expects equal sizes, and differences that the digits of published examples leave: 4e-6 of the largest expected
+/// magnitude, or of 1 where all are smaller.
+void expect_near(const std::vector<float>& actual, const std::vector<float>& expected);
 
 /// "f32[2,3]" or "f32[2,3] strides [8,1]".
 std::string describe(const TensorDesc& desc);

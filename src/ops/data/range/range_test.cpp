@@ -43,7 +43,6 @@ TEST(Range, ExtremesDoNotOverflow) {
 TEST(Range, RefusesEndlessAndHugeRanges) {
   std::vector<TensorDesc> outputs;
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   EXPECT_FALSE(infer_case(range_case<std::int32_t>(0, 5, 0), &outputs).ok());
   EXPECT_FALSE(infer_case(range_case<float>(0, 5, 0), &outputs).ok());
   EXPECT_FALSE(infer_case(range_case<float>(0, kNan, 1), &outputs).ok());

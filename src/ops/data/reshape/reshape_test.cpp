@@ -10,14 +10,14 @@ namespace {
 
 using namespace testing;  // NOLINT: the harness is the vocabulary of operator tests
 
-ReshapeParams to_shape(std::initializer_list<std::int32_t> dims) {
+ReshapeParams reshape_to(std::initializer_list<std::int32_t> dims) {
   ReshapeParams params;
   for (const std::int32_t d : dims) params.shape.v[params.shape.size++] = d;
   return params;
 }
 
 /// The view of `x` reshaped, or nothing.
-bool view_of(const TensorDesc& x, const ReshapeParams& params, TensorDesc* view) {
+bool reshape_view(const TensorDesc& x, const ReshapeParams& params, TensorDesc* view) {
   TensorDesc out;
   const Tensor input{nullptr, &x};
   if (!infer(kReshape, &params, {&input, 1}, {&out, 1}).ok()) return false;
@@ -30,34 +30,34 @@ bool view_of(const TensorDesc& x, const ReshapeParams& params, TensorDesc* view)
 
 TEST(Reshape, DenseOperandIsAlwaysAView) {
   TensorDesc view;
-  ASSERT_TRUE(view_of(dense_desc(ElementType::kF32, {2, 3, 4}), to_shape({6, 1, 2, 2}), &view));
+  ASSERT_TRUE(reshape_view(dense_desc(ElementType::kF32, {2, 3, 4}), reshape_to({6, 1, 2, 2}), &view));
   EXPECT_TRUE(view.is_dense());
-  ASSERT_TRUE(view_of(dense_desc(ElementType::kI4, {2, 3}), to_shape({6}), &view));
-  ASSERT_TRUE(view_of(dense_desc(ElementType::kF32, {}), to_shape({1, 1}), &view));
-  ASSERT_TRUE(view_of(dense_desc(ElementType::kF32, {0, 3}), to_shape({5, 0}), &view));
+  ASSERT_TRUE(reshape_view(dense_desc(ElementType::kI4, {2, 3}), reshape_to({6}), &view));
+  ASSERT_TRUE(reshape_view(dense_desc(ElementType::kF32, {}), reshape_to({1, 1}), &view));
+  ASSERT_TRUE(reshape_view(dense_desc(ElementType::kF32, {0, 3}), reshape_to({5, 0}), &view));
 }
 
 TEST(Reshape, GapsBetweenRowsMaySplitButNotMergeThem) {
   TensorDesc x = dense_desc(ElementType::kF32, {4, 6});
   x.strides[0] = 10;
   TensorDesc view;
-  ASSERT_TRUE(view_of(x, to_shape({2, 2, 1, 3, 2}), &view));
+  ASSERT_TRUE(reshape_view(x, reshape_to({2, 2, 1, 3, 2}), &view));
   EXPECT_EQ(view.strides[0], 20);
   EXPECT_EQ(view.strides[1], 10);
   EXPECT_EQ(view.strides[3], 2);
   EXPECT_EQ(view.strides[4], 1);
   EXPECT_TRUE(check_strides(view, 36).ok());
-  EXPECT_FALSE(view_of(x, to_shape({24}), &view));
-  EXPECT_FALSE(view_of(x, to_shape({2, 12}), &view));
-  EXPECT_FALSE(view_of(x, to_shape({3, 8}), &view));
+  EXPECT_FALSE(reshape_view(x, reshape_to({24}), &view));
+  EXPECT_FALSE(reshape_view(x, reshape_to({2, 12}), &view));
+  EXPECT_FALSE(reshape_view(x, reshape_to({3, 8}), &view));
 }
 
 TEST(Reshape, ColumnCannotBecomeTheInnermostDimension) {
   TensorDesc x = dense_desc(ElementType::kF32, {4, 1});
   x.strides[0] = 8;
   TensorDesc view;
-  EXPECT_FALSE(view_of(x, to_shape({4}), &view));
-  EXPECT_TRUE(view_of(x, to_shape({2, 2, 1}), &view));
+  EXPECT_FALSE(reshape_view(x, reshape_to({4}), &view));
+  EXPECT_TRUE(reshape_view(x, reshape_to({2, 2, 1}), &view));
 }
 
 TEST(Reshape, ViewsReadTheSameElementsAsTheKernel) {
@@ -69,12 +69,12 @@ TEST(Reshape, ViewsReadTheSameElementsAsTheKernel) {
     const TestTensor dense =
         random_tensor(ElementType::kI32, {factors[0] * factors[1], factors[2]}, random, -1000, 1000);
     const TestTensor x = dense.with_strides(random_strides(dense.desc(), random));
-    const ReshapeParams params = to_shape({factors[0], factors[1] * factors[2]});
+    const ReshapeParams params = reshape_to({factors[0], factors[1] * factors[2]});
     const Outcome y = run_reference(make_case(kReshape, params, {x}));
     ASSERT_TRUE(y.status.ok());
     EXPECT_EQ(y.outputs[0].packed(), dense.packed());
     TensorDesc view;
-    if (!view_of(x.desc(), params, &view)) continue;
+    if (!reshape_view(x.desc(), params, &view)) continue;
     ASSERT_TRUE(check_strides(view, storage_span(x.desc())).ok());
     const auto* elements = static_cast<const std::int32_t*>(x.data());
     std::vector<std::int32_t> seen;
@@ -90,7 +90,7 @@ TEST(Reshape, WritesThroughOutputStrides) {
   TensorDesc out = dense_desc(ElementType::kF32, {2, 3});
   out.strides[0] = 5;
   options.outputs = {out};
-  const Outcome y = run_variant(make_case(kReshape, to_shape({2, 3}), {x}), reference_variant(kReshape), options);
+  const Outcome y = run_variant(make_case(kReshape, reshape_to({2, 3}), {x}), reference_variant(kReshape), options);
   EXPECT_EQ(y.outputs[0].packed(), x.packed());
 }
 
@@ -98,16 +98,16 @@ TEST(Reshape, VariantsMatchReference) {
   expect_variants_match_reference([](Random& random) {
     const auto dims = random_dims(random, 3, 0, 4);
     const auto whole = static_cast<std::int32_t>(dims[0] * dims[1] * dims[2]);
-    return make_case(kReshape, to_shape({whole}), {random_tensor(ElementType::kF32, dims, random)});
+    return make_case(kReshape, reshape_to({whole}), {random_tensor(ElementType::kF32, dims, random)});
   });
 }
 
 TEST(Reshape, RefusesHostileShapes) {
   std::vector<TensorDesc> outputs;
   const TestTensor x = tensor_of<float>({2}, {1, 2});
-  EXPECT_FALSE(infer_case(make_case(kReshape, to_shape({3}), {x}), &outputs).ok());
-  EXPECT_FALSE(infer_case(make_case(kReshape, to_shape({-1}), {x}), &outputs).ok());
-  EXPECT_FALSE(infer_case(make_case(kReshape, to_shape({0x7fffffff, 0x7fffffff}), {x}), &outputs).ok());
+  EXPECT_FALSE(infer_case(make_case(kReshape, reshape_to({3}), {x}), &outputs).ok());
+  EXPECT_FALSE(infer_case(make_case(kReshape, reshape_to({-1}), {x}), &outputs).ok());
+  EXPECT_FALSE(infer_case(make_case(kReshape, reshape_to({0x7fffffff, 0x7fffffff}), {x}), &outputs).ok());
   ReshapeParams params;
   params.shape.size = 9;
   EXPECT_FALSE(infer_case(make_case(kReshape, params, {x}), &outputs).ok());

@@ -18,7 +18,7 @@ TransposeParams permutation(const std::vector<int>& perm) {
   return params;
 }
 
-bool view_of(const TensorDesc& x, const std::vector<int>& perm, TensorDesc* view) {
+bool transpose_view(const TensorDesc& x, const std::vector<int>& perm, TensorDesc* view) {
   const TransposeParams params = permutation(perm);
   TensorDesc out;
   const Tensor input{nullptr, &x};
@@ -92,12 +92,12 @@ TEST(Transpose, TilesOfLargeMatricesFitTogether) {
 
 TEST(Transpose, MovingOnlyUnitAxesIsAView) {
   TensorDesc view;
-  ASSERT_TRUE(view_of(dense_desc(ElementType::kF32, {1, 4, 1, 5}), {1, 0, 3, 2}, &view));
+  ASSERT_TRUE(transpose_view(dense_desc(ElementType::kF32, {1, 4, 1, 5}), {1, 0, 3, 2}, &view));
   EXPECT_TRUE(view.is_dense());
-  EXPECT_FALSE(view_of(dense_desc(ElementType::kF32, {2, 4}), {1, 0}, &view));
+  EXPECT_FALSE(transpose_view(dense_desc(ElementType::kF32, {2, 4}), {1, 0}, &view));
   TensorDesc column = dense_desc(ElementType::kF32, {4, 1});
   column.strides[0] = 8;
-  EXPECT_FALSE(view_of(column, {1, 0}, &view)) << "the innermost dimension would not be contiguous";
+  EXPECT_FALSE(transpose_view(column, {1, 0}, &view)) << "the innermost dimension would not be contiguous";
 }
 
 TEST(Transpose, RefusesHostilePermutations) {

@@ -18,7 +18,7 @@ using namespace testing;  // NOLINT: the harness is this file's vocabulary
 constexpr BinaryFunction kFunctions[] = {BinaryFunction::kAdd, BinaryFunction::kSub, BinaryFunction::kMul,
                                          BinaryFunction::kDiv, BinaryFunction::kMin, BinaryFunction::kMax};
 
-OpCase random_case(Random& random, bool whole_range) {
+OpCase random_binary_affine_case(Random& random, bool whole_range) {
   constexpr ElementType kTypes[] = {ElementType::kI8, ElementType::kU8, ElementType::kI16, ElementType::kU16};
   const ElementType type = kTypes[random() % 4];
   const bool is_signed = type == ElementType::kI8 || type == ElementType::kI16;
@@ -60,7 +60,7 @@ TestTensor zero_point(std::int32_t value, const TestTensor& like) {
 TEST(BinaryAffine, EqualsDequantizeThenOperatorThenQuantizeToTheBit) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Random random(seed);
-    const OpCase affine = random_case(random, true);
+    const OpCase affine = random_binary_affine_case(random, true);
     const auto& p = *reinterpret_cast<const BinaryAffineParams*>(affine.params.data());
     const auto real = [&](std::size_t i, float scale, std::int32_t zero) {
       const TestTensor& x = affine.inputs[i].tensor;
@@ -125,7 +125,7 @@ TEST(BinaryAffine, VariantsMatchReferenceToTheBitForAllPairs) {
 }
 
 TEST(BinaryAffine, VariantsMatchReferenceToTheBit) {
-  expect_variants_match_reference([](Random& random) { return random_case(random, false); },
+  expect_variants_match_reference([](Random& random) { return random_binary_affine_case(random, false); },
                                   {.cases = 200, .must_cover = {kBinaryAffine.variants[0].name}});
 }
 

@@ -51,7 +51,7 @@ TEST(Quantize, RefusesScalesThatDoNotFit) {
   EXPECT_EQ(code({ElementType::kI8, 0, 0}, {x, two, tensor_of<std::int8_t>({}, {0})}), StatusCode::kInvalidModel);
 }
 
-OpCase random_case(Random& random, bool quantize) {
+OpCase random_quantize_case(Random& random, bool quantize) {
   constexpr ElementType kTypes[] = {ElementType::kI8, ElementType::kU8, ElementType::kI16, ElementType::kU16,
                                     ElementType::kI32};
   const ElementType type = kTypes[random() % 5];
@@ -69,12 +69,12 @@ OpCase random_case(Random& random, bool quantize) {
 }
 
 TEST(Quantize, VariantsMatchReference) {
-  expect_variants_match_reference([](Random& random) { return random_case(random, true); },
+  expect_variants_match_reference([](Random& random) { return random_quantize_case(random, true); },
                                   {.cases = 200, .must_cover = {kQuantize.variants[0].name}});
 }
 
 TEST(Dequantize, VariantsMatchReference) {
-  expect_variants_match_reference([](Random& random) { return random_case(random, false); });
+  expect_variants_match_reference([](Random& random) { return random_quantize_case(random, false); });
 }
 
 }  // namespace

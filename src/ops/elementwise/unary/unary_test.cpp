@@ -12,7 +12,6 @@ namespace {
 
 using namespace testing;  // NOLINT: the harness is this file's vocabulary
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 /// f of one number by every variant that supports it; the reference is the last.

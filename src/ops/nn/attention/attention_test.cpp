@@ -11,8 +11,6 @@ namespace {
 
 using namespace testing;  // NOLINT: the harness is the vocabulary of operator tests
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
 TestTensor f32(const std::vector<std::int64_t>& dims, const std::vector<float>& values) {
   return tensor_of<float>(dims, values);
 }
@@ -96,7 +94,7 @@ TEST(Attention, LengthOutsideTheKeysIsAFault) {
   }
 }
 
-OpCase random_case(Random& random) {
+OpCase random_attention_case(Random& random) {
   const auto flag = [&] { return static_cast<std::int32_t>(random_int(random, 0, 1)); };
   AttentionParams params{
       .scale = 0.3F,
@@ -136,7 +134,7 @@ OpCase random_case(Random& random) {
 }
 
 TEST(Attention, VariantsMatchReference) {
-  expect_variants_match_reference(random_case, {.cases = 150, .must_cover = {"f32_blocks__simd"}});
+  expect_variants_match_reference(random_attention_case, {.cases = 150, .must_cover = {"f32_blocks__simd"}});
 }
 
 TEST(Attention, ScratchDoesNotGrowWithTheProductOfLengths) {

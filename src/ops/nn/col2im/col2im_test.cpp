@@ -11,20 +11,14 @@ namespace {
 
 using namespace testing;  // NOLINT: the harness is the vocabulary of operator tests
 
-IntList list(const std::vector<std::int32_t>& values) {
-  IntList result;
-  for (const std::int32_t value : values) result.v[result.size++] = value;
-  return result;
-}
-
 Col2ImParams blocks(const std::vector<std::int32_t>& image, const std::vector<std::int32_t>& block) {
   const std::size_t axes = image.size();
-  return {.image = list(image),
-          .block = list(block),
-          .strides = list(std::vector<std::int32_t>(axes, 1)),
-          .dilations = list(std::vector<std::int32_t>(axes, 1)),
-          .before = list(std::vector<std::int32_t>(axes, 0)),
-          .after = list(std::vector<std::int32_t>(axes, 0))};
+  return {.image = int_list(image),
+          .block = int_list(block),
+          .strides = int_list(std::vector<std::int32_t>(axes, 1)),
+          .dilations = int_list(std::vector<std::int32_t>(axes, 1)),
+          .before = int_list(std::vector<std::int32_t>(axes, 0)),
+          .after = int_list(std::vector<std::int32_t>(axes, 0))};
 }
 
 TestTensor ones(const std::vector<std::int64_t>& dims) {
@@ -49,15 +43,15 @@ TEST(Col2Im, OverlapsAddUpAndPaddingIsDropped) {
   const Outcome overlap = run_reference(make_case(kCol2im, blocks({4}, {2}), {ones({1, 2, 3})}));
   EXPECT_EQ(overlap.outputs[0].values<float>(), (std::vector<float>{1, 2, 2, 1}));
   Col2ImParams padded = blocks({3}, {2});
-  padded.before = padded.after = list({1});
+  padded.before = padded.after = int_list({1});
   const Outcome y = run_reference(make_case(kCol2im, padded, {ones({1, 2, 4})}));
   EXPECT_EQ(y.outputs[0].values<float>(), (std::vector<float>{2, 2, 2}));
 }
 
 TEST(Col2Im, StridesAndDilationsPlaceElements) {
   Col2ImParams p = blocks({7}, {2});
-  p.strides = list({2});
-  p.dilations = list({3});
+  p.strides = int_list({2});
+  p.dilations = int_list({3});
   const Outcome y = run_reference(make_case(kCol2im, p, {ones({1, 2, 2})}));
   EXPECT_EQ(y.outputs[0].values<float>(), (std::vector<float>{1, 0, 1, 1, 0, 1, 0}));
 }

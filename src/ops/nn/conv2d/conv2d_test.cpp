@@ -153,7 +153,7 @@ TEST(Conv2d, RefusesBadInt8Range) {
 }
 
 /// A random convolution that infer accepts; sizes around the kernels' tiles and vectors.
-OpCase random_float_case(Random& random) {
+OpCase random_float_conv2d_case(Random& random) {
   Conv2dParams p;
   p.groups = static_cast<std::int32_t>(random_int(random, 0, 3) == 0 ? random_int(random, 2, 3) : 1);
   const std::int64_t kh = random_int(random, 1, 4);
@@ -187,7 +187,7 @@ OpCase random_float_case(Random& random) {
 }
 
 TEST(Conv2d, FloatVariantsMatchReference) {
-  testing::expect_variants_match_reference(random_float_case, {.cases = 150, .must_cover = {"f32_gemm__simd"}});
+  testing::expect_variants_match_reference(random_float_conv2d_case, {.cases = 150, .must_cover = {"f32_gemm__simd"}});
 }
 
 TEST(Conv2d, PointwiseVariantsMatchReference) {
@@ -206,8 +206,8 @@ TEST(Conv2d, PointwiseVariantsMatchReference) {
 }
 
 /// The float case with int8 operands instead. Scales reach from tiny to beyond 1, and a few are extreme.
-OpCase random_int8_case(Random& random) {
-  OpCase c = random_float_case(random);
+OpCase random_int8_conv2d_case(Random& random) {
+  OpCase c = random_float_conv2d_case(random);
   auto* p = reinterpret_cast<Conv2dParams*>(c.params.data());
   p->input_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
   p->output_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
@@ -231,8 +231,8 @@ OpCase random_int8_case(Random& random) {
   return c;
 }
 
-OpCase random_int16_case(Random& random) {
-  OpCase c = random_int8_case(random);
+OpCase random_int16_conv2d_case(Random& random) {
+  OpCase c = random_int8_conv2d_case(random);
   auto* p = reinterpret_cast<Conv2dParams*>(c.params.data());
   p->input_zero_point = p->output_zero_point = 0;
   p->minimum = static_cast<std::int32_t>(random_int(random, -32768, 0));
@@ -247,7 +247,7 @@ OpCase random_int16_case(Random& random) {
 }
 
 OpCase random_hybrid_case(Random& random) {
-  OpCase c = random_float_case(random);
+  OpCase c = random_float_conv2d_case(random);
   const TensorDesc w = c.inputs[1].tensor.desc();
   const bool has_bias = c.inputs.size() > 2;
   c.inputs[1] =
@@ -259,11 +259,11 @@ OpCase random_hybrid_case(Random& random) {
 }
 
 TEST(Conv2d, Int8VariantsMatchReferenceExactly) {
-  testing::expect_variants_match_reference(random_int8_case, {.cases = 100, .must_cover = {"i8_gemm__simd"}});
+  testing::expect_variants_match_reference(random_int8_conv2d_case, {.cases = 100, .must_cover = {"i8_gemm__simd"}});
 }
 
 TEST(Conv2d, Int16VariantsMatchReferenceExactly) {
-  testing::expect_variants_match_reference(random_int16_case, {.cases = 80, .must_cover = {"i8_gemm__simd"}});
+  testing::expect_variants_match_reference(random_int16_conv2d_case, {.cases = 80, .must_cover = {"i8_gemm__simd"}});
 }
 
 TEST(Conv2d, HybridVariantsMatchReference) {

@@ -70,7 +70,7 @@ TEST(Conv2dAffine, RefusesWhatDoesNotFit) {
 }
 
 /// A random convolution that infer accepts; sizes around the kernels' tiles and vectors.
-OpCase random_case(Random& random, bool depthwise) {
+OpCase random_conv2d_affine_case(Random& random, bool depthwise) {
   const auto small = [&](std::int64_t low, std::int64_t high) {
     return static_cast<std::int32_t>(random_int(random, low, high));
   };
@@ -117,7 +117,7 @@ OpCase random_case(Random& random, bool depthwise) {
 }
 
 TEST(Conv2dAffine, VariantsMatchReference) {
-  testing::expect_variants_match_reference([](Random& random) { return random_case(random, false); },
+  testing::expect_variants_match_reference([](Random& random) { return random_conv2d_affine_case(random, false); },
                                            {.cases = 120, .must_cover = {"i8_gemm__simd"}});
 }
 
@@ -137,7 +137,7 @@ TEST(Conv2dAffine, PointwiseVariantsMatchReference) {
 }
 
 TEST(Conv2dAffine, DepthwiseVariantsMatchReference) {
-  testing::expect_variants_match_reference([](Random& random) { return random_case(random, true); },
+  testing::expect_variants_match_reference([](Random& random) { return random_conv2d_affine_case(random, true); },
                                            {.cases = 80, .must_cover = {"i8_depthwise__simd", "i8_gemm__simd"}});
 }
 
@@ -145,7 +145,7 @@ TEST(Conv2dAffine, IntegerResultsAreExactInEveryVariant) {
   int compared = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
-    const OpCase c = random_case(random, seed % 2 == 0);
+    const OpCase c = random_conv2d_affine_case(random, seed % 2 == 0);
     if (reinterpret_cast<const Conv2dAffineParams*>(c.params.data())->form.to == ElementType::kF32) continue;
     const Outcome expected = run_reference(c);
     for (const KernelVariant& variant : kConv2dAffine.variants) {

@@ -44,7 +44,7 @@ ConvTranspose2dParams random_params(Random& random) {
 }
 
 /// Random parameters with paddings that leave something of the image.
-OpCase random_case(Random& random) {
+OpCase random_conv_transpose2d_case(Random& random) {
   ConvTranspose2dParams p = random_params(random);
   const std::int64_t n = random_int(random, 1, 2), h = random_int(random, 1, 6), w = random_int(random, 1, 9);
   const std::int64_t kh = random_int(random, 1, 4), kw = random_int(random, 1, 5);
@@ -65,7 +65,8 @@ OpCase random_case(Random& random) {
 }
 
 TEST(ConvTranspose2d, VariantsMatchReference) {
-  expect_variants_match_reference(random_case, {.cases = 150, .must_cover = {"f32_gemm__simd", "f32_columns__simd"}});
+  expect_variants_match_reference(random_conv_transpose2d_case,
+                                  {.cases = 150, .must_cover = {"f32_gemm__simd", "f32_columns__simd"}});
 }
 
 /// Overlapping frames of a signal, as the inverse of a short-time Fourier transform adds them: a stride beyond what the
@@ -90,7 +91,7 @@ TEST(ConvTranspose2d, OverlappingFramesMatchReference) {
 TEST(ConvTranspose2d, ReferenceAgreesWithScattering) {
   Random random(12);
   for (int round = 0; round < 100; ++round) {
-    const OpCase op_case = random_case(random);
+    const OpCase op_case = random_conv_transpose2d_case(random);
     const Outcome outcome = run_reference(op_case);
     ASSERT_TRUE(outcome.status.ok());
     ConvTranspose2dParams p;

@@ -99,7 +99,7 @@ struct RandomWindow {
   }
 };
 
-OpCase random_float_case(Random& random) {
+OpCase random_float_depthwise_conv2d_case(Random& random) {
   RandomWindow window(random);
   constexpr UnaryFunction kFunctions[] = {UnaryFunction::kIdentity, UnaryFunction::kRelu, UnaryFunction::kClip,
                                           UnaryFunction::kSilu};
@@ -115,10 +115,11 @@ OpCase random_float_case(Random& random) {
 }
 
 TEST(DepthwiseConv2d, FloatVariantsMatchReference) {
-  testing::expect_variants_match_reference(random_float_case, {.cases = 150, .must_cover = {"f32_channels__simd"}});
+  testing::expect_variants_match_reference(random_float_depthwise_conv2d_case,
+                                           {.cases = 150, .must_cover = {"f32_channels__simd"}});
 }
 
-OpCase random_int8_case(Random& random) {
+OpCase random_int8_depthwise_conv2d_case(Random& random) {
   RandomWindow window(random);
   window.params.input_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
   window.params.output_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
@@ -140,7 +141,8 @@ OpCase random_int8_case(Random& random) {
 }
 
 TEST(DepthwiseConv2d, Int8VariantsMatchReferenceExactly) {
-  testing::expect_variants_match_reference(random_int8_case, {.cases = 150, .must_cover = {"i8_channels__simd"}});
+  testing::expect_variants_match_reference(random_int8_depthwise_conv2d_case,
+                                           {.cases = 150, .must_cover = {"i8_channels__simd"}});
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ Floats sample(const GridSampleParams& p, const TestTensor& x, const TestTensor& 
   return y.outputs[0].values<float>();
 }
 
-void expect_near(const Floats& actual, const Floats& expected, const char* what) {
+void expect_samples(const Floats& actual, const Floats& expected, const char* what) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 2e-5) << what << ' ' << i;
 }
@@ -35,27 +35,27 @@ TEST(GridSample, AgreesWithPyTorchOnTwoAxes) {
   const auto at = [&](Mode mode, Padding padding, std::int32_t align) {
     return sample({mode, padding, align}, x, grid);
   };
-  expect_near(at(Mode::kLinear, Padding::kZeros, 0), {0.845F, 4.55F, 0, 0, 2}, "linear zeros");
-  expect_near(at(Mode::kLinear, Padding::kZeros, 1), {2, 4.1F, 2.07F, 0, 4.75F}, "linear zeros aligned");
-  expect_near(at(Mode::kLinear, Padding::kBorder, 0), {1.3F, 4.55F, 3, 4, 5}, "linear border");
-  expect_near(at(Mode::kLinear, Padding::kReflection, 0), {1.3F, 4.55F, 2.9F, 4.25F, 5}, "linear reflection");
-  expect_near(at(Mode::kLinear, Padding::kReflection, 1), {2, 4.1F, 3.05F, 3.95F, 4.85F}, "linear reflection aligned");
-  expect_near(at(Mode::kNearest, Padding::kZeros, 0), {1, 5, 0, 0, 0}, "nearest zeros");
-  expect_near(at(Mode::kNearest, Padding::kBorder, 0), {1, 5, 3, 4, 5}, "nearest border");
-  expect_near(at(Mode::kNearest, Padding::kReflection, 0), {1, 5, 3, 5, 5}, "nearest reflection");
-  expect_near(at(Mode::kCubic, Padding::kZeros, 0), {0.7713F, 5.939F, -0.13268F, 0, 2.156F}, "cubic zeros");
-  expect_near(at(Mode::kCubic, Padding::kZeros, 1), {2.35313F, 5.24864F, 2.39066F, -0.27905F, 4.90497F},
+  expect_samples(at(Mode::kLinear, Padding::kZeros, 0), {0.845F, 4.55F, 0, 0, 2}, "linear zeros");
+  expect_samples(at(Mode::kLinear, Padding::kZeros, 1), {2, 4.1F, 2.07F, 0, 4.75F}, "linear zeros aligned");
+  expect_samples(at(Mode::kLinear, Padding::kBorder, 0), {1.3F, 4.55F, 3, 4, 5}, "linear border");
+  expect_samples(at(Mode::kLinear, Padding::kReflection, 0), {1.3F, 4.55F, 2.9F, 4.25F, 5}, "linear reflection");
+  expect_samples(at(Mode::kLinear, Padding::kReflection, 1), {2, 4.1F, 3.05F, 3.95F, 4.85F}, "linear reflection aligned");
+  expect_samples(at(Mode::kNearest, Padding::kZeros, 0), {1, 5, 0, 0, 0}, "nearest zeros");
+  expect_samples(at(Mode::kNearest, Padding::kBorder, 0), {1, 5, 3, 4, 5}, "nearest border");
+  expect_samples(at(Mode::kNearest, Padding::kReflection, 0), {1, 5, 3, 5, 5}, "nearest reflection");
+  expect_samples(at(Mode::kCubic, Padding::kZeros, 0), {0.7713F, 5.939F, -0.13268F, 0, 2.156F}, "cubic zeros");
+  expect_samples(at(Mode::kCubic, Padding::kZeros, 1), {2.35313F, 5.24864F, 2.39066F, -0.27905F, 4.90497F},
               "cubic zeros aligned");
-  expect_near(at(Mode::kCubic, Padding::kBorder, 0), {1.1351F, 4.70891F, 2.712F, 4, 5.216F}, "cubic border");
-  expect_near(at(Mode::kCubic, Padding::kReflection, 0), {1.07538F, 4.70891F, 2.56475F, 4.38191F, 5.54F},
+  expect_samples(at(Mode::kCubic, Padding::kBorder, 0), {1.1351F, 4.70891F, 2.712F, 4, 5.216F}, "cubic border");
+  expect_samples(at(Mode::kCubic, Padding::kReflection, 0), {1.07538F, 4.70891F, 2.56475F, 4.38191F, 5.54F},
               "cubic reflection");
 }
 
 TEST(GridSample, AgreesWithPyTorchOnThreeAxes) {
   const TestTensor x = tensor_of<float>({1, 2, 2, 2, 1}, {1, 2, 3, 4, 5, 6, 7, 8});
   const TestTensor grid = tensor_of<float>({1, 1, 1, 2, 3}, {0.1F, -0.2F, 0.4F, 0.9F, 0.9F, -1.2F});
-  expect_near(sample({Mode::kLinear, Padding::kZeros, 0}, x, grid), {5.8F, 0.432F}, "zeros");
-  expect_near(sample({Mode::kLinear, Padding::kBorder, 0}, x, grid), {5.8F, 4}, "border");
+  expect_samples(sample({Mode::kLinear, Padding::kZeros, 0}, x, grid), {5.8F, 0.432F}, "zeros");
+  expect_samples(sample({Mode::kLinear, Padding::kBorder, 0}, x, grid), {5.8F, 4}, "border");
 }
 
 TEST(GridSample, ImagesOfABatchHaveTheirOwnGrids) {

@@ -12,17 +12,6 @@ namespace {
 
 using namespace testing;  // NOLINT: the harness is the vocabulary of operator tests
 
-TestTensor filled(const std::vector<std::int64_t>& dims, float value) {
-  TestTensor tensor(dense_desc(ElementType::kF32, dims));
-  tensor.set_values(std::vector<float>(static_cast<std::size_t>(tensor.desc().elements()), value));
-  return tensor;
-}
-
-void expect_near(const std::vector<float>& actual, const std::vector<float>& expected) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-6) << i;
-}
-
 TEST(Gru, GivesTheStandardsExample) {
   // ONNX test_gru_with_initial_bias.
   std::vector<float> bias(18, 0.0F);
@@ -38,7 +27,7 @@ TEST(Gru, GivesTheStandardsExample) {
 }
 
 /// Values (i % modulus - offset) / scale with gate blocks update, reset, hidden, from a layout reset, update, hidden.
-std::vector<float> reordered(std::size_t columns, int modulus, int offset, float scale) {
+std::vector<float> reordered_gru(std::size_t columns, int modulus, int offset, float scale) {
   constexpr std::size_t kHidden = 2;
   constexpr std::size_t kSource[] = {1, 0, 2};
   std::vector<float> result;
@@ -50,14 +39,14 @@ std::vector<float> reordered(std::size_t columns, int modulus, int offset, float
 
 TEST(Gru, SequenceAgreesWithAnotherImplementation) {
   // PyTorch's GRU (gates reset, update, new; linear before reset) with the same weights.
-  std::vector<float> bias = reordered(1, 3, 1, 8);
-  const std::vector<float> state_bias = reordered(1, 4, 1, 8);
+  std::vector<float> bias = reordered_gru(1, 3, 1, 8);
+  const std::vector<float> state_bias = reordered_gru(1, 4, 1, 8);
   bias.insert(bias.end(), state_bias.begin(), state_bias.end());
   const OpCase op_case =
       make_case(kGru, GruParams{.linear_before_reset = 1},
                 {tensor_of<float>({3, 1, 2}, {1, -0.5F, 0.25F, 2, -1, 0.75F}),
-                 constant(tensor_of<float>({1, 6, 2}, reordered(2, 7, 3, 4))),
-                 constant(tensor_of<float>({1, 6, 2}, reordered(2, 5, 2, 4))), tensor_of<float>({1, 12}, bias)});
+                 constant(tensor_of<float>({1, 6, 2}, reordered_gru(2, 7, 3, 4))),
+                 constant(tensor_of<float>({1, 6, 2}, reordered_gru(2, 5, 2, 4))), tensor_of<float>({1, 12}, bias)});
   for (const KernelVariant& variant : kGru.variants)
     expect_near(run_variant(op_case, variant).outputs[0].values<float>(),
                 {-0.17197561F, 0.00000000F, -0.26407236F, 0.44203639F, 0.02340430F, 0.34560341F});

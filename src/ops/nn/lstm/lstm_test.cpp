@@ -12,23 +12,12 @@ namespace {
 
 using namespace testing;  // NOLINT: the harness is the vocabulary of operator tests
 
-TestTensor filled(const std::vector<std::int64_t>& dims, float value) {
-  TestTensor tensor(dense_desc(ElementType::kF32, dims));
-  tensor.set_values(std::vector<float>(static_cast<std::size_t>(tensor.desc().elements()), value));
-  return tensor;
-}
-
 TestTensor counting(const std::vector<std::int64_t>& dims) {
   TestTensor tensor(dense_desc(ElementType::kF32, dims));
   std::vector<float> values(static_cast<std::size_t>(tensor.desc().elements()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
   tensor.set_values(values);
   return tensor;
-}
-
-void expect_near(const std::vector<float>& actual, const std::vector<float>& expected, float tolerance = 1e-6F) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], tolerance) << i;
 }
 
 /// Runs every variant that supports the case and expects y_h.
@@ -62,7 +51,7 @@ TEST(Lstm, GivesTheStandardsExamples) {
 }
 
 /// Values (i % modulus - offset) / scale with gate blocks in this order, from a layout input, forget, cell, output.
-std::vector<float> reordered(std::size_t columns, int modulus, int offset, float scale) {
+std::vector<float> reordered_lstm(std::size_t columns, int modulus, int offset, float scale) {
   constexpr std::size_t kHidden = 2;
   constexpr std::size_t kSource[] = {0, 3, 1, 2};
   std::vector<float> result;
@@ -74,14 +63,14 @@ std::vector<float> reordered(std::size_t columns, int modulus, int offset, float
 
 TEST(Lstm, SequenceAgreesWithAnotherImplementation) {
   // PyTorch's LSTM (gates input, forget, cell, output) with the same weights.
-  std::vector<float> bias = reordered(1, 3, 1, 8);
-  const std::vector<float> state_bias = reordered(1, 4, 1, 8);
+  std::vector<float> bias = reordered_lstm(1, 3, 1, 8);
+  const std::vector<float> state_bias = reordered_lstm(1, 4, 1, 8);
   bias.insert(bias.end(), state_bias.begin(), state_bias.end());
   const OpCase op_case =
       make_case(kLstm, LstmParams{},
                 {tensor_of<float>({3, 1, 2}, {1, -0.5F, 0.25F, 2, -1, 0.75F}),
-                 constant(tensor_of<float>({1, 8, 2}, reordered(2, 7, 3, 4))),
-                 constant(tensor_of<float>({1, 8, 2}, reordered(2, 5, 2, 4))), tensor_of<float>({1, 16}, bias)});
+                 constant(tensor_of<float>({1, 8, 2}, reordered_lstm(2, 7, 3, 4))),
+                 constant(tensor_of<float>({1, 8, 2}, reordered_lstm(2, 5, 2, 4))), tensor_of<float>({1, 16}, bias)});
   for (const KernelVariant& variant : kLstm.variants) {
     const Outcome y = run_variant(op_case, variant);
     expect_near(y.outputs[0].values<float>(),
@@ -117,7 +106,7 @@ TEST(Lstm, NoStepsKeepTheInitialState) {
   }
 }
 
-OpCase random_case(Random& random) {
+OpCase random_lstm_case(Random& random) {
   LstmParams params{.direction = static_cast<RnnDirection>(random_int(random, 0, 2)),
                     .clip = random_int(random, 0, 2) == 0 ? 0.7F : 0.0F,
                     .input_forget = static_cast<std::int32_t>(random_int(random, 0, 1)),
@@ -146,7 +135,7 @@ OpCase random_case(Random& random) {
 }
 
 TEST(Lstm, VariantsMatchReference) {
-  expect_variants_match_reference(random_case, {.cases = 60, .must_cover = {"f32_packed__simd"}});
+  expect_variants_match_reference(random_lstm_case, {.cases = 60, .must_cover = {"f32_packed__simd"}});
 }
 
 TEST(Lstm, LengthOutsideTheSequenceIsAFault) {

@@ -66,7 +66,7 @@ TEST(LstmQ, SequenceOfInt16AgreesWithTensorFlowLiteMicro) {
       {-3954, -1510, 9799, -20000});
 }
 
-OpCase random_case(Random& random) {
+OpCase random_lstm_q_case(Random& random) {
   const bool wide = random_int(random, 0, 2) == 0;
   const std::int64_t t = random_int(random, 0, 4);
   const std::int64_t b = random_int(random, 1, 3);
@@ -91,7 +91,8 @@ OpCase random_case(Random& random) {
 }
 
 TEST(LstmQ, VariantsMatchReference) {
-  expect_variants_match_reference(random_case, {.cases = 60, .must_cover = {kLstmQ.variants[0].name, "i8__portable"}});
+  expect_variants_match_reference(random_lstm_q_case,
+                                  {.cases = 60, .must_cover = {kLstmQ.variants[0].name, "i8__portable"}});
 }
 
 TEST(LstmQ, RefusesHostileShapesAndParameters) {

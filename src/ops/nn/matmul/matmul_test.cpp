@@ -120,7 +120,7 @@ TEST(Matmul, RefusesWhatDoesNotFit) {
 }
 
 /// A random product; sizes around the kernels' tiles and vectors, batches that fold and batches that broadcast.
-OpCase random_float_case(Random& random) {
+OpCase random_float_matmul_case(Random& random) {
   const auto flag = [&] { return static_cast<std::int32_t>(random_int(random, 0, 1)); };
   const MatmulParams p{.transpose_a = random_int(random, 0, 3) == 0,
                        .transpose_b = flag(),
@@ -149,7 +149,7 @@ OpCase random_float_case(Random& random) {
 }
 
 TEST(Matmul, FloatVariantsMatchReference) {
-  testing::expect_variants_match_reference(random_float_case,
+  testing::expect_variants_match_reference(random_float_matmul_case,
                                            {.cases = 150, .must_cover = {"f32_packed__simd", "f32_dynamic__simd"}});
 }
 
@@ -189,7 +189,7 @@ TEST(Matmul, Int8VariantsMatchReferenceExactly) {
 }
 
 /// Rows long enough that their sums leave 32 bits, and numbers at the ends of their types.
-OpCase random_int16_case(Random& random) {
+OpCase random_int16_matmul_case(Random& random) {
   const std::int64_t k = random_int(random, 0, 1) == 0 ? random_int(random, 1, 60) : random_int(random, 500, 1300);
   const std::int64_t n = random_int(random, 1, 40);
   const bool extreme = random_int(random, 0, 2) == 0;
@@ -205,7 +205,7 @@ OpCase random_int16_case(Random& random) {
 }
 
 TEST(Matmul, Int16VariantsMatchReferenceExactly) {
-  testing::expect_variants_match_reference(random_int16_case, {.cases = 100, .must_cover = {"i8_packed__simd"}});
+  testing::expect_variants_match_reference(random_int16_matmul_case, {.cases = 100, .must_cover = {"i8_packed__simd"}});
 }
 
 TEST(Matmul, HybridVariantsMatchReference) {

@@ -64,7 +64,7 @@ TEST(MatmulAffine, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(ok({2, 3}, {3, 4}, p));
 }
 
-OpCase random_case(Random& random) {
+OpCase random_matmul_affine_case(Random& random) {
   const auto small = [&](std::int64_t low, std::int64_t high) {
     return static_cast<std::int32_t>(random_int(random, low, high));
   };
@@ -106,7 +106,7 @@ OpCase random_case(Random& random) {
 }
 
 TEST(MatmulAffine, VariantsMatchReference) {
-  testing::expect_variants_match_reference(random_case,
+  testing::expect_variants_match_reference(random_matmul_affine_case,
                                            {.cases = 200, .must_cover = {"i8_packed__simd", "i8_dynamic__simd"}});
 }
 
@@ -114,7 +114,7 @@ TEST(MatmulAffine, IntegerResultsAreExactInEveryVariant) {
   int compared = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
-    const OpCase c = random_case(random);
+    const OpCase c = random_matmul_affine_case(random);
     if (reinterpret_cast<const MatmulAffineParams*>(c.params.data())->form.to == ElementType::kF32) continue;
     const Outcome expected = run_reference(c);
     for (const KernelVariant& variant : kMatmulAffine.variants) {

@@ -55,7 +55,7 @@ TEST(MatmulBlocks, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(ok({4, 16}, {40}, {5, 3, 8}, {5, 3}));
 }
 
-OpCase random_case(Random& random) {
+OpCase random_matmul_blocks_case(Random& random) {
   MatmulBlocksParams p;
   p.bits = random() % 2 == 0 ? 4 : 8;
   p.block_size = static_cast<std::int32_t>(random_int(random, 1, 20) * 2);
@@ -76,7 +76,8 @@ OpCase random_case(Random& random) {
 }
 
 TEST(MatmulBlocks, VariantsMatchReference) {
-  testing::expect_variants_match_reference(random_case, {.cases = 150, .must_cover = {kMatmulBlocks.variants[0].name}});
+  testing::expect_variants_match_reference(random_matmul_blocks_case,
+                                           {.cases = 150, .must_cover = {kMatmulBlocks.variants[0].name}});
 }
 
 }  // namespace

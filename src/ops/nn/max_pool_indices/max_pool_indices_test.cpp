@@ -13,20 +13,14 @@ using namespace testing;  // NOLINT: the harness is the vocabulary of operator t
 
 using Indices = std::vector<std::int64_t>;
 
-IntList list(const std::vector<std::int32_t>& values) {
-  IntList result;
-  for (const std::int32_t value : values) result.v[result.size++] = value;
-  return result;
-}
-
 /// Windows of one size along `axes` axes, without padding.
 MaxPoolIndicesParams window(int axes, std::int32_t kernel, std::int32_t stride) {
   const auto count = static_cast<std::size_t>(axes);
-  return {.kernel = list(std::vector<std::int32_t>(count, kernel)),
-          .strides = list(std::vector<std::int32_t>(count, stride)),
-          .dilations = list(std::vector<std::int32_t>(count, 1)),
-          .before = list(std::vector<std::int32_t>(count, 0)),
-          .after = list(std::vector<std::int32_t>(count, 0))};
+  return {.kernel = int_list(std::vector<std::int32_t>(count, kernel)),
+          .strides = int_list(std::vector<std::int32_t>(count, stride)),
+          .dilations = int_list(std::vector<std::int32_t>(count, 1)),
+          .before = int_list(std::vector<std::int32_t>(count, 0)),
+          .after = int_list(std::vector<std::int32_t>(count, 0))};
 }
 
 TestTensor counted(const std::vector<std::int64_t>& dims) {
@@ -43,7 +37,7 @@ TEST(MaxPoolIndices, ExamplesOfTheStandard) {
   EXPECT_EQ(strides.outputs[0].values<float>(), (std::vector<float>{7, 9, 17, 19}));
   EXPECT_EQ(strides.outputs[1].values<std::int64_t>(), (Indices{6, 8, 16, 18}));
   MaxPoolIndicesParams padded = window(2, 5, 1);
-  padded.before = padded.after = list({2, 2});
+  padded.before = padded.after = int_list({2, 2});
   const Outcome pads = run_reference(make_case(kMaxPoolIndices, padded, {counted({1, 1, 5, 5})}));
   EXPECT_EQ(pads.outputs[1].values<std::int64_t>(), (Indices{12, 13, 14, 14, 14, 17, 18, 19, 19, 19, 22, 23, 24,
                                                              24, 24, 22, 23, 24, 24, 24, 22, 23, 24, 24, 24}));
@@ -75,7 +69,7 @@ TEST(MaxPoolIndices, LowestValuesHaveAPlaceAndEmptyWindowsHaveNone) {
       run_reference(make_case(kMaxPoolIndices, window(1, 2, 2), {tensor_of<std::int8_t>({1, 1, 2}, {-128, -128})}));
   EXPECT_EQ(lowest.outputs[1].values<std::int64_t>(), (Indices{0}));
   MaxPoolIndicesParams p = window(1, 1, 1);
-  p.before = list({1});
+  p.before = int_list({1});
   const Outcome y = run_reference(make_case(kMaxPoolIndices, p, {tensor_of<std::int8_t>({1, 1, 1}, {5})}));
   EXPECT_EQ(y.outputs[0].values<std::int8_t>(), (std::vector<std::int8_t>{-128, 5}));
   EXPECT_EQ(y.outputs[1].values<std::int64_t>(), (Indices{-1, 0}));
@@ -85,8 +79,8 @@ TEST(MaxPoolIndices, IndicesPointAtTheMaximaOnThreeAxes) {
   Random random(3);
   const TestTensor x = random_tensor(ElementType::kF32, {2, 3, 4, 5, 6}, random);
   MaxPoolIndicesParams p = window(3, 3, 2);
-  p.before = list({1, 0, 1});
-  p.dilations = list({1, 2, 1});
+  p.before = int_list({1, 0, 1});
+  p.dilations = int_list({1, 2, 1});
   p.ceil_mode = 1;
   const Outcome y = run_reference(make_case(kMaxPoolIndices, p, {x}));
   ASSERT_TRUE(y.status.ok()) << y.status.message;

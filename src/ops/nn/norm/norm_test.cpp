@@ -17,11 +17,6 @@ NormParams over(std::initializer_list<std::int32_t> axes, std::int32_t rms = 0) 
   return p;
 }
 
-void expect_near(const std::vector<float>& actual, const std::vector<float>& expected) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5) << i;
-}
-
 TEST(Norm, KeepsDoublePrecision) {
   // The mean is 1 and the deviation 1e-10, which float would not see.
   const NormParams params{.axes = {1, {0}}, .epsilon = 0.0F};
@@ -55,7 +50,7 @@ TEST(Norm, NoAxesNormaliseSingleElements) {
               {0, 0});
 }
 
-OpCase random_case(Random& random, bool rows_only) {
+OpCase random_norm_case(Random& random, bool rows_only) {
   const int rank = static_cast<int>(random_int(random, 1, 4));
   const auto dims = random_dims(random, rank, random_int(random, 0, 9) == 0 ? 0 : 1, 12);
   NormParams p{.rms = static_cast<std::int32_t>(random_int(random, 0, 1))};
@@ -77,8 +72,9 @@ OpCase random_case(Random& random, bool rows_only) {
 }
 
 TEST(Norm, VariantsMatchReference) {
-  expect_variants_match_reference([](Random& random) { return random_case(random, random_int(random, 0, 1) == 1); },
-                                  {.cases = 200, .must_cover = {"f32_rows__simd"}});
+  expect_variants_match_reference(
+      [](Random& random) { return random_norm_case(random, random_int(random, 0, 1) == 1); },
+      {.cases = 200, .must_cover = {"f32_rows__simd"}});
 }
 
 TEST(Norm, ReferenceAgreesWithTheDefinitionInTwoDimensions) {

@@ -127,7 +127,7 @@ TEST(Pool2d, RefusesBadParameters) {
   EXPECT_FALSE(ok({}, ElementType::kI32));
 }
 
-OpCase random_case(Random& random, ElementType type) {
+OpCase random_pool2d_case(Random& random, ElementType type) {
   const auto small = [&](std::int64_t low, std::int64_t high) {
     return static_cast<std::int32_t>(random_int(random, low, high));
   };
@@ -159,14 +159,14 @@ OpCase random_case(Random& random, ElementType type) {
 }
 
 TEST(Pool2d, FloatVariantsMatchReference) {
-  testing::expect_variants_match_reference([](Random& random) { return random_case(random, ElementType::kF32); },
+  testing::expect_variants_match_reference([](Random& random) { return random_pool2d_case(random, ElementType::kF32); },
                                            {.cases = 100, .must_cover = {"any_channels__simd"}});
 }
 
 TEST(Pool2d, IntegerVariantsMatchReferenceExactly) {
   testing::expect_variants_match_reference(
       [](Random& random) {
-        return random_case(random, random_int(random, 0, 1) == 0 ? ElementType::kI8 : ElementType::kU8);
+        return random_pool2d_case(random, random_int(random, 0, 1) == 0 ? ElementType::kI8 : ElementType::kU8);
       },
       {.cases = 150, .must_cover = {"any_channels__simd"}});
 }

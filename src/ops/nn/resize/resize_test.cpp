@@ -35,11 +35,6 @@ std::vector<float> resize(const ResizeParams& p, std::int64_t h, std::int64_t w,
   return y.outputs.empty() ? std::vector<float>{} : y.outputs[0].values<float>();
 }
 
-void expect_near(const std::vector<float>& actual, const std::vector<float>& expected) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 2e-5) << i;
-}
-
 TEST(Resize, LinearExamplesOfTheStandard) {
   // ONNX test_resize_{down,up}sample_scales_linear, ..._align_corners, ..._sizes_linear_pytorch_half_pixel.
   const ResizeParams p{.mode = ResizeMode::kLinear};
@@ -150,7 +145,7 @@ TEST(Resize, ThreeAxesInterpolateTogether) {
         EXPECT_NEAR(y[(i * 3 + j) * 3 + k], 0.5 * static_cast<double>(4 * i + 2 * j + k), 1e-6);
 }
 
-OpCase random_case(Random& random) {
+OpCase random_resize_case(Random& random) {
   ResizeParams p{.mode = static_cast<ResizeMode>(random_int(random, 0, 2)),
                  .coordinates = static_cast<ResizeCoordinates>(random_int(random, 0, 5)),
                  .nearest = static_cast<ResizeNearest>(random_int(random, 0, 3)),
@@ -170,7 +165,7 @@ OpCase random_case(Random& random) {
 }
 
 TEST(Resize, VariantsMatchReference) {
-  expect_variants_match_reference(random_case, {.cases = 200, .must_cover = {"f32_rows__simd"}});
+  expect_variants_match_reference(random_resize_case, {.cases = 200, .must_cover = {"f32_rows__simd"}});
 }
 
 TEST(Resize, RefusesHostileParameters) {

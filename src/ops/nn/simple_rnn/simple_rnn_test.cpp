@@ -11,7 +11,7 @@ namespace {
 
 using namespace testing;  // NOLINT: the harness is the vocabulary of operator tests
 
-OpCase random_case(Random& random) {
+OpCase random_simple_rnn_case(Random& random) {
   const SimpleRnnParams params{.direction = static_cast<RnnDirection>(random_int(random, 0, 2)),
                                .clip = random_int(random, 0, 2) == 0 ? 0.7F : 0.0F};
   const std::int64_t d = params.direction == RnnDirection::kBidirectional ? 2 : 1;
@@ -57,7 +57,7 @@ TEST(SimpleRnn, DirectionsHaveTheirOwnActivationsAndLengths) {
   EXPECT_EQ(y.outputs[1].values<float>(), (std::vector<float>{0, -5}));
 }
 
-TEST(SimpleRnn, VariantsMatchReference) { expect_variants_match_reference(random_case, {.cases = 40}); }
+TEST(SimpleRnn, VariantsMatchReference) { expect_variants_match_reference(random_simple_rnn_case, {.cases = 40}); }
 
 TEST(SimpleRnn, RefusesHostileShapesAndParameters) {
   std::vector<TensorDesc> outputs;

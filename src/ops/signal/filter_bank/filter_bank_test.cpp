@@ -9,10 +9,10 @@ namespace {
 
 using namespace testing;  // NOLINT: the harness is this file's vocabulary
 
-using I = std::vector<std::int16_t>;
+using Samples = std::vector<std::int16_t>;
 
-Outcome bank(const I& first_bins, const I& first_weights, const I& widths) {
-  const auto list = [](const I& values) { return tensor_of({static_cast<std::int64_t>(values.size())}, values); };
+Outcome bank(const Samples& first_bins, const Samples& first_weights, const Samples& widths) {
+  const auto list = [](const Samples& values) { return tensor_of({static_cast<std::int64_t>(values.size())}, values); };
   return run_reference(make_case(
       kFilterBank, {tensor_of<std::uint32_t>({8}, {645050, 4644, 3653, 24262, 56660, 43260, 50584, 4000000000U}),
                     tensor_of<std::int16_t>({5}, {-2210, 1711, 3237, 1247, 2507}),

@@ -9,7 +9,7 @@ namespace {
 
 using namespace testing;  // NOLINT: the harness is this file's vocabulary
 
-using I = std::vector<std::int16_t>;
+using Samples = std::vector<std::int16_t>;
 
 /// Feeds hops to a framer and keeps its state.
 class Stream {
@@ -18,10 +18,10 @@ class Stream {
       : params_(params),
         queues_(TestTensor(dense_desc(ElementType::kI16, {rows, framer_capacity(params)}))),
         fill_(tensor_of<std::int32_t>({1}, {fill})) {
-    queues_.set_values(I(static_cast<std::size_t>(rows * framer_capacity(params)), 0));
+    queues_.set_values(Samples(static_cast<std::size_t>(rows * framer_capacity(params)), 0));
   }
 
-  bool feed(const TestTensor& x, I* frames) {
+  bool feed(const TestTensor& x, Samples* frames) {
     auto outcome = run_reference(make_case(kFramer, params_, {x, queues_, fill_}));
     EXPECT_TRUE(outcome.status.ok()) << outcome.status.message;
     *frames = outcome.outputs[0].values<std::int16_t>();
@@ -38,40 +38,41 @@ class Stream {
 
 TEST(Framer, FramesOverlapOnceThereAreEnoughSamples) {
   Stream stream({2, 5, 2, 0}, 1, 0);
-  I frames;
+  Samples frames;
   EXPECT_FALSE(stream.feed(tensor_of<std::int16_t>({2}, {1, 2}), &frames));
   EXPECT_FALSE(stream.feed(tensor_of<std::int16_t>({2}, {3, 4}), &frames));
-  EXPECT_EQ(frames, (I{0, 0, 0, 0, 0}));
+  EXPECT_EQ(frames, (Samples{0, 0, 0, 0, 0}));
   EXPECT_TRUE(stream.feed(tensor_of<std::int16_t>({2}, {5, 6}), &frames));
-  EXPECT_EQ(frames, (I{1, 2, 3, 4, 5}));
+  EXPECT_EQ(frames, (Samples{1, 2, 3, 4, 5}));
   EXPECT_TRUE(stream.feed(tensor_of<std::int16_t>({2}, {7, 8}), &frames));
-  EXPECT_EQ(frames, (I{3, 4, 5, 6, 7}));
+  EXPECT_EQ(frames, (Samples{3, 4, 5, 6, 7}));
 }
 
 TEST(Framer, AFilledQueueGivesFramesAtOnceInEveryRow) {
   Stream stream({2, 3, 2, 0}, 2, 1);
-  I frames;
+  Samples frames;
   EXPECT_TRUE(stream.feed(tensor_of<std::int16_t>({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}), &frames));
-  EXPECT_EQ(frames, (I{0, 1, 2, 2, 3, 4, 0, 5, 6, 6, 7, 8}));
+  EXPECT_EQ(frames, (Samples{0, 1, 2, 2, 3, 4, 0, 5, 6, 6, 7, 8}));
 }
 
 TEST(Framer, TheFirstVectorStandsForThoseBeforeIt) {
   // Two channels, one vector before and one after, every second invoke.
   Stream stream({2, 6, 4, 1}, 1, -1);
-  I frames;
+  Samples frames;
   EXPECT_FALSE(stream.feed(tensor_of<std::int16_t>({2}, {1, 2}), &frames));
   EXPECT_TRUE(stream.feed(tensor_of<std::int16_t>({2}, {3, 4}), &frames));
-  EXPECT_EQ(frames, (I{1, 2, 1, 2, 3, 4}));
+  EXPECT_EQ(frames, (Samples{1, 2, 1, 2, 3, 4}));
   EXPECT_FALSE(stream.feed(tensor_of<std::int16_t>({2}, {5, 6}), &frames));
   EXPECT_TRUE(stream.feed(tensor_of<std::int16_t>({2}, {7, 8}), &frames));
-  EXPECT_EQ(frames, (I{3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(frames, (Samples{3, 4, 5, 6, 7, 8}));
 }
 
 TEST(Framer, ReportsAForgedFill) {
   for (const std::int32_t fill : {-2, 7, 1 << 30}) {
-    const auto outcome = run_reference(make_case(
-        kFramer, FramerParams{2, 5, 2, 0},
-        {tensor_of<std::int16_t>({2}, {1, 2}), tensor_of({1, 6}, I(6, 0)), tensor_of<std::int32_t>({1}, {fill})}));
+    const auto outcome =
+        run_reference(make_case(kFramer, FramerParams{2, 5, 2, 0},
+                                {tensor_of<std::int16_t>({2}, {1, 2}), tensor_of({1, 6}, Samples(6, 0)),
+                                 tensor_of<std::int32_t>({1}, {fill})}));
     EXPECT_EQ(outcome.status.code, StatusCode::kOutOfRange) << fill;
   }
 }

@@ -9,21 +9,21 @@ namespace {
 
 using namespace testing;  // NOLINT: the harness is this file's vocabulary
 
-using I = std::vector<std::int16_t>;
+using Samples = std::vector<std::int16_t>;
 
 // The numbers of TensorFlow Lite Micro's window_test.cc.
 TEST(SignalWindow, WeighsAndSaturates) {
-  const I x{0x000, 0x100, 0x200, 0x300, 0x400, 0x500, 0x600, 0x700,
-            0x800, 0x900, 0xA00, 0xB00, 0xC00, 0xD00, 0xE00, 0xF00};
-  const I y{0, 224, 416, 576, 704, 800, 864, 896, 896, 864, 800, 704, 576, 416, 224, 0};
-  const I window(x.rbegin(), x.rend());
+  const Samples x{0x000, 0x100, 0x200, 0x300, 0x400, 0x500, 0x600, 0x700,
+                  0x800, 0x900, 0xA00, 0xB00, 0xC00, 0xD00, 0xE00, 0xF00};
+  const Samples y{0, 224, 416, 576, 704, 800, 864, 896, 896, 864, 800, 704, 576, 416, 224, 0};
+  const Samples window(x.rbegin(), x.rend());
   const auto weighed = run_reference(
       make_case(kSignalWindow, SignalWindowParams{12}, {tensor_of({16}, x), constant(tensor_of({16}, window))}));
   EXPECT_EQ(weighed.outputs[0].values<std::int16_t>(), y);
   const auto saturated = run_reference(make_case(
       kSignalWindow, SignalWindowParams{8},
       {tensor_of<std::int16_t>({2, 2}, {1221, 9531, -9531, 371}), tensor_of<std::int16_t>({2}, {1323, 9100})}));
-  EXPECT_EQ(saturated.outputs[0].values<std::int16_t>(), (I{6310, 32767, -32768, 13187}));
+  EXPECT_EQ(saturated.outputs[0].values<std::int16_t>(), (Samples{6310, 32767, -32768, 13187}));
 }
 
 TEST(SignalWindow, RefusesPartsOfWindowsAndWrongShifts) {

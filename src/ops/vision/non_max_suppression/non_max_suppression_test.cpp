@@ -32,7 +32,7 @@ Outcome suppress(const NonMaxSuppressionParams& params, const TestTensor& boxes,
 }
 
 /// The rows that are filled; the others must be zero.
-Rows rows_of(const Outcome& y) {
+Rows selected_rows(const Outcome& y) {
   EXPECT_TRUE(y.status.ok()) << y.status.message;
   Rows rows = y.outputs[0].values<std::int64_t>();
   const auto filled = static_cast<std::size_t>(3 * y.outputs[1].values<std::int64_t>()[0]);
@@ -43,29 +43,29 @@ Rows rows_of(const Outcome& y) {
 
 TEST(NonMaxSuppression, KeepsTheBestOfBoxesThatOverlap) {
   const TestTensor scores = tensor_of<float>({1, 1, 6}, kScores);
-  EXPECT_EQ(rows_of(suppress({0, 6}, corner_boxes(), scores, 3, 0.5F, 0)), (Rows{0, 0, 3, 0, 0, 0, 0, 0, 5}));
-  EXPECT_EQ(rows_of(suppress({0, 6}, corner_boxes(), scores, 30, 0.5F, 0)), (Rows{0, 0, 3, 0, 0, 0, 0, 0, 5}));
-  EXPECT_EQ(rows_of(suppress({0, 6}, corner_boxes(), scores, 2, 0.5F, 0)), (Rows{0, 0, 3, 0, 0, 0}));
-  EXPECT_EQ(rows_of(suppress({0, 6}, corner_boxes(), scores, 3, 0.5F, 0.4F)), (Rows{0, 0, 3, 0, 0, 0}));
-  EXPECT_EQ(rows_of(suppress({0, 6}, corner_boxes(), scores, 3, 0.5F, 0.99F)), Rows{});
+  EXPECT_EQ(selected_rows(suppress({0, 6}, corner_boxes(), scores, 3, 0.5F, 0)), (Rows{0, 0, 3, 0, 0, 0, 0, 0, 5}));
+  EXPECT_EQ(selected_rows(suppress({0, 6}, corner_boxes(), scores, 30, 0.5F, 0)), (Rows{0, 0, 3, 0, 0, 0, 0, 0, 5}));
+  EXPECT_EQ(selected_rows(suppress({0, 6}, corner_boxes(), scores, 2, 0.5F, 0)), (Rows{0, 0, 3, 0, 0, 0}));
+  EXPECT_EQ(selected_rows(suppress({0, 6}, corner_boxes(), scores, 3, 0.5F, 0.4F)), (Rows{0, 0, 3, 0, 0, 0}));
+  EXPECT_EQ(selected_rows(suppress({0, 6}, corner_boxes(), scores, 3, 0.5F, 0.99F)), Rows{});
 }
 
 TEST(NonMaxSuppression, TakesCornersInAnyOrderAndCentres) {
   const TestTensor scores = tensor_of<float>({1, 1, 6}, kScores);
   const TestTensor flipped = tensor_of<float>(
       {1, 6, 4}, {1, 1, 0, 0, 0, 0.1F, 1, 1.1F, 0, 0.9F, 1, -0.1F, 0, 10, 1, 11, 1, 10.1F, 0, 11.1F, 1, 101, 0, 100});
-  EXPECT_EQ(rows_of(suppress({0, 6}, flipped, scores, 3, 0.5F, 0)), (Rows{0, 0, 3, 0, 0, 0, 0, 0, 5}));
+  EXPECT_EQ(selected_rows(suppress({0, 6}, flipped, scores, 3, 0.5F, 0)), (Rows{0, 0, 3, 0, 0, 0, 0, 0, 5}));
   const TestTensor centres = tensor_of<float>({1, 6, 4}, {0.5F, 0.5F,  1, 1, 0.5F, 0.6F,  1, 1, 0.5F, 0.4F,   1, 1,
                                                           0.5F, 10.5F, 1, 1, 0.5F, 10.6F, 1, 1, 0.5F, 100.5F, 1, 1});
-  EXPECT_EQ(rows_of(suppress({1, 6}, centres, scores, 3, 0.5F, 0)), (Rows{0, 0, 3, 0, 0, 0, 0, 0, 5}));
+  EXPECT_EQ(selected_rows(suppress({1, 6}, centres, scores, 3, 0.5F, 0)), (Rows{0, 0, 3, 0, 0, 0, 0, 0, 5}));
 }
 
 TEST(NonMaxSuppression, ListsBatchesAndClassesInTurn) {
   std::vector<float> twice = kScores;
   twice.insert(twice.end(), kScores.begin(), kScores.end());
-  EXPECT_EQ(rows_of(suppress({0, 12}, corner_boxes(), tensor_of<float>({1, 2, 6}, twice), 2, 0.5F, 0)),
+  EXPECT_EQ(selected_rows(suppress({0, 12}, corner_boxes(), tensor_of<float>({1, 2, 6}, twice), 2, 0.5F, 0)),
             (Rows{0, 0, 3, 0, 0, 0, 0, 1, 3, 0, 1, 0}));
-  EXPECT_EQ(rows_of(suppress({0, 12}, corner_boxes(2), tensor_of<float>({2, 1, 6}, twice), 2, 0.5F, 0)),
+  EXPECT_EQ(selected_rows(suppress({0, 12}, corner_boxes(2), tensor_of<float>({2, 1, 6}, twice), 2, 0.5F, 0)),
             (Rows{0, 0, 3, 0, 0, 0, 1, 0, 3, 1, 0, 0}));
 }
 
@@ -75,21 +75,21 @@ TEST(NonMaxSuppression, EqualScoresComeInTheOrderOfTheBoxesAndNanLast) {
   const TestTensor scores = tensor_of<float>({1, 1, 4}, {nan, 0.5F, 0.5F, 0.5F});
   const Outcome all = run_reference(make_case(kNonMaxSuppression, NonMaxSuppressionParams{0, 4},
                                               {boxes, scores, tensor_of<std::int64_t>({}, {9}), absent(), absent()}));
-  EXPECT_EQ(rows_of(all), (Rows{0, 0, 1, 0, 0, 2, 0, 0, 3, 0, 0, 0}));
+  EXPECT_EQ(selected_rows(all), (Rows{0, 0, 1, 0, 0, 2, 0, 0, 3, 0, 0, 0}));
   // A score that is no number exceeds no threshold.
-  EXPECT_EQ(rows_of(suppress({0, 4}, boxes, scores, 9, 0.5F, 0)), (Rows{0, 0, 1, 0, 0, 2, 0, 0, 3}));
+  EXPECT_EQ(selected_rows(suppress({0, 4}, boxes, scores, 9, 0.5F, 0)), (Rows{0, 0, 1, 0, 0, 2, 0, 0, 3}));
 }
 
 TEST(NonMaxSuppression, BoxesWithoutAreaOverlapNothing) {
   const TestTensor boxes = tensor_of<float>({1, 3, 4}, {0, 0, 1, 1, 0.5F, 0, 0.5F, 1, 0.5F, 0, 0.5F, 1});
   const TestTensor scores = tensor_of<float>({1, 1, 3}, {0.9F, 0.8F, 0.7F});
-  EXPECT_EQ(rows_of(suppress({0, 3}, boxes, scores, 3, 0, 0)), (Rows{0, 0, 0, 0, 0, 1, 0, 0, 2}));
+  EXPECT_EQ(selected_rows(suppress({0, 3}, boxes, scores, 3, 0, 0)), (Rows{0, 0, 0, 0, 0, 1, 0, 0, 2}));
 }
 
 TEST(NonMaxSuppression, NoMostPerClassMeansNone) {
   const Outcome y = run_reference(make_case(kNonMaxSuppression, NonMaxSuppressionParams{0, 2},
                                             {corner_boxes(), tensor_of<float>({1, 1, 6}, kScores)}));
-  EXPECT_EQ(rows_of(y), Rows{});
+  EXPECT_EQ(selected_rows(y), Rows{});
 }
 
 TEST(NonMaxSuppression, MoreThanThereIsRoomForIsAFault) {
