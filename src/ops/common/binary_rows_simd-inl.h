@@ -10,6 +10,8 @@
 #include "hwy/highway.h"
 #include "ops/common/elementwise.h"
 #include "ops/common/fixed_point_simd-inl.h"
+#include "ops/common/parallel.h"
+#include "ops/common/strides.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {

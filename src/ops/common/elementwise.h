@@ -6,8 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/common/parallel.h"
-#include "ops/common/strides.h"
 #include "ops/op.h"
 
 namespace bantam::ops {
@@ -15,33 +13,42 @@ namespace bantam::ops {
 /// Elements per task of a parallel element-wise kernel: some microseconds of work.
 inline constexpr std::int64_t kElementwiseGrain = 8192;
 
+/// Elements of one row of the result and of up to two operands; `strides` in elements, result first.
+struct ElementRow {
+  void* y;
+  const void* x[2];
+  std::int64_t strides[3];
+  std::int64_t n;
+};
+
+/// Computes a row by the function object `f`.
+using RowFunction = void (*)(const void* f, const ElementRow& row);
+
+/// Calls `row`, possibly in parallel, for rows that cover result 0; the first `operands` operands (1 or 2) broadcast to
+/// its shape. One copy of the loops for all element types, of which there are more than a hundred pairs.
+void map_rows(const Invocation& invocation, int operands, const void* f, RowFunction row);
+
 /// y = f(x) for every element of result 0 and operand 0, which have the same shape.
 template <typename TY, typename TX, typename F>
 void map_elements(const Invocation& invocation, F f) {
-  const auto rows = make_rows<2>(invocation.out(), {&invocation.out(), &invocation.in(0)});
-  auto* y = invocation.output<TY>();
-  const auto* x = invocation.input<TX>(0);
-  parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i)
-        y[offsets[0] + i * rows.row_strides[0]] = f(x[offsets[1] + i * rows.row_strides[1]]);
-    });
+  map_rows(invocation, 1, &f, [](const void* function, const ElementRow& row) {
+    const F& apply = *static_cast<const F*>(function);
+    auto* y = static_cast<TY*>(row.y);
+    const auto* x = static_cast<const TX*>(row.x[0]);
+    for (std::int64_t i = 0; i < row.n; ++i) y[i * row.strides[0]] = apply(x[i * row.strides[1]]);
   });
 }
 
 /// y = f(a, b) for every element of result 0; operands 0 and 1 broadcast to its shape.
 template <typename TY, typename TA, typename TB, typename F>
 void map_elements2(const Invocation& invocation, F f) {
-  const auto rows = make_rows<3>(invocation.out(), {&invocation.out(), &invocation.in(0), &invocation.in(1)});
-  auto* y = invocation.output<TY>();
-  const auto* a = invocation.input<TA>(0);
-  const auto* b = invocation.input<TB>(1);
-  parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i)
-        y[offsets[0] + i * rows.row_strides[0]] =
-            f(a[offsets[1] + i * rows.row_strides[1]], b[offsets[2] + i * rows.row_strides[2]]);
-    });
+  map_rows(invocation, 2, &f, [](const void* function, const ElementRow& row) {
+    const F& apply = *static_cast<const F*>(function);
+    auto* y = static_cast<TY*>(row.y);
+    const auto* a = static_cast<const TA*>(row.x[0]);
+    const auto* b = static_cast<const TB*>(row.x[1]);
+    for (std::int64_t i = 0; i < row.n; ++i)
+      y[i * row.strides[0]] = apply(a[i * row.strides[1]], b[i * row.strides[2]]);
   });
 }
 

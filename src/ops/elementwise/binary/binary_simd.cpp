@@ -6,7 +6,9 @@
 
 #include "hwy/highway.h"
 #include "ops/common/elementwise.h"
+#include "ops/common/parallel.h"
 #include "ops/common/rows_simd-inl.h"
+#include "ops/common/strides.h"
 #include "ops/elementwise/binary/binary.h"
 #include "ops/elementwise/binary/kernels.h"
 #include "ops/elementwise/unary/activation_simd-inl.h"

@@ -8,7 +8,9 @@
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
 #include "ops/common/half.h"
+#include "ops/common/parallel.h"
 #include "ops/common/rows_simd-inl.h"
+#include "ops/common/strides.h"
 #include "ops/elementwise/cast/kernels.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -3,6 +3,7 @@
 #include "ops/common/elementwise.h"
 #include "ops/common/params.h"
 #include "ops/common/quantization_operands.h"
+#include "ops/common/strides.h"
 
 namespace bantam::ops {
 namespace {

@@ -4,6 +4,7 @@
 #include "ops/common/elementwise.h"
 #include "ops/common/quantization_operands.h"
 #include "ops/common/saturate.h"
+#include "ops/common/strides.h"
 #include "ops/elementwise/quantize/kernels.h"
 #include "ops/elementwise/quantize/quantize.h"
 #include "ops/elementwise/unary/function.h"

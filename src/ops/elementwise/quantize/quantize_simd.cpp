@@ -7,6 +7,8 @@
 #include "hwy/highway.h"
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
+#include "ops/common/parallel.h"
+#include "ops/common/strides.h"
 #include "ops/elementwise/quantize/kernels.h"
 #include "ops/elementwise/quantize/quantize.h"
 

@@ -8,6 +8,8 @@
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
 #include "ops/common/fixed_point_simd-inl.h"
+#include "ops/common/parallel.h"
+#include "ops/common/strides.h"
 #include "ops/elementwise/requantize/kernels.h"
 #include "ops/elementwise/requantize/requantize.h"
 

@@ -3,6 +3,8 @@
 #include "base/shape.h"
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
+#include "ops/common/parallel.h"
+#include "ops/common/strides.h"
 
 namespace bantam::ops {
 namespace {

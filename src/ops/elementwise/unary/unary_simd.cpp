@@ -4,7 +4,9 @@
 // Highway wants the headers below after foreach_target.h.
 #include "hwy/highway.h"
 #include "ops/common/elementwise.h"
+#include "ops/common/parallel.h"
 #include "ops/common/rows_simd-inl.h"
+#include "ops/common/strides.h"
 #include "ops/elementwise/unary/activation_simd-inl.h"
 #include "ops/elementwise/unary/kernels.h"
 #include "ops/elementwise/unary/unary.h"

@@ -4,6 +4,7 @@
 
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
+#include "ops/common/parallel.h"
 #include "ops/common/params.h"
 #include "ops/reduce/axis_loop.h"
 
