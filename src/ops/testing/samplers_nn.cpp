@@ -10,6 +10,7 @@
 #include "ops/nn/norm/norm.h"
 #include "ops/nn/pool2d/pool2d.h"
 #include "ops/nn/resize/resize.h"
+#include "ops/nn/separable_conv2d/separable_conv2d.h"
 #include "ops/nn/simple_rnn/simple_rnn.h"
 #include "ops/nn/softmax/softmax.h"
 #include "ops/nn/softmax_q/softmax_q.h"
@@ -105,6 +106,46 @@ void depthwise_conv2d(Sampling& s) {
   window(s, p);
   const std::int64_t out = x.dims[3] * s.pick(1, s.one_in(3) ? 3 : 1);
   linear_operands(s, p, x.type, {s.pick(1, 4), s.pick(1, 4), out}, out);
+  s.set_params(p);
+}
+
+void separable_conv2d(Sampling& s) {
+  const TensorDesc x = image(s);
+  SeparableConv2dParams p;
+  window(s, p.depthwise);
+  const std::int64_t middle = x.dims[3] * s.pick(1, s.one_in(4) ? 2 : 1);
+  const std::int64_t out = s.pick(1, s.one_in(3) ? 20 : 5);
+  const bool integer = !is_float(x.type);
+  const auto weights = [&](const std::vector<std::int64_t>& dims) {
+    if (integer) {
+      s.constant(dense_desc(kI8, dims), {-127.0, 127.0});
+    } else {
+      s.like(dense_desc(x.type, dims), {-1.0, 1.0});
+    }
+  };
+  const auto others = [&](std::int64_t channels) {
+    if (integer) {
+      s.constant(dense_desc(kI32, {channels}), {-1000.0, 1000.0});
+      s.constant(dense_desc(kI32, {channels}), {1.1e9, 2.1e9});
+      s.constant(dense_desc(kI32, {channels}), {-12.0, -5.0});
+      return;
+    }
+    s.like(dense_desc(kF32, {channels}));
+    s.absent();
+    s.absent();
+  };
+  weights({s.pick(1, 4), s.pick(1, 4), middle});
+  weights({out, 1, 1, middle});
+  others(middle);
+  others(out);
+  if (!integer) {
+    p.depthwise.activation = s.activation();
+    p.activation = s.activation();
+  } else if (x.type == kI8) {
+    p.depthwise.input_zero_point = s.pick(-128, 127);
+    p.depthwise.output_zero_point = s.pick(-128, 127);
+    p.output_zero_point = s.pick(-128, 127);
+  }
   s.set_params(p);
 }
 
@@ -296,6 +337,7 @@ constexpr SamplerRow kRows[] = {{&kAttention, attention},
                                 {&kNorm, norm},
                                 {&kPool2d, pool2d},
                                 {&kResize, resize},
+                                {&kSeparableConv2d, separable_conv2d},
                                 {&kSimpleRnn, simple_rnn},
                                 {&kSoftmax, softmax},
                                 {&kSoftmaxQ, softmax_q},

@@ -5,6 +5,7 @@
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
 #include "ops/nn/matmul_affine/matmul_affine.h"
 #include "ops/nn/matmul_blocks/matmul_blocks.h"
+#include "ops/nn/separable_conv2d_affine/separable_conv2d_affine.h"
 #include "ops/testing/samplers.h"
 
 namespace bantam::ops::testing {
@@ -95,6 +96,35 @@ void conv2d_affine(Sampling& s) {
   s.set_params(p);
 }
 
+void separable_conv2d_affine(Sampling& s) {
+  const TensorDesc x = s.any(s.type({kI8, kU8}), 4, 4);
+  SeparableConv2dAffineParams p;
+  Conv2dAffineParams& first = p.depthwise;
+  first.stride_h = s.pick(1, 2);
+  first.pad_top = s.pick(0, 2);
+  first.pad_left = s.pick(0, 2);
+  first.pad_bottom = s.pick(0, 2);
+  first.groups = std::max(x.dims[3], 1);
+  const std::int64_t middle = x.dims[3] * s.pick(1, s.one_in(4) ? 2 : 1);
+  const std::int64_t out = s.pick(1, s.one_in(3) ? 20 : 5);
+  weights(s, kI8, {middle, s.pick(1, 3), s.pick(1, 3), 1});
+  weights(s, kI8, {out, 1, 1, middle});
+  first.form = {.to = x.type, .input_zero_point = zero_point(x.type, s), .output_zero_point = zero_point(x.type, s)};
+  p.pointwise = {.to = x.type,
+                 .input_zero_point = first.form.output_zero_point,
+                 .weights_zero_point = s.one_in(2) ? 0 : zero_point(kI8, s),
+                 .output_zero_point = zero_point(x.type, s)};
+  full_range(x.type, &first.form.minimum, &first.form.maximum);
+  full_range(x.type, &p.pointwise.minimum, &p.pointwise.maximum);
+  for (const std::int64_t channels : {middle, out}) {
+    s.constant(dense_desc(kI32, {channels}), {-5000.0, 5000.0});
+    s.constant(dense_desc(kF32, {s.one_in(2) ? 1 : channels}), {0.0001, 0.01});
+    s.absent();
+    s.absent();
+  }
+  s.set_params(p);
+}
+
 void matmul_affine(Sampling& s) {
   const TensorDesc x = s.any(s.type({kI8, kU8}), 2, 4);
   MatmulAffineParams p{.transpose_b = s.pick(0, 1)};
@@ -125,6 +155,7 @@ void matmul_blocks(Sampling& s) {
 constexpr SamplerRow kRows[] = {{&kBinaryAffine, binary_affine},
                                 {&kConv2dAffine, conv2d_affine},
                                 {&kMatmulAffine, matmul_affine},
+                                {&kSeparableConv2dAffine, separable_conv2d_affine},
                                 {&kMatmulBlocks, matmul_blocks}};
 
 }  // namespace

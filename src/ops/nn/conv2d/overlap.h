@@ -56,11 +56,28 @@ inline std::int64_t window_lead_bytes(const ConvGeometry& g, std::int64_t x_elem
   return item + std::max(same_row, next_row) + pixels * y_pixel;
 }
 
-/// window_lead_bytes for the footprint of `call`: of one thread on dense images, and where it saves anything.
+/// The same of a kernel that reads all that a row of results needs, and that later ones do not, before it writes the
+/// row.
+inline std::int64_t row_lead_bytes(const ConvGeometry& g, std::int64_t x_element, std::int64_t y_element) noexcept {
+  const std::int64_t x_row = g.x.w * g.x.c * x_element;
+  const std::int64_t y_row = g.y.w * g.y.c * y_element;
+  // Behind the last row nothing is read, but for the next item.
+  const std::int64_t rows = g.y.n == 1 ? g.y.h - 1 : g.y.h;
+  if (rows == 0) return 0;
+  const std::int64_t item = std::max<std::int64_t>(g.y.h * y_row - g.x.h * x_row, 0) * (g.y.n - 1);
+  const std::int64_t lag = overlap_detail::largest_lag(g.vertical, g.x.h, rows, 1, y_row, x_row) + y_row;
+  return item + std::max<std::int64_t>(lag, 0);  // beginning behind the image's first byte would save nothing
+}
+
+/// May a result overlap its operand at all: with one thread, both dense and not empty?
+inline bool can_overlap(const OpCall& call, int threads) noexcept {
+  return threads == 1 && call.in(0).is_dense() && call.out().is_dense() && call.in(0).elements() > 0 &&
+         call.out().elements() > 0;
+}
+
+/// window_lead_bytes for the footprint of `call`: where it saves anything.
 inline std::int64_t lead_bytes(const OpCall& call, const ConvGeometry& g, std::int64_t pixels, int threads) noexcept {
-  if (threads != 1 || !call.in(0).is_dense() || !call.out().is_dense() || call.in(0).elements() == 0 ||
-      call.out().elements() == 0)
-    return Footprint::kNoOverlap;
+  if (!can_overlap(call, threads)) return Footprint::kNoOverlap;
   const std::int64_t lead = window_lead_bytes(g, element_size(call.in(0).type), element_size(call.out().type), pixels);
   return lead < call.out().bytes() ? lead : Footprint::kNoOverlap;
 }

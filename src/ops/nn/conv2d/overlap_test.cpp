@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,38 @@ TEST(WindowLead, IsEnoughForEveryGeometryAndNotMuchMore) {
     tight += lead - needed <= pixels * g.y.c * y_element ? 1 : 0;
   }
   EXPECT_GT(tight, 2000);
+}
+
+TEST(RowLead, IsEnoughForEveryGeometryAndTightForSingleImages) {
+  int tight = 0;
+  int single = 0;
+  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    ConvGeometry g;
+    g.x = dense_image(random_int(random, 1, 2), random_int(random, 1, 9), random_int(random, 1, 5), 2);
+    g.vertical = random_axis(random, g.x.h);
+    std::int64_t h = 0;
+    if (!window_positions(g.vertical, g.x.h, false, &h).ok()) continue;
+    g.y = dense_image(g.x.n, h, g.x.w, random_int(random, 1, 4));
+    const std::vector<std::int64_t> first = first_bytes_read(g, 1);
+    // What is still to be read when the rows up to one have been written.
+    std::int64_t needed = INT64_MIN;
+    const std::int64_t rows = g.y.n * h;
+    for (std::int64_t row = 0; row + 1 < rows; ++row) {
+      const auto next = first.begin() + (row + 1) * g.y.w;
+      needed = std::max(needed, (row + 1) * g.y.w * g.y.c - *std::min_element(next, first.end()));
+    }
+    const std::int64_t lead = row_lead_bytes(g, 1, 1);
+    if (rows == 1) {
+      EXPECT_EQ(lead, 0);
+      continue;
+    }
+    ASSERT_GE(lead, needed);
+    single += g.y.n == 1 ? 1 : 0;
+    tight += g.y.n == 1 && lead == std::max<std::int64_t>(needed, 0) ? 1 : 0;
+  }
+  EXPECT_GT(tight, single / 2);
 }
 
 TEST(WindowLead, PointwiseOfAsManyChannelsLeadsByOneBlock) {

@@ -8,19 +8,6 @@ namespace {
 
 constexpr Conv2dAffineParams kDefaults{};
 
-constexpr std::array<ParamField, 9> kWindowFields = {{
-    i32_field("stride_h", offsetof(Conv2dAffineParams, stride_h)),
-    i32_field("stride_w", offsetof(Conv2dAffineParams, stride_w)),
-    i32_field("dilation_h", offsetof(Conv2dAffineParams, dilation_h)),
-    i32_field("dilation_w", offsetof(Conv2dAffineParams, dilation_w)),
-    i32_field("pad_top", offsetof(Conv2dAffineParams, pad_top)),
-    i32_field("pad_left", offsetof(Conv2dAffineParams, pad_left)),
-    i32_field("pad_bottom", offsetof(Conv2dAffineParams, pad_bottom)),
-    i32_field("pad_right", offsetof(Conv2dAffineParams, pad_right)),
-    i32_field("groups", offsetof(Conv2dAffineParams, groups)),
-}};
-constexpr auto kFields = join_fields(kWindowFields, affine_form_fields(offsetof(Conv2dAffineParams, form)));
-
 Status infer_conv2d_affine(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
   const auto& p = *static_cast<const Conv2dAffineParams*>(params);
   const TensorDesc& x = *inputs[0].desc;
@@ -65,7 +52,7 @@ constexpr KernelVariant kVariants[] = {
 constexpr OpDef kConv2dAffine{.name = "conv2d_affine",
                               .params_bytes = sizeof(Conv2dAffineParams),
                               .default_params = &kDefaults,
-                              .fields = kFields,
+                              .fields = conv2d_affine::kFields,
                               .min_inputs = 2,
                               .max_inputs = 6,
                               .outputs = 1,

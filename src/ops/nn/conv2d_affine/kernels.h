@@ -6,6 +6,20 @@
 
 namespace bantam::ops::conv2d_affine {
 
+inline constexpr std::array<ParamField, 9> kWindowFields = {{
+    i32_field("stride_h", offsetof(Conv2dAffineParams, stride_h)),
+    i32_field("stride_w", offsetof(Conv2dAffineParams, stride_w)),
+    i32_field("dilation_h", offsetof(Conv2dAffineParams, dilation_h)),
+    i32_field("dilation_w", offsetof(Conv2dAffineParams, dilation_w)),
+    i32_field("pad_top", offsetof(Conv2dAffineParams, pad_top)),
+    i32_field("pad_left", offsetof(Conv2dAffineParams, pad_left)),
+    i32_field("pad_bottom", offsetof(Conv2dAffineParams, pad_bottom)),
+    i32_field("pad_right", offsetof(Conv2dAffineParams, pad_right)),
+    i32_field("groups", offsetof(Conv2dAffineParams, groups)),
+}};
+/// The fields of Conv2dAffineParams.
+inline constexpr auto kFields = join_fields(kWindowFields, affine_form_fields(offsetof(Conv2dAffineParams, form)));
+
 /// The window as the helpers of conv2d take it.
 inline Conv2dParams window_of(const Conv2dAffineParams& p) noexcept {
   Conv2dParams window;
