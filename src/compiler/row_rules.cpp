@@ -22,6 +22,10 @@
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
 #include "ops/nn/pool2d/pool2d.h"
+#include "ops/nn/resize/resize.h"
+#include "ops/nn/resize/sampling.h"
+#include "ops/nn/separable_conv2d/separable_conv2d.h"
+#include "ops/nn/separable_conv2d_affine/separable_conv2d_affine.h"
 
 namespace bantam::compiler {
 namespace {
@@ -88,6 +92,11 @@ std::optional<RowBand> depthwise_conv2d(const Graph& graph, const Node& node, in
   return windowed<ops::Conv2dParams>(graph, node, axis, rows, operand(graph, node, 1).dims[axis - 1]);
 }
 
+std::optional<RowBand> separable_conv2d(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  return axis < 1 ? std::nullopt
+                  : windowed<ops::Conv2dParams>(graph, node, axis, rows, operand(graph, node, 1).dims[axis - 1]);
+}
+
 std::optional<RowBand> conv2d_affine(const Graph& graph, const Node& node, int axis, RowRange rows) {
   return windowed<ops::Conv2dAffineParams>(graph, node, axis, rows, operand(graph, node, 1).dims[axis]);
 }
@@ -106,6 +115,41 @@ std::optional<RowBand> pool2d(const Graph& graph, const Node& node, int axis, Ro
   const std::int64_t end = (positions - 1) * w.stride - *w.pad_before + (w.kernel - 1) * w.dilation + 1;
   *w.pad_after = static_cast<std::int32_t>(std::max<std::int64_t>(end - operand(graph, node, 0).dims[other], 0));
   params.ceil_mode = 0;
+  return band;
+}
+
+/// PyTorch's half pixels are half pixels, but for axes of one element.
+ops::ResizeCoordinates plain_coordinates(const ops::ResizeParams& p, const TensorDesc& x) {
+  if (p.coordinates != ops::ResizeCoordinates::kPytorchHalfPixel) return p.coordinates;
+  for (int axis = 0; axis < x.rank; ++axis)
+    if (p.sizes[axis] < 2 && ops::resize::is_resampled(p, x, axis)) return p.coordinates;
+  return ops::ResizeCoordinates::kHalfPixel;
+}
+
+/// The part of the image that these rows are sampled from. Coordinates must not depend on sizes.
+std::optional<RowBand> resize(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  const TensorDesc& x = operand(graph, node, 0);
+  RowBand band = whole(node);
+  auto& p = band.params.as<ops::ResizeParams>();
+  p.coordinates = plain_coordinates(p, x);
+  const bool relative =
+      p.coordinates == ops::ResizeCoordinates::kHalfPixel || p.coordinates == ops::ResizeCoordinates::kAsymmetric;
+  if (!relative || p.antialias != 0) return std::nullopt;
+  RowRange sampled = rows;
+  if (ops::resize::is_resampled(p, x, axis)) {
+    const auto taps = [&](std::int64_t row) {
+      return ops::resize::taps_at(p, x, axis, static_cast<std::int32_t>(row));
+    };
+    const ops::resize::Taps first = taps(rows.first);
+    const ops::resize::Taps last = taps(rows.last - 1);
+    sampled = {*std::min_element(first.index, first.index + first.count),
+               *std::max_element(last.index, last.index + last.count) + 1};
+  }
+  for (ops::IntList* list : {&p.first_output, &p.first_input}) list->size = x.rank;
+  p.first_output.v[axis] += static_cast<std::int32_t>(rows.first);
+  p.first_input.v[axis] += static_cast<std::int32_t>(sampled.first);
+  p.sizes.v[axis] = static_cast<std::int32_t>(rows.size());
+  band.operands[0] = {axis, sampled};
   return band;
 }
 
@@ -192,8 +236,11 @@ struct RowRule {
 constexpr RowRule kRules[] = {
     {&ops::kConv2d, conv2d, true},
     {&ops::kDepthwiseConv2d, depthwise_conv2d, true},
+    {&ops::kSeparableConv2d, separable_conv2d, true},
     {&ops::kConv2dAffine, conv2d_affine, true},
+    {&ops::kSeparableConv2dAffine, conv2d_affine, true},
     {&ops::kPool2d, pool2d, true},
+    {&ops::kResize, resize},
     {&ops::kUnary, first_operand},
     {&ops::kCast, first_operand},
     {&ops::kCopy, first_operand},

@@ -100,6 +100,8 @@ void edit_resize(Params& params, const NodeLayout& layout) {
   permute(p.scales, layout.result);
   permute(p.roi_start, layout.result);
   permute(p.roi_end, layout.result);
+  for (ops::IntList* first : {&p.first_output, &p.first_input})
+    if (first->size != 0) permute(*first, layout.result);
 }
 
 template <auto Member, typename P>

@@ -143,7 +143,7 @@ Replacement concat_identity(Rewriter& rewriter, const Node& node) {
 Replacement resize(Rewriter& rewriter, const Node& node) {
   const auto& p = node.as<ops::ResizeParams>();
   const int rank = rewriter.desc(node.inputs[0]).rank;
-  if (p.coordinates == ops::ResizeCoordinates::kCropAndResize) return std::nullopt;
+  if (p.coordinates == ops::ResizeCoordinates::kCropAndResize || p.first_output.size != 0) return std::nullopt;
   if (!std::all_of(p.scales, p.scales + rank, [](float s) { return s == 1.0F; })) return std::nullopt;
   return when_shape_is_kept(rewriter, node);
 }

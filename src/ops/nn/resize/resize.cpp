@@ -19,12 +19,25 @@ static_assert(std::size(kModeNames) == static_cast<std::size_t>(ResizeMode::kCou
 static_assert(std::size(kCoordinateNames) == static_cast<std::size_t>(ResizeCoordinates::kCount));
 static_assert(std::size(kNearestNames) == static_cast<std::size_t>(ResizeNearest::kCount));
 
+/// Either empty or a place in a larger tensor.
+Status check_first(const ResizeParams& p, const IntList& first, int rank) {
+  if (first.size == 0) return ok_status();
+  BANTAM_RETURN_IF_ERROR(check_list(first, rank, "places do not have the operand's rank"));
+  const bool relative =
+      p.coordinates == ResizeCoordinates::kHalfPixel || p.coordinates == ResizeCoordinates::kAsymmetric;
+  if (!relative || p.antialias != 0)
+    return failure(StatusCode::kInvalidModel, "parts are resized by half_pixel or asymmetric coordinates only");
+  return ok_status();
+}
+
 Status check_params(const ResizeParams& p, int rank) {
   if (!is_enumerator(p.mode) || !is_enumerator(p.coordinates) || !is_enumerator(p.nearest))
     return failure(StatusCode::kInvalidModel, "unknown resize mode");
   if (!is_flag(p.exclude_outside) || !is_flag(p.antialias))
     return failure(StatusCode::kInvalidModel, "exclude_outside and antialias must be 0 or 1");
   BANTAM_RETURN_IF_ERROR(check_list(p.sizes, rank, "sizes do not have the operand's rank"));
+  BANTAM_RETURN_IF_ERROR(check_first(p, p.first_output, rank));
+  BANTAM_RETURN_IF_ERROR(check_first(p, p.first_input, rank));
   for (int i = 0; i < rank; ++i) {
     if (!(p.scales[i] > 0) || !std::isfinite(p.scales[i]))
       return failure(StatusCode::kInvalidModel, "scale is not a positive number").at(i);
@@ -79,6 +92,8 @@ constexpr ParamField kFields[] = {
     bool_field("exclude_outside", offsetof(ResizeParams, exclude_outside)),
     f32_field("extrapolation", offsetof(ResizeParams, extrapolation)),
     bool_field("antialias", offsetof(ResizeParams, antialias)),
+    list_field("first_output", offsetof(ResizeParams, first_output)),
+    list_field("first_input", offsetof(ResizeParams, first_input)),
 };
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD

@@ -3,6 +3,9 @@
 // with scale[i] = given scale (output/input when the source gave sizes). Axes with equal size and scale 1 are
 // untouched. With `antialias` (f32, linear and cubic, one axis per operator) the filter is stretched by 1/scale where
 // that is more than one, so that every element counts; the scratch then holds one filter per thread.
+// The result may be part of a larger one and be sampled from part of a larger operand (`first_output`, `first_input`),
+// by coordinates that do not depend on sizes: half_pixel and asymmetric, without antialias. Results are then the bits
+// of the whole, where the part of the operand has all elements that they are sampled from.
 #pragma once
 
 #include "ops/op.h"
@@ -33,6 +36,8 @@ struct ResizeParams {
   std::int32_t exclude_outside = 0;
   float extrapolation = 0.0F;
   std::int32_t antialias = 0;
+  IntList first_output{};  ///< where the result begins in the larger one; empty: it is the whole
+  IntList first_input{};   ///< where the operand begins in the larger one; empty likewise
 };
 
 extern const OpDef kResize;  // "resize". Accuracy: bound 4e-06

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
+#include "ops/nn/resize/sampling.h"
 #include "ops/testing/harness.h"
 
 namespace bantam::ops {
@@ -200,6 +203,69 @@ TEST(Resize, ExtremeScalesSampleInside) {
             with_sizes({.mode = mode, .coordinates = static_cast<ResizeCoordinates>(coordinates)}, {{5, scale}});
         EXPECT_TRUE(run_reference(make_case(kResize, p, {tensor_of<float>({3}, {1, 2, 3})})).status.ok());
       }
+}
+
+TEST(Resize, PartsHaveTheBitsOfTheWhole) {
+  int parts = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const std::int64_t rows = random_int(random, 2, 30);
+    const auto out = static_cast<std::int32_t>(random_int(random, 1, 40));
+    ResizeParams p{.mode = static_cast<ResizeMode>(seed % 3),
+                   .coordinates = seed % 2 == 0 ? ResizeCoordinates::kHalfPixel : ResizeCoordinates::kAsymmetric,
+                   .nearest = static_cast<ResizeNearest>(seed % 4),
+                   .sizes = {2, {out, 8}},
+                   .exclude_outside = static_cast<std::int32_t>(seed / 3 % 2)};
+    p.scales[0] = static_cast<float>(out) / static_cast<float>(rows);
+    const TestTensor x = random_tensor(ElementType::kF32, {rows, 8}, random);
+    const std::vector<float> numbers = x.values<float>();
+    const auto first = static_cast<std::int32_t>(random_int(random, 0, out - 1));
+    const std::int64_t last = random_int(random, first, out - 1);
+    // All that any of these rows is sampled from, and a row more.
+    std::int64_t low = rows;
+    std::int64_t high = 0;
+    for (std::int64_t row = first; row <= last; ++row) {
+      const resize::Taps taps = resize::taps_at(p, x.desc(), 0, static_cast<std::int32_t>(row));
+      for (int t = 0; t < taps.count; ++t) {
+        low = std::min<std::int64_t>(low, taps.index[t]);
+        high = std::max<std::int64_t>(high, taps.index[t]);
+      }
+    }
+    high = std::min(high + 1, rows - 1);
+    ResizeParams part = p;
+    part.sizes.v[0] = static_cast<std::int32_t>(last - first + 1);
+    part.first_output = {2, {first, 0}};
+    part.first_input = {2, {static_cast<std::int32_t>(low), 0}};
+    const OpCase whole = make_case(kResize, p, {x});
+    const OpCase some = make_case(kResize, part,
+                                  {testing::tensor_of<float>({high - low + 1, 8}, {numbers.begin() + low * 8,
+                                                                                   numbers.begin() + (high + 1) * 8})});
+    for (const KernelVariant& variant : kResize.variants) {
+      if (!testing::variant_supports(whole, variant)) continue;
+      const std::vector<float> all = testing::run_variant(whole, variant).outputs[0].values<float>();
+      const testing::Outcome y = testing::run_variant(some, variant);
+      ASSERT_TRUE(y.status.ok()) << y.status.message;
+      EXPECT_EQ(y.outputs[0].values<float>(), std::vector<float>(all.begin() + first * 8, all.begin() + (last + 1) * 8))
+          << variant.name;
+      ++parts;
+    }
+  }
+  EXPECT_GT(parts, 40);
+}
+
+TEST(Resize, RefusesPartsByCoordinatesThatDependOnSizes) {
+  ResizeParams p{.sizes = {1, {2}}, .first_output = {1, {1}}};
+  std::vector<TensorDesc> outputs;
+  const auto infer = [&] {
+    return testing::infer_case(make_case(kResize, p, {testing::tensor_of<float>({3}, {1, 2, 3})}), &outputs);
+  };
+  EXPECT_TRUE(infer().ok());
+  p.coordinates = ResizeCoordinates::kAlignCorners;
+  EXPECT_FALSE(infer().ok());
+  p.coordinates = ResizeCoordinates::kAsymmetric;
+  p.first_output = {2, {1, 0}};
+  EXPECT_FALSE(infer().ok());
 }
 
 }  // namespace

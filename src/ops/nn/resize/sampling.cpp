@@ -48,11 +48,14 @@ void set_linear(std::int32_t in, std::int32_t floor, float s, Taps* taps) {
 float source_coordinate(const ResizeParams& p, std::int32_t in, int axis, std::int32_t position) noexcept {
   const std::int32_t out = p.sizes[axis];
   const float scale = p.scales[axis];
-  const auto x = static_cast<float>(position);
+  // Lists that are empty are zero. What is taken off is whole and not larger, but for a clamped end: the difference is
+  // exact.
+  const auto x = static_cast<float>(std::int64_t{position} + p.first_output[axis]);
+  const auto first = static_cast<float>(p.first_input[axis]);
   const auto size = static_cast<float>(in);
-  const float half_pixel = (x + 0.5F) / scale - 0.5F;
+  const float half_pixel = (x + 0.5F) / scale - 0.5F - first;
   switch (p.coordinates) {
-    case ResizeCoordinates::kAsymmetric: return x / scale;
+    case ResizeCoordinates::kAsymmetric: return x / scale - first;
     case ResizeCoordinates::kAlignCorners: {
       const float last = scale * size - 1.0F;
       return last > 0.0F ? x * (size - 1.0F) / last : 0.0F;
@@ -74,6 +77,7 @@ float source_coordinate(const ResizeParams& p, std::int32_t in, int axis, std::i
 
 bool is_resampled(const ResizeParams& p, const TensorDesc& x, int axis) noexcept {
   if (p.sizes[axis] != x.dims[axis] || p.scales[axis] != 1.0F) return true;
+  if (p.first_output[axis] != p.first_input[axis]) return true;
   return p.coordinates == ResizeCoordinates::kCropAndResize && (p.roi_start[axis] != 0.0F || p.roi_end[axis] != 1.0F);
 }
 
