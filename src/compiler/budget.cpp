@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "compiler/fuse_separable.h"
 #include "compiler/patch_rows.h"
 #include "compiler/recompute.h"
 #include "compiler/row_rules.h"
@@ -111,6 +112,7 @@ struct Plan {
   PlannedModel model;
   std::int64_t work = 0;
   std::int64_t copied_bytes = 0;
+  std::size_t fused = 0;  ///< pairs of convolutions
 };
 
 class Reducer {
@@ -125,13 +127,13 @@ class Reducer {
         work_(work_of(graph)),
         can_patch_(options.instances.empty() && options.dimensions.empty() && graph.measured.empty() &&
                    !graph::has_control(graph)),
-        best_{std::move(unreduced), work_, 0} {}
+        best_{std::move(unreduced), work_, 0, 0} {}
 
   Result<ReducedModel> run() {
     for (std::size_t round = 0; round < kMaxRounds && !fits(best_); ++round) {
       // Where scratch alone stands in the way, splitting values would not help.
-      auto steps = std::array{&Reducer::recompute, &Reducer::patch, &Reducer::spare_scratch};
-      if (scratch_decides()) std::ranges::rotate(steps, steps.end() - 1);
+      auto steps = std::array{&Reducer::fuse, &Reducer::recompute, &Reducer::patch, &Reducer::spare_scratch};
+      if (scratch_decides()) std::rotate(steps.begin(), steps.end() - 1, steps.end());
       bool smaller = false;
       for (const auto step : steps) {
         auto reduced = (this->*step)();
@@ -153,11 +155,19 @@ class Reducer {
       progress_(fmt::format("{}: {} of {} bytes, trying {}", graph_.name, best_.model.activation_bytes, target_, what));
   }
 
+  /// What makes a plan another one than the first.
+  struct Recipe {
+    std::vector<Patching> patchings{};  ///< by nodes of graph_, apart from each other
+    bool fused = false;                 ///< depthwise with pointwise convolutions
+    int recomputations = 0;             ///< peaks at which cheap values are computed again
+  };
+
   /// Nothing when the nodes cannot be split so.
-  Result<std::optional<Plan>> plan(std::vector<Patching> patchings, const PlanOptions& options, int recomputations) {
+  Result<std::optional<Plan>> plan(const Recipe& recipe, const PlanOptions& options) {
     Plan made;
     Graph graph = graph_;
     // From the last stage to the first, so that the numbers of the others stay what they are.
+    std::vector<Patching> patchings = recipe.patchings;
     std::ranges::sort(patchings, std::greater{}, &Patching::first);
     for (const Patching& p : patchings) {
       auto patched = patch_rows(graph, p);
@@ -166,7 +176,13 @@ class Reducer {
       graph = std::move((*patched)->graph);
       made.copied_bytes += (*patched)->cost.copied_bytes;
     }
-    for (int i = 0; i < recomputations; ++i) {
+    if (recipe.fused) {
+      auto pairs = separable_pairs(graph, {options.backend, options.backends, options.target});
+      if (!pairs) return fail(std::move(pairs.error()));
+      made.fused = pairs->size();
+      fuse_pairs(graph, *pairs);
+    }
+    for (int i = 0; i < recipe.recomputations; ++i) {
       auto again = recompute_values(graph, Profile(graph).peak());
       if (!again) return std::nullopt;
       graph = std::move(again->graph);
@@ -220,7 +236,7 @@ class Reducer {
     }
     if (layer.empty()) return false;
     say("kernels with less scratch");
-    auto made = plan(patchings_, options, recomputations_);
+    auto made = plan(recipe_, options);
     if (!made) return fail(std::move(made.error()));
     const std::size_t count = options.sparing.size() - options_.sparing.size();
     if (!*made || (*made)->model.activation_bytes >= best_.model.activation_bytes) {
@@ -233,21 +249,42 @@ class Reducer {
     return true;
   }
 
+  /// Depthwise convolutions give their rows to the pointwise ones that read them. Adds no work, so that all do.
+  Result<bool> fuse() {
+    if (!can_patch_ || recipe_.fused) return false;
+    say("depthwise and pointwise convolutions at once");
+    Recipe recipe = recipe_;
+    recipe.fused = true;
+    auto made = plan(recipe, options_);
+    if (!made) return fail(std::move(made.error()));
+    if (!*made || (*made)->fused == 0 || (*made)->model.activation_bytes >= best_.model.activation_bytes) return false;
+    recipe_ = std::move(recipe);
+    const std::size_t pairs = (*made)->fused;
+    const std::string layer = best_.model.graph.node(static_cast<NodeId>(best_.model.peak_step)).name;
+    accept(std::move(**made),
+           fmt::format("{} depthwise {} computed with the pointwise {} behind, a few rows at a time", pairs,
+                       pairs == 1 ? "convolution" : "convolutions", pairs == 1 ? "one" : "ones"),
+           layer);
+    return true;
+  }
+
   /// Cheap values that lie there at the peak are made again behind it.
   Result<bool> recompute() {
     if (!can_patch_ || graph_.nodes.empty()) return false;
     say("computing cheap values again");
-    auto made = plan(patchings_, options_, recomputations_ + 1);
+    Recipe recipe = recipe_;
+    ++recipe.recomputations;
+    auto made = plan(recipe, options_);
     if (!made) return fail(std::move(made.error()));
     if (!*made || (*made)->model.activation_bytes >= best_.model.activation_bytes) return false;
-    ++recomputations_;
+    recipe_ = std::move(recipe);
     const std::string layer = best_.model.graph.node(static_cast<NodeId>(best_.model.peak_step)).name;
     accept(std::move(**made), "cheap values computed again behind the peak", layer);
     return true;
   }
 
   bool is_patched(NodeId n) const {
-    return std::ranges::any_of(patchings_, [&](const Patching& p) { return p.first <= n && n <= p.last; });
+    return std::ranges::any_of(recipe_.patchings, [&](const Patching& p) { return p.first <= n && n <= p.last; });
   }
 
   /// The node whose values are most in the way: outside the stages that there are, or, where those fit, anywhere.
@@ -263,19 +300,19 @@ class Reducer {
 
   static bool overlap(const Patching& a, const Patching& b) { return a.first <= b.last && b.first <= a.last; }
 
-  /// The patchings with one more, which takes the place of those that it overlaps.
-  std::vector<Patching> with(const Patching& added) const {
-    std::vector<Patching> all = {added};
-    for (const Patching& p : patchings_)
-      if (!overlap(p, added)) all.push_back(p);
-    return all;
+  /// The recipe with one patching more, which takes the place of those that it overlaps.
+  Recipe with(const Patching& added) const {
+    Recipe recipe = recipe_;
+    std::erase_if(recipe.patchings, [&](const Patching& p) { return overlap(p, added); });
+    recipe.patchings.insert(recipe.patchings.begin(), added);
+    return recipe;
   }
 
   std::optional<Candidate> estimate(const Patching& patching) const {
     const auto stage = estimate_stage(graph_, patching);
     if (!stage) return std::nullopt;
     std::int64_t bytes = *stage + profile_.across(patching.first, patching.last);
-    const std::vector<Patching> all = with(patching);
+    const std::vector<Patching> all = with(patching).patchings;
     for (NodeId n = 0; n < static_cast<NodeId>(graph_.nodes.size()); ++n)
       if (std::ranges::none_of(all, [&](const Patching& p) { return p.first <= n && n <= p.last; }))
         bytes = std::max(bytes, profile_.alive(n));
@@ -318,7 +355,8 @@ class Reducer {
       std::size_t taken = 0;
       for (const Candidate& c : candidates) {
         if (taken == kPlanned) break;
-        if (!wanted(c) || std::ranges::count(chosen, c.patching) > 0 || std::ranges::count(patchings_, c.patching) > 0)
+        if (!wanted(c) || std::ranges::count(chosen, c.patching) > 0 ||
+            std::ranges::count(recipe_.patchings, c.patching) > 0)
           continue;
         chosen.push_back(c.patching);
         ++taken;
@@ -349,7 +387,7 @@ class Reducer {
     for (const Patching& p : ranked(candidates_around(worst))) {
       if (effort_ > kMaxEffort) break;
       say(describe(graph_, p));
-      auto made = plan(with(p), quick, recomputations_);
+      auto made = plan(with(p), quick);
       if (!made) return fail(std::move(made.error()));
       ++planned;
       if (!*made || static_cast<double>((*made)->work - work_) > kMaxAddedWork * static_cast<double>(work_)) continue;
@@ -360,7 +398,7 @@ class Reducer {
     }
     // What does not fit yet may do so with a search, which takes long for large graphs.
     if (smallest && !fits(*smallest) && smallest->model.graph.nodes.size() <= kMaxSearched) {
-      auto made = plan(with(chosen), options_, recomputations_);
+      auto made = plan(with(chosen), options_);
       if (!made) return fail(std::move(made.error()));
       smallest = std::move(*made);
     }
@@ -369,9 +407,8 @@ class Reducer {
           fmt::format("{} splittings of the layers around '{}' into rows: no gain", planned, graph_.node(worst).name));
       return false;
     }
-    const std::vector<Patching> all = with(chosen);
     accept(std::move(*smallest), describe(graph_, chosen), graph_.node(worst).name);
-    patchings_ = all;
+    recipe_ = with(chosen);
     return true;
   }
 
@@ -384,8 +421,7 @@ class Reducer {
   bool can_patch_;
   Plan best_;
   std::size_t effort_ = 0;
-  int recomputations_ = 0;           ///< peaks at which cheap values are computed again
-  std::vector<Patching> patchings_;  ///< by nodes of graph_, apart from each other
+  Recipe recipe_;  ///< of best_
   ReducedModel result_;
 };
 

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/testing/sanitizers.h"
+#include "compiler/fuse_separable.h"
 #include "compiler/testing/compile_text.h"
 #include "compiler/testing/placed_fleet.h"
 #include "graph/builder.h"
@@ -22,6 +23,7 @@
 #include "ops/nn/conv2d/conv2d.h"
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
 #include "ops/nn/pool2d/pool2d.h"
+#include "ops/nn/resize/resize.h"
 
 namespace bantam::compiler {
 namespace {
@@ -43,7 +45,7 @@ class RandomStage {
     desc.dims[0] = 1;
     desc.dims[1] = pick(12, 30);
     desc.dims[2] = pick(5, 12);
-    desc.dims[3] = pick(1, 5);
+    desc.dims[3] = pick(1, 6);
     values_.push_back(builder_.input("x", desc));
   }
 
@@ -100,7 +102,7 @@ class RandomStage {
   void add() {
     const ValueId x = value();
     const std::int64_t channels = desc(x).dims[3];
-    switch (pick(0, 7)) {
+    switch (pick(0, 9)) {
       case 0:
       case 1: {
         const std::int64_t out = pick(1, 6);
@@ -137,11 +139,39 @@ class RandomStage {
         break;
       }
       case 6: meet(x); break;
+      case 7: resize(x); break;
+      case 8: separable(x); break;
       default:
         keep(quantised() ? builder_.emit1(ops::kRequantize,
                                           ops::RequantizeParams{ElementType::kI8, 3, -2, 1 << 30, 1, 0, 0, 0}, {x})
                          : builder_.emit1(ops::kUnary, ops::UnaryParams{ops::UnaryFunction::kClip, -0.5F, 0.5F}, {x}));
     }
+  }
+
+  void resize(ValueId x) {
+    if (desc(x).dims[1] > 30) return;
+    using enum ops::ResizeCoordinates;
+    ops::ResizeParams p;
+    p.mode = quantised() ? ops::ResizeMode::kNearest : static_cast<ops::ResizeMode>(pick(0, 2));
+    p.nearest = static_cast<ops::ResizeNearest>(pick(0, 3));
+    constexpr ops::ResizeCoordinates kCoordinates[] = {kHalfPixel, kAsymmetric, kPytorchHalfPixel};
+    p.coordinates = kCoordinates[pick(0, 2)];
+    p.exclude_outside = pick(0, 1);
+    p.sizes = {4, {1, pick(4, 40), pick(2, 12), desc(x).dims[3]}};
+    for (int axis : {1, 2}) p.scales[axis] = static_cast<float>(p.sizes[axis]) / static_cast<float>(desc(x).dims[axis]);
+    keep(builder_.emit1(ops::kResize, p, {x}));
+  }
+
+  /// A depthwise convolution that a pointwise one reads.
+  void separable(ValueId x) {
+    const std::int64_t channels = desc(x).dims[3];
+    ops::Conv2dParams p = window(3);
+    p.output_zero_point = quantised() ? 4 : 0;
+    const auto filtered = builder_.emit1(ops::kDepthwiseConv2d, p, weights(x, {3, pick(1, 3), channels}, channels));
+    if (!filtered || desc(*filtered).elements() == 0) return;
+    const std::int64_t out = pick(4, 7);
+    keep(builder_.emit1(ops::kConv2d, ops::Conv2dParams{.input_zero_point = p.output_zero_point},
+                        weights(*filtered, {out, 1, 1, channels}, out)));
   }
 
   void meet(ValueId x) {
@@ -186,6 +216,7 @@ std::vector<std::vector<std::byte>> results(const Graph& graph, unsigned seed, s
 void patch_random_stages(ElementType type, Halo halo) {
   const auto first = 1000 * static_cast<unsigned>(::testing::UnitTest::GetInstance()->random_seed());
   int patched_count = 0;
+  std::size_t fused = 0;
   for (unsigned seed = first; seed < first + kGraphs; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const Graph graph = RandomStage(seed, type).make();
@@ -194,7 +225,7 @@ void patch_random_stages(ElementType type, Halo halo) {
     patching.halo = halo;
     patching.bands = 2 + static_cast<int>(random() % 6);
     patching.last = static_cast<NodeId>(graph.nodes.size()) - 1 - static_cast<NodeId>(random() % 2);
-    const auto patched = patch_rows(graph, patching);
+    auto patched = patch_rows(graph, patching);
     ASSERT_TRUE(patched) << patched.error().message;
     if (!*patched) continue;
     ++patched_count;
@@ -205,6 +236,13 @@ void patch_random_stages(ElementType type, Halo halo) {
       EXPECT_LE((*patched)->cost.work, work_of(graph, patching.first, patching.last)) << "something is computed twice";
     } else {
       EXPECT_EQ((*patched)->cost.copied_bytes, 0);
+    }
+    if (seed % 4 != 0) {
+      const auto pairs = separable_pairs((*patched)->graph, {});
+      ASSERT_TRUE(pairs) << pairs.error().message;
+      fuse_pairs((*patched)->graph, *pairs);
+      fused += pairs->size();
+      ASSERT_TRUE(graph::verify((*patched)->graph));
     }
     std::int64_t bytes = 0;
     std::int64_t weights = 0;
@@ -218,6 +256,7 @@ void patch_random_stages(ElementType type, Halo halo) {
     }
   }
   EXPECT_GT(patched_count, static_cast<int>(kGraphs) / 3);
+  EXPECT_GT(fused, std::size_t{0}) << "no band had a depthwise convolution that a pointwise one reads";
 }
 
 TEST(PatchRows, IntegersWithKeptRowsAreTheSameToTheBit) { patch_random_stages(ElementType::kI8, Halo::kKeep); }

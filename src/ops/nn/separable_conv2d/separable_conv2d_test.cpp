@@ -57,11 +57,11 @@ TEST(SeparableConv2d, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(infer({.depthwise = {.stride_h = 0x7fffffff, .pad_bottom = 0x7fffffff}}, {3, 3, 3}, {5, 1, 1, 3}).ok());
 }
 
-struct Sizes {
+struct SeparableSizes {
   Conv2dParams window;
   std::int64_t n, kh, kw, h, w, c, multiplier, out;
 
-  explicit Sizes(Random& random) {
+  explicit SeparableSizes(Random& random) {
     const auto small = [&](std::int64_t low, std::int64_t high) {
       return static_cast<std::int32_t>(random_int(random, low, high));
     };
@@ -83,8 +83,8 @@ struct Sizes {
   }
 };
 
-OpCase random_float_case(Random& random) {
-  Sizes s(random);
+OpCase random_float_separable_conv2d_case(Random& random) {
+  SeparableSizes s(random);
   constexpr UnaryFunction kFunctions[] = {UnaryFunction::kIdentity, UnaryFunction::kRelu, UnaryFunction::kSilu};
   const auto activation = [&] { return Activation{kFunctions[random_int(random, 0, 2)], 0, 0}; };
   s.window.activation = activation();
@@ -102,8 +102,8 @@ OpCase random_float_case(Random& random) {
                    std::move(inputs));
 }
 
-OpCase random_int8_case(Random& random) {
-  Sizes s(random);
+OpCase random_int8_separable_conv2d_case(Random& random) {
+  SeparableSizes s(random);
   const std::int64_t middle = s.c * s.multiplier;
   const auto zero_point = [&] { return static_cast<std::int32_t>(random_int(random, -128, 127)); };
   s.window.input_zero_point = zero_point();
@@ -128,16 +128,17 @@ OpCase random_int8_case(Random& random) {
 }
 
 TEST(SeparableConv2d, FloatVariantsMatchReference) {
-  testing::expect_variants_match_reference(random_float_case, {.cases = 80, .must_cover = {"f32_rows__simd"}});
+  testing::expect_variants_match_reference(random_float_separable_conv2d_case,
+                                           {.cases = 80, .must_cover = {"f32_rows__simd"}});
 }
 
 TEST(SeparableConv2d, Int8VariantsMatchReferenceExactly) {
-  testing::expect_variants_match_reference(random_int8_case,
+  testing::expect_variants_match_reference(random_int8_separable_conv2d_case,
                                            {.cases = 80, .must_cover = {"i8_rows__simd", "i8_rows__portable"}});
 }
 
 /// The first variant of `op` of that backend that supports the case.
-const KernelVariant* variant_of(const OpCase& op_case, std::string_view backend) {
+const KernelVariant* serving_variant(const OpCase& op_case, std::string_view backend) {
   for (const KernelVariant& variant : op_case.op->variants)
     if (variant.name.ends_with(backend) && testing::variant_supports(op_case, variant)) return &variant;
   return nullptr;
@@ -150,7 +151,7 @@ std::optional<TestTensor> one_after_the_other(const OpCase& whole, std::string_v
   const auto operand = [&](std::size_t i) { return i < whole.inputs.size() ? whole.inputs[i] : absent(); };
   const OpCase first =
       make_case(kDepthwiseConv2d, p.depthwise, {operand(0), operand(1), operand(3), operand(4), operand(5)});
-  const KernelVariant* first_kernel = variant_of(first, backend);
+  const KernelVariant* first_kernel = serving_variant(first, backend);
   if (first_kernel == nullptr) return std::nullopt;
   const Conv2dParams pointwise{.activation = p.activation,
                                .input_zero_point = p.depthwise.output_zero_point,
@@ -160,7 +161,7 @@ std::optional<TestTensor> one_after_the_other(const OpCase& whole, std::string_v
   const OpCase second = make_case(
       kConv2d, pointwise,
       {testing::run_variant(first, *first_kernel).outputs[0], operand(2), operand(6), operand(7), operand(8)});
-  const KernelVariant* second_kernel = variant_of(second, backend);
+  const KernelVariant* second_kernel = serving_variant(second, backend);
   if (second_kernel == nullptr) return std::nullopt;
   return testing::run_variant(second, *second_kernel).outputs[0];
 }
@@ -170,10 +171,11 @@ TEST(SeparableConv2d, GivesTheBitsOfTwoOperatorsOneAfterTheOther) {
   for (std::uint64_t seed = 1; seed <= (bantam::testing::kSanitized ? 20 : 60); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
-    const OpCase whole = seed % 2 == 0 ? random_float_case(random) : random_int8_case(random);
+    const OpCase whole =
+        seed % 2 == 0 ? random_float_separable_conv2d_case(random) : random_int8_separable_conv2d_case(random);
     for (const std::string_view backend : {"__simd", "__portable", "__ref"}) {
       const auto expected = one_after_the_other(whole, backend);
-      const KernelVariant* kernel = variant_of(whole, backend);
+      const KernelVariant* kernel = serving_variant(whole, backend);
       ASSERT_EQ(expected.has_value(), kernel != nullptr) << backend;
       if (kernel == nullptr) continue;
       for (const RunOptions& options : {RunOptions{}, RunOptions{.useful_scratch = true},

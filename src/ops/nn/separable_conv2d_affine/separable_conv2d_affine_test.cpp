@@ -22,7 +22,7 @@ using testing::random_int;
 using testing::random_tensor;
 
 /// A depthwise and a pointwise convolution with a result of any type.
-OpCase random_case(Random& random) {
+OpCase random_separable_conv2d_affine_case(Random& random) {
   const auto small = [&](std::int64_t low, std::int64_t high) {
     return static_cast<std::int32_t>(random_int(random, low, high));
   };
@@ -70,25 +70,26 @@ OpCase random_case(Random& random) {
 }
 
 TEST(SeparableConv2dAffine, VariantsMatchReference) {
-  testing::expect_variants_match_reference(random_case, {.cases = 60, .must_cover = {"i8_rows__simd"}});
+  testing::expect_variants_match_reference(random_separable_conv2d_affine_case,
+                                           {.cases = 60, .must_cover = {"i8_rows__simd"}});
 }
 
 /// A kernel, and those of the two convolutions that it is made of.
-struct Kernels {
+struct JointKernels {
   std::string_view joint, depthwise, pointwise;
 };
-constexpr Kernels kKernels[] = {{"i8_rows__simd", "i8_depthwise__simd", "i8_gemm__simd"},
-                                {"i8_rows__ref", "i8__ref", "i8__ref"}};
+constexpr JointKernels kJointKernels[] = {{"i8_rows__simd", "i8_depthwise__simd", "i8_gemm__simd"},
+                                          {"i8_rows__ref", "i8__ref", "i8__ref"}};
 
 TEST(SeparableConv2dAffine, GivesTheBitsOfTwoOperatorsOneAfterTheOther) {
   for (std::uint64_t seed = 1; seed <= (bantam::testing::kSanitized ? 10 : 40); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
-    const OpCase whole = random_case(random);
+    const OpCase whole = random_separable_conv2d_affine_case(random);
     SeparableConv2dAffineParams p;
     std::memcpy(&p, whole.params.data(), sizeof p);
     const auto& in = whole.inputs;
-    for (const Kernels& names : kKernels) {
+    for (const JointKernels& names : kJointKernels) {
       const KernelVariant* kernel = find_variant(kSeparableConv2dAffine, names.joint);
       if (kernel == nullptr) continue;  // a build without vectors
       const KernelVariant& depthwise = *find_variant(kConv2dAffine, names.depthwise);
