@@ -85,6 +85,23 @@ inline std::uint32_t scratch_slot(const Model& model, std::uint32_t step) {
                                           : tier_slot(model, model.scratch_tiers()->Get(step));
 }
 
+/// The constant that a value in the arena is a packed copy of; null for any other value.
+inline const StreamedConstant* streamed_constant(const Model& model, std::uint32_t value) {
+  if (model.streamed() == nullptr) return nullptr;
+  std::uint32_t first = 0;
+  for (std::uint32_t last = model.streamed()->size(); first < last;) {
+    const std::uint32_t middle = first + (last - first) / 2;
+    const StreamedConstant* found = model.streamed()->Get(middle);
+    if (found->value() == value) return found;
+    if (found->value() < value) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  return nullptr;
+}
+
 /// Bytes before a group's area in the activations of a tier. Requires valid indices.
 inline std::uint64_t area_offset(const Package& package, std::uint32_t group, std::uint32_t tier) {
   return package.areas() == nullptr ? 0 : package.areas()->Get(group * tier_count(package) + tier)->offset();

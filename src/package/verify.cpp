@@ -82,6 +82,7 @@ class ModelVerifier {
       BANTAM_RETURN_IF_ERROR(verify_port(port_at(model_, i), i).at(static_cast<std::int32_t>(i)));
     BANTAM_RETURN_IF_ERROR(verify_patches(model_));
     BANTAM_RETURN_IF_ERROR(verify_measures());
+    BANTAM_RETURN_IF_ERROR(verify_streamed());
     for (std::uint32_t i = 0; i < model_.state_init()->size(); ++i) {
       const StateInit& init = *model_.state_init()->Get(i);
       if (init.slot() != kState && init.slot() != kSwapRead) return bad("initial state outside the state memory");
@@ -120,7 +121,7 @@ class ModelVerifier {
         continue;
       }
       if (index >= model_.values()->size()) return bad("operand index is out of bounds", index);
-      inputs[i] = compile_time_tensor(value(index));
+      inputs[i] = compile_time_tensor(index);
     }
     for (int i = 0; i < step.outputs(); ++i) {
       const std::uint32_t index = operand(step, step.inputs() + i);
@@ -212,6 +213,34 @@ class ModelVerifier {
     return verify_measured_values();
   }
 
+  /// Values in the arena that are presented to kernels as constants: what is known of one holds for the other,
+  /// but for the contents. Those nobody looks at before the step runs, because only packed operands may be such values
+  /// (verify_constants).
+  Status verify_streamed() const {
+    if (model_.streamed() == nullptr) return ok_status();
+    if (!is_aligned(*model_.streamed())) return bad("a table is misaligned");
+    if (dimension_count(model_) != 0) return bad("a model whose sizes change has streamed constants");
+    for (std::uint32_t i = 0; i < model_.streamed()->size(); ++i) {
+      const StreamedConstant& streamed = *model_.streamed()->Get(i);
+      const auto place = static_cast<std::int32_t>(i);
+      if (streamed.value() >= model_.values()->size() || streamed.source() >= model_.values()->size())
+        return bad("a streamed constant names no value", streamed.value(), model_.values()->size()).at(place);
+      if (i > 0 && model_.streamed()->Get(i - 1)->value() >= streamed.value())
+        return bad("streamed constants are out of order", streamed.value()).at(place);
+      const Value& copy = value(streamed.value());
+      const Value& source = value(streamed.source());
+      const bool writable = copy.slot() == kState || tier_of(model_, copy.slot()) != tier_count(model_);
+      if (source.slot() != kWeights || !writable)
+        return bad("a streamed constant leads not from the weights to the arena", copy.slot()).at(place);
+      if (copy.offset() % ops::kAlignment != 0)
+        return bad("a streamed constant is misaligned", copy.offset()).at(place);
+      if (copy.bytes() != source.bytes() || !same_shape_and_type(*desc_of(copy), *desc_of(source)) ||
+          !desc_of(copy)->is_dense())
+        return bad("a streamed constant differs from its source", copy.bytes(), source.bytes()).at(place);
+    }
+    return ok_status();
+  }
+
   Status verify_measured_values() const {
     for (std::uint32_t i = 0; i < measure_count(model_); ++i) {
       const Value& v = value(model_.measures()->Get(i)->value());
@@ -260,10 +289,12 @@ class ModelVerifier {
     return model_.operands()->Get(step.first_operand() + static_cast<std::uint32_t>(i));
   }
 
-  Tensor compile_time_tensor(const Value& v) const {
-    Tensor t{nullptr, desc_of(v)};
+  Tensor compile_time_tensor(std::uint32_t index) const {
+    const Value* v = &value(index);
+    Tensor t{nullptr, desc_of(*v)};
+    if (const StreamedConstant* streamed = streamed_constant(model_, index)) v = &value(streamed->source());
     // Kernels never write through a constant operand.
-    if (v.slot() == kWeights) t.data = const_cast<std::byte*>(weights_ + v.offset());
+    if (v->slot() == kWeights) t.data = const_cast<std::byte*>(weights_ + v->offset());
     return t;
   }
 
@@ -336,7 +367,7 @@ class ModelVerifier {
     for (int i = 0; i < step.inputs(); ++i) {
       if (operand(step, i) == kAbsent) continue;
       const Value& v = value(operand(step, i));
-      if (v.slot() != kWeights) continue;
+      if (v.slot() != kWeights && streamed_constant(model_, operand(step, i)) == nullptr) continue;
       if (v.bytes() < static_cast<std::uint64_t>(desc_of(v)->bytes()))
         return bad("a constant has the wrong size", v.bytes(), static_cast<std::uint64_t>(desc_of(v)->bytes()));
     }
@@ -349,6 +380,8 @@ class ModelVerifier {
       if (!call.has(i) || call.inputs[static_cast<std::size_t>(i)].data == nullptr) continue;
       const Value& v = value(operand(step, i));
       const std::int64_t packed = ops::packed_bytes(variant, call, i);
+      if (packed <= 0 && streamed_constant(model_, operand(step, i)) != nullptr)
+        return bad("a streamed constant is not packed for its kernel").at(i);
       const auto needed = static_cast<std::uint64_t>(packed > 0 ? packed : desc_of(v)->bytes());
       if (v.bytes() != needed) return bad("a constant has the wrong size", v.bytes(), needed);
       if (!desc_of(v)->is_dense()) return bad("a constant is not dense");

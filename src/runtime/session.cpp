@@ -226,7 +226,8 @@ Tensor Session::step_operand(std::size_t step, std::size_t i) const noexcept {
 
 bool Session::step_operand_is_constant(std::size_t step, std::size_t i) const noexcept {
   const std::uint32_t index = operands_[step_at(steps_, step).first_operand() + i];
-  return index != format::kAbsent && value_at(values_, index).slot() == format::kWeights;
+  return index != format::kAbsent &&
+         (value_at(values_, index).slot() == format::kWeights || format::streamed_constant(*model_, index) != nullptr);
 }
 
 }  // namespace bantam

@@ -43,7 +43,7 @@ Offset<Model> write_model(FlatBufferBuilder& builder, const ModelData& model) {
       &metadata, resizable ? &dimensions : nullptr, resizable ? &model.patches : nullptr, &model.step_work,
       model.step_outputs.empty() ? nullptr : &model.step_outputs, model.measures.empty() ? nullptr : &model.measures,
       model.tier_bytes.empty() ? nullptr : &model.tier_bytes,
-      model.scratch_tiers.empty() ? nullptr : &model.scratch_tiers);
+      model.scratch_tiers.empty() ? nullptr : &model.scratch_tiers, model.streamed.empty() ? nullptr : &model.streamed);
 }
 
 void write_tables(FlatBufferBuilder& builder, const PackageData& data) {

@@ -61,6 +61,7 @@ struct ModelData {
   std::vector<Measure> measures;
   std::vector<std::uint64_t> tier_bytes;    ///< of the tiers behind the first
   std::vector<std::uint8_t> scratch_tiers;  ///< by step; empty: all in the first
+  std::vector<StreamedConstant> streamed;   ///< in the order of their values
 };
 
 struct SessionData {
