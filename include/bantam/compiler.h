@@ -118,7 +118,10 @@ struct FleetSpec {
   std::optional<std::uint64_t> budget{};
   /// Memories to plan for; what is accessed most lies in the cheapest that has room. Empty: one arena.
   std::vector<MemorySpec> memories{};
-  std::string weights{};  ///< the memory that holds the package; empty: its accesses are not counted
+  std::string weights{};  ///< the memory that holds the package: StreamReport; empty: its accesses are not counted
+  /// Placing a session copies weights from there into what is left of the memory that has its state, those first that
+  /// are read most; no invoke copies these. For devices whose fast memory is larger than what the sessions need.
+  bool resident = false;
 };
 
 struct CompileOptions {
@@ -136,7 +139,7 @@ struct CompileOptions {
 
 /// One buffer of a model's activations, for reports and maps.
 struct PlanBlock {
-  enum class Kind : std::uint8_t { kInput, kOutput, kActivation, kScratch };
+  enum class Kind : std::uint8_t { kInput, kOutput, kActivation, kScratch, kWeights };
   std::string name;
   Kind kind = Kind::kActivation;
   std::string detail;       ///< operators and shapes
@@ -200,6 +203,16 @@ struct ReductionReport {
   std::int64_t bytes_copied = 0;  ///< more than before, per invoke
 };
 
+/// Weights that are copied into a memory of the arena: by every invoke, right before the layer that reads them, or, if
+/// they are resident, when the session is placed.
+struct StreamReport {
+  std::string layer;
+  std::int64_t bytes = 0;
+  std::int64_t reads = 0;   ///< of each byte, by the layer
+  std::uint32_t tier = 0;   ///< index into Compiled::memories; of residents, the one that has the session's state
+  std::int64_t offset = 0;  ///< within the model's activations there, or within its state
+};
+
 struct ModelReport {
   std::string name;
   std::int64_t activation_bytes = 0;
@@ -217,6 +230,8 @@ struct ModelReport {
   std::vector<OperandReport> outputs;  ///< by output port
   std::vector<PlanBlock> blocks;
   std::vector<DimensionReport> dimensions;
+  std::vector<StreamReport> streams;        ///< in the order of their layers
+  std::vector<StreamReport> residents;      ///< part of state_bytes
   std::vector<ReductionReport> reductions;  ///< in order; none without a budget that asked for them
   std::vector<std::string> tried;           ///< reductions that gained nothing
 };
@@ -238,12 +253,14 @@ struct MemoryReport {
   std::uint64_t accessed_bytes = 0;  ///< in one invoke of every session: operands of steps, scratch, states, links
 };
 
-/// Bytes accessed in one invoke of every session, each times the cost of the memory where it lies.
+/// Bytes accessed in one invoke of every session, each times the cost of the memory where it lies. Where the fleet
+/// names the weights' memory, they count as often as kernels read them: once per tile of rows or step in time.
 struct AccessCost {
   double planned = 0;
-  double all_fastest = 0;  ///< were everything in the cheapest memory
-  double all_slowest = 0;  ///< and in the dearest that may hold an arena
-  double weights = 0;      ///< of the package's memory, not part of the others
+  double all_fastest = 0;  ///< were everything in the cheapest memory, the weights too
+  double all_slowest = 0;  ///< and in the dearest that may hold an arena, the weights where they lie
+  double weights = 0;      ///< the package's part of `planned`
+  double unstreamed = 0;   ///< what `planned` would be if no weights were copied, neither streamed nor resident
 };
 
 /// A compiled fleet: the package image and what the plan decided.

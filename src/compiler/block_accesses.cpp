@@ -44,6 +44,8 @@ Accesses count_accesses(const PlannedModel& model) {
     const auto scratch = static_cast<std::size_t>(step.scratch_block);
     result.blocks[scratch] += 2 * model.blocks[scratch].bytes;
   }
+  for (const PlannedStream& stream : model.streams)
+    result.blocks[static_cast<std::size_t>(stream.block)] += (1 + stream.reads) * stream.bytes;
   for (const auto* ports : {&model.inputs, &model.outputs})
     for (const PlannedPort& port : *ports)
       if (!port.external) count(port.value);

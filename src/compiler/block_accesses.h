@@ -2,7 +2,8 @@
 //
 // Called by the planner of memories (compiler/memories.h). Counts are bytes of one invoke: every operand of every step
 // once, scratch written and read, inputs written and outputs read by the caller; steps of branches and loops count
-// once. Kernels that read an operand several times find most of it in registers or caches, which this does not know.
+// once. Kernels that read an operand several times find most of it in registers or caches, which this does not know; of
+// weights it does (weight_streams.h): their copies count once written and as often read as kernels go through them.
 // Pure functions; host only.
 #pragma once
 

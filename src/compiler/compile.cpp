@@ -255,23 +255,43 @@ class FleetCompiler {
     return {};
   }
 
-  Result<void> place_in_memories() {
-    if (fleet_.memories.empty() && fleet_.weights.empty()) return {};
-    const auto memories = compiler::arena_memories(fleet_);
-    if (!memories) return fail(memories.error());
+  /// What is to be placed: the models of `plans`.
+  compiler::MemoryNeeds memory_needs(std::vector<PlannedEntry>& plans) const {
     const compiler::Grouping grouping = compiler::group_sessions(lanes(), 0);
     compiler::MemoryNeeds needs{{}, package_.link_bytes, options_.target.pointer_bytes};
-    for (PlannedEntry& entry : plans_) needs.users.push_back({&entry.model.planned, entry.name, 0, 0, entry.options});
+    const auto holder = std::ranges::find(fleet_.memories, fleet_.weights, &MemorySpec::name);
+    if (holder != fleet_.memories.end()) needs.weights_cost = holder->cost;
+    needs.resident = fleet_.resident;
+    for (PlannedEntry& entry : plans) needs.users.push_back({&entry.model.planned, entry.name, 0, 0, entry.options});
     for (std::size_t i = 0; i < sessions_.size(); ++i) {
       compiler::MemoryUser& user = needs.users[package_.fleet[i].model];
       user.group = grouping.of_session[i];
       ++user.sessions;
     }
-    if (!compiler::fits_cheapest(needs, *memories)) {
-      if (auto whole = plan_whole_blocks(); !whole) return whole;
-      for (std::size_t i = 0; i < plans_.size(); ++i) needs.users[i].options = plans_[i].options;
-    }
-    const auto choice = compiler::place_in_memories(needs, *memories);
+    return needs;
+  }
+
+  /// Models keep their plans where the cheapest memory has room for them, unless whole blocks, among which weights can
+  /// be streamed, cost less.
+  Result<compiler::MemoryChoice> choose_places(const std::vector<MemorySpec>& memories) {
+    const compiler::MemoryNeeds needs = memory_needs(plans_);
+    const bool fits = compiler::fits_cheapest(needs, memories);
+    if (fits && !compiler::may_stream(needs, memories)) return compiler::place_in_memories(needs, memories);
+    std::vector<PlannedEntry> as_planned = plans_;
+    if (auto whole = plan_whole_blocks(); !whole) return fail(std::move(whole.error()));
+    auto choice = compiler::place_in_memories(memory_needs(plans_), memories);
+    if (!fits) return choice;
+    auto first = compiler::place_in_memories(memory_needs(as_planned), memories);
+    if (choice && first && choice->cost < first->cost) return choice;
+    plans_ = std::move(as_planned);
+    return first;
+  }
+
+  Result<void> place_in_memories() {
+    if (fleet_.memories.empty() && fleet_.weights.empty() && !fleet_.resident) return {};
+    const auto memories = compiler::arena_memories(fleet_);
+    if (!memories) return fail(memories.error());
+    const auto choice = choose_places(*memories);
     if (!choice) return fail(choice.error());
     for (format::SessionData& session : package_.fleet) session.state_tier = choice->state_tiers[session.model];
     package_.link_tier = choice->link_tier;
@@ -280,6 +300,7 @@ class FleetCompiler {
       package_.tiers.push_back({memory.name, memory.bytes, static_cast<float>(memory.cost)});
       result_.memories_.push_back({memory, {}, choice->accessed_bytes[t]});
     }
+    result_.access_cost_ = access_cost(*memories, *choice);
     return {};
   }
 
@@ -390,7 +411,6 @@ class FleetCompiler {
   }
 
   Result<void> report_memories(const Package& package) {
-    AccessCost& cost = result_.access_cost_;
     for (std::size_t t = 0; t < result_.memories_.size(); ++t) {
       MemoryReport& m = result_.memories_[t];
       m.need = package.tier_requirements(t, options_.target.pointer_bytes);
@@ -399,17 +419,19 @@ class FleetCompiler {
                     fmt::format("memory '{}' of {} bytes is too small: the plan needs {} bytes there", m.memory.name,
                                 m.memory.bytes, m.need.arena_bytes),
                     fmt::format("give '{}' {} bytes", m.memory.name, m.need.arena_bytes));
-      const auto accessed = static_cast<double>(m.accessed_bytes);
-      cost.planned += accessed * m.memory.cost;
-      cost.all_fastest += accessed * result_.memories_.front().memory.cost;
-      cost.all_slowest += accessed * result_.memories_.back().memory.cost;
     }
-    const auto holder = std::ranges::find(fleet_.memories, fleet_.weights, &MemorySpec::name);
-    if (holder == fleet_.memories.end()) return {};
-    for (const SessionReport& session : result_.sessions_)
-      for (const StepReport& step : result_.models_[session.model].steps)
-        cost.weights += holder->cost * static_cast<double>(step.weights_bytes);
     return {};
+  }
+
+  AccessCost access_cost(const std::vector<MemorySpec>& memories, const compiler::MemoryChoice& choice) const {
+    const auto holder = std::ranges::find(fleet_.memories, fleet_.weights, &MemorySpec::name);
+    const double package = holder != fleet_.memories.end() ? holder->cost : 0;
+    const double reads = package > 0 ? static_cast<double>(choice.weight_reads) : 0;
+    // Copies access the arenas too, but only because the weights lie elsewhere.
+    double accessed = -static_cast<double>(choice.copy_accesses);
+    for (const std::uint64_t bytes : choice.accessed_bytes) accessed += static_cast<double>(bytes);
+    return {choice.cost, (accessed + reads) * memories.front().cost, accessed * memories.back().cost + reads * package,
+            static_cast<double>(choice.weight_bytes) * package, choice.unstreamed};
   }
 
   Error over_budget() const {

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/shape.h"
+#include "compiler/weight_streams.h"
+#include "ops/data/copy/copy.h"
 #include "package/control_flow.h"
 #include "package/size_patches.h"
 
@@ -120,10 +122,8 @@ class Emitter {
     return it->second;
   }
 
-  /// Requires a step with a kernel.
-  std::uint16_t kernel_index(const PlannedStep& step) {
-    const format::KernelData kernel{std::string(model_.graph.node(step.node).op->name),
-                                    std::string(step.variant->name)};
+  std::uint16_t kernel_index(const ops::OpDef& op, const ops::KernelVariant& variant) {
+    const format::KernelData kernel{std::string(op.name), std::string(variant.name)};
     auto& kernels = package_.kernels;
     const auto index = static_cast<std::size_t>(std::find(kernels.begin(), kernels.end(), kernel) - kernels.begin());
     if (index == kernels.size()) kernels.push_back(kernel);
@@ -154,6 +154,11 @@ class Emitter {
     using Block = std::pair<std::vector<std::uint32_t>, std::vector<Patch>>;
     std::vector<Block> blocks;
     for (const PlannedStep& step : model_.steps) {
+      if (step.stream >= 0) {
+        blocks.emplace_back();
+        first_params_.push_back(0);
+        continue;
+      }
       if (step.variant == nullptr) {
         blocks.emplace_back(control_words(step.node), std::vector<Patch>());
         first_params_.push_back(share_params(blocks.back().first));
@@ -354,6 +359,10 @@ class Emitter {
       add_control_step(step);
       return {};
     }
+    if (step.stream >= 0) {
+      add_copy_step(step);
+      return {};
+    }
     const std::uint32_t first_param = first_params_[data_.steps.size()];
     const graph::Node& node = model_.graph.node(step.node);
     auto aligned = aligned_call(node);
@@ -364,18 +373,75 @@ class Emitter {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       auto index = operand_index(node, i, *step.variant, call);
       if (!index) return fail(std::move(index.error()));
-      operands.push_back(*index);
+      operands.push_back(copied_operand(step.node, i, *index));
     }
     for (const ValueId id : node.outputs) operands.push_back(id == kNone ? format::kAbsent : value_index(id));
     const auto first_operand = static_cast<std::uint32_t>(data_.operands.size());
     data_.operands.insert(data_.operands.end(), operands.begin(), operands.end());
     data_.steps.emplace_back(first_operand, first_param, static_cast<std::uint64_t>(step.scratch_offset),
-                             static_cast<std::uint64_t>(step.scratch_bytes), kernel_index(step),
+                             static_cast<std::uint64_t>(step.scratch_bytes), kernel_index(*node.op, *step.variant),
                              static_cast<std::uint8_t>(node.inputs.size()),
                              static_cast<std::uint8_t>(node.outputs.size()));
     data_.step_names.push_back(node.name);
     data_.step_work.push_back(node.op->work != nullptr ? static_cast<std::uint64_t>(node.op->work(call)) : 0);
     return {};
+  }
+
+  /// The operands of the next steps that copy are given when their reader's are known.
+  void add_copy_step(const PlannedStep& step) {
+    const auto first_operand = static_cast<std::uint32_t>(data_.operands.size());
+    data_.operands.insert(data_.operands.end(), {format::kAbsent, format::kAbsent});
+    copy_operands_.push_back(first_operand);
+    data_.steps.emplace_back(first_operand, 0, 0, 0, kernel_index(ops::kCopy, *step.variant), 1, 1);
+    data_.step_names.push_back(model_.graph.node(step.node).name + " weights");
+    data_.step_work.push_back(0);
+  }
+
+  /// The operand that a step reads in the place of constant `source`: its copy, where the plan has one.
+  std::uint32_t copied_operand(graph::NodeId node, std::size_t input, std::uint32_t source) {
+    PlannedStream wanted;
+    wanted.node = node;
+    wanted.input = static_cast<std::int32_t>(input);
+    const auto is_it = [&](const PlannedStream& s) { return same_operand(s, wanted); };
+    if (const auto kept = std::ranges::find_if(model_.residents, is_it); kept != model_.residents.end()) {
+      const auto offset = static_cast<std::uint64_t>(kept->offset);
+      const format::Value& constant = data_.values[source];
+      data_.state_init.emplace_back(offset, constant.offset(), constant.bytes(), format::kState);
+      return append_copy(*kept, source, format::kState, offset);
+    }
+    const auto stream = std::ranges::find_if(model_.streams, is_it);
+    if (stream == model_.streams.end()) return source;
+    const format::Value constant = data_.values[source];
+    const PlanBlock& block = model_.blocks[static_cast<std::size_t>(stream->block)];
+    const std::uint32_t slot = activation_slot(model_, block.tier);
+    const auto offset = static_cast<std::uint64_t>(block.offset);
+    const std::uint32_t copy = append_copy(*stream, source, slot, offset);
+    std::uint32_t from = source;
+    std::uint32_t to = copy;
+    if (stream->packed) {
+      // The step moves bytes: what they mean only the reader knows.
+      TensorDesc bytes;
+      bytes.type = ElementType::kU8;
+      bytes.rank = 1;
+      bytes.dims[0] = static_cast<std::int32_t>(constant.bytes());
+      bytes.set_dense_strides();
+      from = append_value(format::make_value(bytes, format::kWeights, constant.offset(), constant.bytes()));
+      to = append_value(format::make_value(bytes, slot, offset, constant.bytes()));
+    }
+    const std::uint32_t operands = copy_operands_[static_cast<std::size_t>(stream - model_.streams.begin())];
+    data_.operands[operands] = from;
+    data_.operands[operands + 1] = to;
+    return copy;
+  }
+
+  /// A value like `source` elsewhere.
+  std::uint32_t append_copy(const PlannedStream& stream, std::uint32_t source, std::uint32_t slot,
+                            std::uint64_t offset) {
+    const format::Value constant = data_.values[source];
+    const std::uint32_t copy =
+        append_value(format::make_value(*format::desc_of(constant), slot, offset, constant.bytes()));
+    if (stream.packed) data_.streamed.emplace_back(copy, source);
+    return copy;
   }
 
   Result<std::uint32_t> operand_index(const graph::Node& node, std::size_t i, const ops::KernelVariant& variant,
@@ -403,6 +469,7 @@ class Emitter {
   std::uint32_t next_port_ = 0;
   std::int64_t weights_bytes_ = 0;
   std::set<std::uint64_t> stored_;
+  std::vector<std::uint32_t> copy_operands_;  ///< by stream: where the operands of its copy are
   std::map<std::pair<ValueId, std::uint64_t>, std::uint32_t> indices_;  ///< (value, blob offset + 1 or 0) -> index
 };
 

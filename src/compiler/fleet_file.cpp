@@ -21,7 +21,7 @@ class FleetFileReader : public TomlReader {
   using TomlReader::TomlReader;
 
   Result<FleetFile> run(const toml::table& root) {
-    check_keys(root, "the file", {"budget", "memory", "weights", "model", "session", "link"});
+    check_keys(root, "the file", {"budget", "memory", "weights", "resident", "model", "session", "link"});
     return read_fleet(root, 1);
   }
 
@@ -30,6 +30,7 @@ class FleetFileReader : public TomlReader {
     if (const toml::node* budget = root.get("budget")) file_.spec.budget = read_bytes(*budget, "budget");
     for_each_table(root, "memory", [&](const toml::table& table) { read_memory(table); });
     file_.spec.weights = text(root, "weights");
+    read(root, "resident", "true or false", file_.spec.resident);
     for_each_table(root, "model", [&](const toml::table& table) { read_model(table); });
     for_each_table(root, "session", [&](const toml::table& table) { read_session(table); });
     for_each_table(root, "link", [&](const toml::table& table) { read_link(table); });

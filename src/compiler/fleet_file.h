@@ -10,7 +10,8 @@
 //   name = "psram"
 //   size = "8 MiB"
 //   cost = 6
-//   # before the first table: weights = "psram", the memory that holds the package
+//   # before the first table: weights = "psram", the memory that holds the package, and resident = true, if weights
+//   shall # be kept in what the faster memories have left
 //
 //   [[model]]
 //   name = "denoise"                # default: the file's stem

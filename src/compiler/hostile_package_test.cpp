@@ -5,8 +5,11 @@
 #include <random>
 
 #include "base/hash.h"
+#include "base/shape.h"
+#include "compiler/emit.h"
 #include "compiler/testing/compile_text.h"
 #include "compiler/testing/placed_fleet.h"
+#include "compiler/weight_streams.h"
 #include "package/format.h"
 #include "package/writer/package_data.h"
 
@@ -17,7 +20,8 @@ using format::Header;
 using format::PackageBytes;
 using testing::fill_inputs;
 
-/// A small model with everything that a package can hold: weights, both kinds of state, scratch, views, a gather.
+/// A small model with everything that a package can hold: weights, streamed ones too, both kinds of state, scratch,
+/// views, a gather.
 constexpr const char* kAllTables = R"(graph "all" {
   %x "x" = input : f32[1,8]
   %at "at" = input : i64[2]
@@ -42,9 +46,23 @@ constexpr const char* kAllTables = R"(graph "all" {
 class HostilePackage : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto text = testing::compile_text(kAllTables);
-    ASSERT_TRUE(text) << text.error().message;
-    good_ = std::move(text->package);
+    auto planned = plan_model(testing::parse(kAllTables), {});
+    ASSERT_TRUE(planned) << planned.error().message;
+    stream_weights(*planned);
+    format::PackageData data;
+    ASSERT_TRUE(emit_model(*planned, "all", data));
+    data.fleet.emplace_back("all", std::uint16_t{0});
+    good_ = format::write_package(data);
+  }
+
+  /// The product's weights, behind everything else.
+  static void stream_weights(PlannedModel& model) {
+    std::vector<PlannedStream> reads = weight_reads(model);
+    reads.resize(1);
+    set_streams(model, reads);
+    model.blocks.back().offset = align_up(model.activation_bytes, ops::kAlignment);
+    model.activation_bytes = model.blocks.back().offset + model.blocks.back().bytes;
+    insert_copies(model);
   }
 
   static PackageBytes copy(std::span<const std::byte> bytes) {

@@ -11,6 +11,9 @@
 
 #include "compiler/block_accesses.h"
 #include "compiler/spills.h"
+#include "compiler/stream_choice.h"
+#include "compiler/weight_streams.h"
+#include "ops/data/copy/copy.h"
 #include "package/control_flow.h"
 #include "package/layout.h"
 #include "plan/tiers.h"
@@ -69,7 +72,13 @@ class MemoryPlanner {
     } else if (auto spilled = spill(*best); !spilled) {
       return fail(std::move(spilled.error()));
     }
-    return apply(*best);
+    const double unstreamed = best->cost + permanent_cost() + weights_cost();
+    if (best->fits)
+      if (auto streamed = stream(*best); !streamed) return fail(std::move(streamed.error()));
+    if (best->fits && needs_.resident && needs_.weights_cost > 0) keep_weights(*best);
+    MemoryChoice choice = apply(*best);
+    choice.unstreamed = unstreamed;
+    return choice;
   }
 
  private:
@@ -92,6 +101,7 @@ class MemoryPlanner {
     for (const MemoryUser& user : needs_.users)
       for (const PlannedStep& step : user.model->steps)
         if (step.variant != nullptr) kernels.insert(step.variant);
+    if (needs_.weights_cost > 0) kernels.insert(&ops::reference_variant(ops::kCopy));
     const auto pointer = static_cast<std::int64_t>(needs_.pointer_bytes);
     std::int64_t bytes = static_cast<std::int64_t>(SessionLayout::fleet_bytes(needs_.pointer_bytes)) +
                          static_cast<std::int64_t>(kernels.size()) * pointer;
@@ -123,9 +133,7 @@ class MemoryPlanner {
     std::int64_t link_accesses = 0;
     for (std::size_t u = 0; u < needs_.users.size(); ++u) {
       const MemoryUser& user = needs_.users[u];
-      const std::int64_t state = user.model->state_bytes == 0 ? 0 : aligned(user.model->state_bytes);
-      const std::int64_t swap = user.model->swap_bytes == 0 ? 0 : aligned(user.model->swap_bytes);
-      permanents_.push_back({user.sessions * (state + 2 * swap), user.sessions * accesses_[u].state, 0});
+      permanents_.push_back({state_bytes(user, user.model->state_bytes), user.sessions * accesses_[u].state, 0});
       link_accesses += user.sessions * accesses_[u].links;
     }
     permanents_.push_back({aligned(static_cast<std::int64_t>(needs_.link_bytes)), link_accesses, 0});
@@ -193,8 +201,8 @@ class MemoryPlanner {
   plan::Problem problem_of(const PlannedModel& model) const {
     plan::Problem problem;
     for (const PlanBlock& b : model.blocks) {
-      const bool big =
-          b.kind == PlanBlock::Kind::kScratch || b.bytes >= static_cast<std::int64_t>(format::kBigBufferBytes);
+      const bool big = b.kind == PlanBlock::Kind::kScratch || b.kind == PlanBlock::Kind::kWeights ||
+                       b.bytes >= static_cast<std::int64_t>(format::kBigBufferBytes);
       problem.buffers.push_back(
           {b.name,
            b.lower,
@@ -215,7 +223,8 @@ class MemoryPlanner {
     std::vector<plan::Tier> tiers;
     for (std::size_t t = 0; t < memories_.size(); ++t)
       tiers.push_back({std::max<std::int64_t>(0, capacities[t]), memories_[t].cost});
-    if (model.activation_bytes <= tiers.front().capacity) return as_planned(model, accessed, user);
+    if (model.activation_bytes <= tiers.front().capacity && model.streams.empty())
+      return as_planned(model, accessed, user);
     std::vector<std::int64_t> worth = accessed;
     if (by_size_)
       for (std::size_t b = 0; b < worth.size(); ++b)
@@ -249,9 +258,7 @@ class MemoryPlanner {
     std::vector<PlannedModel> models;
     for (std::size_t u = 0; u < needs_.users.size(); ++u) {
       models.push_back(*needs_.users[u].model);
-      const bool all_fast = std::all_of(best.plans[u].peaks.begin() + 1, best.plans[u].peaks.end(),
-                                        [](std::int64_t peak) { return peak == 0; });
-      if (all_fast || models.back().graph.nodes.size() > kMostSpillNodes) continue;
+      if (lies_in_cheapest(best.plans[u]) || models.back().graph.nodes.size() > kMostSpillNodes) continue;
       for (int n = 0; n < kMostSpills; ++n) {
         const auto spilled = spill_one(u, best);
         if (!spilled) return fail(spilled.error());
@@ -292,15 +299,135 @@ class MemoryPlanner {
     return false;
   }
 
-  bool within_room(const Activations& chosen) const {
-    for (std::size_t t = 0; t < memories_.size(); ++t) {
-      std::vector<std::int64_t> most(groups_, 0);
-      for (std::size_t u = 0; u < needs_.users.size(); ++u)
-        most[needs_.users[u].group] = std::max(most[needs_.users[u].group], chosen.plans[u].peaks[t]);
-      std::int64_t sum = permanent_bytes(t);
-      for (const std::int64_t bytes : most) sum += aligned(bytes);
-      if (sum > capacity(t)) return false;
+  /// What an invoke of every session pays for reading the package.
+  double weights_cost() const {
+    if (needs_.weights_cost <= 0) return 0;
+    double cost = 0;
+    for (const MemoryUser& user : needs_.users) cost += package_cost(user, *user.model);
+    return cost;
+  }
+
+  /// Copies weights to where reading them costs less, one model after the other, in what room the others leave.
+  Result<void> stream(Activations& best) {
+    if (needs_.weights_cost <= 0) return {};
+    for (std::size_t u = 0; u < needs_.users.size(); ++u)
+      if (needs_.users[u].options.whole_blocks)
+        if (auto done = stream_user(u, best); !done) return done;
+    return {};
+  }
+
+  Result<void> stream_user(std::size_t u, Activations& best) {
+    const MemoryUser& user = needs_.users[u];
+    const std::vector<std::int64_t> room = room_for(u, best);
+    StreamSetting setting{user.name, &user.options, user.sessions, needs_.weights_cost, memories_, {}};
+    setting.place = [&](const PlannedModel& model, const std::vector<std::int64_t>& accessed) {
+      return plan_blocks(model, accessed, user, room);
+    };
+    const double before = best.plans[u].cost;
+    auto chosen =
+        stream_weights(*user.model, setting, {best.plans[u], accesses_[u], before + package_cost(user, *user.model)});
+    if (!chosen) return fail(std::move(chosen.error()));
+    best.cost += chosen->plan.cost - before;
+    best.plans[u] = std::move(chosen->plan);
+    accesses_[u] = std::move(chosen->accesses);
+    return {};
+  }
+
+  /// Weights of a user that could stay where its sessions' states are, and what that saves per byte.
+  struct Resident {
+    std::size_t user = 0;
+    PlannedStream weights;
+    double worth = 0;
+  };
+
+  std::vector<Resident> resident_candidates(const Activations& chosen) const {
+    std::vector<Resident> found;
+    for (std::size_t u = 0; u < needs_.users.size(); ++u) {
+      const PlannedModel& model = *needs_.users[u].model;
+      const double cost = memories_[permanents_[u].tier].cost;
+      for (const PlannedStream& weights : copyable_weights(model)) {
+        const auto reads = static_cast<double>(weights.reads);
+        double now = reads * needs_.weights_cost;
+        for (const PlannedStream& s : model.streams)
+          if (same_operand(s, weights))
+            now = needs_.weights_cost + (1 + reads) * memories_[tier_of(chosen.plans[u], s)].cost;
+        if (now > reads * cost) found.push_back({u, weights, now - reads * cost});
+      }
     }
+    std::ranges::stable_sort(found, std::greater<>(), &Resident::worth);
+    return found;
+  }
+
+  /// Fills with weights what is left of the memories where states lie, with those first that save most per byte.
+  void keep_weights(Activations& best) {
+    std::vector<std::int64_t> left;
+    for (std::size_t t = 0; t < memories_.size(); ++t)
+      left.push_back(capacity(t) - permanent_bytes(t) - sum_of(group_peaks(best, t)));
+    for (const Resident& candidate : resident_candidates(best)) {
+      const MemoryUser& user = needs_.users[candidate.user];
+      Permanent& state = permanents_[candidate.user];
+      const std::int64_t bytes =
+          state_bytes(user, resident_offset(*user.model) + candidate.weights.bytes) - state.bytes;
+      if (bytes > left[state.tier]) continue;
+      drop_stream(candidate, best);
+      keep_resident(*user.model, candidate.weights);
+      left[state.tier] -= bytes;
+      state.bytes += bytes;
+      state.accessed += user.sessions * candidate.weights.reads * candidate.weights.bytes;
+    }
+  }
+
+  /// Takes the block of a stream out of the user's plan, if the model has one for these weights.
+  void drop_stream(const Resident& resident, Activations& best) {
+    const MemoryUser& user = needs_.users[resident.user];
+    const auto stream = std::ranges::find_if(user.model->streams,
+                                             [&](const PlannedStream& s) { return same_operand(s, resident.weights); });
+    if (stream == user.model->streams.end()) return;
+    plan::TierPlan& plan = best.plans[resident.user];
+    std::vector<std::int64_t>& accessed = accesses_[resident.user].blocks;
+    const double cost = static_cast<double>(user.sessions * accessed[static_cast<std::size_t>(stream->block)]) *
+                        memories_[tier_of(plan, *stream)].cost;
+    plan.cost -= cost;
+    best.cost -= cost;
+    plan.tiers.erase(plan.tiers.begin() + stream->block);
+    plan.offsets.erase(plan.offsets.begin() + stream->block);
+    accessed.erase(accessed.begin() + stream->block);
+  }
+
+  /// Of all sessions of a user, both copies of alternating states included, when its state has so many bytes.
+  static std::int64_t state_bytes(const MemoryUser& user, std::int64_t state) {
+    const std::int64_t swap = user.model->swap_bytes;
+    return user.sessions * ((state == 0 ? 0 : aligned(state)) + 2 * (swap == 0 ? 0 : aligned(swap)));
+  }
+
+  double package_cost(const MemoryUser& user, const PlannedModel& model) const {
+    return static_cast<double>(user.sessions * weight_bytes_read(model)) * needs_.weights_cost;
+  }
+
+  /// By tier: the most that a model of each group needs.
+  std::vector<std::int64_t> group_peaks(const Activations& chosen, std::size_t tier) const {
+    std::vector<std::int64_t> most(groups_, 0);
+    for (std::size_t u = 0; u < needs_.users.size(); ++u)
+      most[needs_.users[u].group] = std::max(most[needs_.users[u].group], aligned(chosen.plans[u].peaks[tier]));
+    return most;
+  }
+
+  /// By tier: what a model may need while the plans of other groups stay as they are.
+  std::vector<std::int64_t> room_for(std::size_t u, const Activations& chosen) const {
+    std::vector<std::int64_t> room;
+    for (std::size_t t = 0; t < memories_.size(); ++t) {
+      std::vector<std::int64_t> most = group_peaks(chosen, t);
+      most[needs_.users[u].group] = 0;
+      room.push_back((capacity(t) - permanent_bytes(t) - sum_of(most)) /
+                     static_cast<std::int64_t>(format::kArenaAlignment) *
+                     static_cast<std::int64_t>(format::kArenaAlignment));
+    }
+    return room;
+  }
+
+  bool within_room(const Activations& chosen) const {
+    for (std::size_t t = 0; t < memories_.size(); ++t)
+      if (permanent_bytes(t) + sum_of(group_peaks(chosen, t)) > capacity(t)) return false;
     return true;
   }
 
@@ -399,11 +526,22 @@ class MemoryPlanner {
 
   MemoryChoice apply(const Activations& chosen) const {
     MemoryChoice choice;
+    choice.cost = chosen.cost + permanent_cost() + weights_cost();
     choice.accessed_bytes.assign(memories_.size(), 0);
     for (std::size_t u = 0; u < needs_.users.size(); ++u) {
       choice.state_tiers.push_back(static_cast<std::uint8_t>(permanents_[u].tier));
       PlannedModel& model = *needs_.users[u].model;
+      model.state_tier = static_cast<std::uint32_t>(permanents_[u].tier);
+      const auto sessions = static_cast<std::uint64_t>(needs_.users[u].sessions);
+      choice.weight_bytes += sessions * static_cast<std::uint64_t>(weight_bytes_read(model));
+      for (const PlannedStream& read : weight_reads(model))
+        choice.weight_reads += sessions * static_cast<std::uint64_t>(read.reads * read.bytes);
+      for (const PlannedStream& stream : model.streams)
+        choice.copy_accesses += sessions * static_cast<std::uint64_t>((1 + stream.reads) * stream.bytes);
+      for (const PlannedStream& resident : model.residents)
+        choice.copy_accesses += sessions * static_cast<std::uint64_t>(resident.reads * resident.bytes);
       move_blocks(model, chosen.plans[u]);
+      insert_copies(model);
       for (std::size_t b = 0; b < model.blocks.size(); ++b) {
         model.blocks[b].accessed_bytes = accesses_[u].blocks[b];
         choice.accessed_bytes[model.blocks[b].tier] +=
@@ -495,6 +633,9 @@ Result<std::vector<MemorySpec>> arena_memories(const FleetSpec& fleet) {
   if (!fleet.weights.empty() && !names.contains(fleet.weights))
     return bad(fmt::format("the weights lie in memory '{}', which the fleet does not have", fleet.weights),
                "use one of the memories' names");
+  if (fleet.resident && fleet.weights.empty())
+    return bad("weights shall be resident, but no memory is said to hold the package",
+               "name it as the weights' memory");
   if (!fleet.memories.empty() && memories.empty())
     return bad("no memory has room for an arena", "give at least one of them a size");
   if (memories.size() > format::kMaxTiers)
@@ -506,6 +647,12 @@ Result<std::vector<MemorySpec>> arena_memories(const FleetSpec& fleet) {
 
 bool fits_cheapest(const MemoryNeeds& needs, std::span<const MemorySpec> memories) {
   return MemoryPlanner(needs, memories).fits_cheapest();
+}
+
+bool may_stream(const MemoryNeeds& needs, std::span<const MemorySpec> memories) {
+  return needs.weights_cost > 0 && std::ranges::any_of(needs.users, [&](const MemoryUser& user) {
+           return !find_streams(*user.model, needs.weights_cost, memories.front().cost).empty();
+         });
 }
 
 Result<MemoryChoice> place_in_memories(const MemoryNeeds& needs, std::span<const MemorySpec> memories) {

@@ -32,20 +32,30 @@ struct MemoryNeeds {
   std::vector<MemoryUser> users;
   std::uint64_t link_bytes = 0;
   std::uint64_t pointer_bytes = 8;
+  bool resident = false;    ///< weights stay in what is left of the arenas (FleetSpec::resident)
+  double weights_cost = 0;  ///< of a byte of the package; 0: its accesses are not counted, and none are saved
 };
 
 struct MemoryChoice {
   std::vector<std::uint8_t> state_tiers;  ///< by user
   std::uint8_t link_tier = 0;
   std::vector<std::uint64_t> accessed_bytes;  ///< by tier
+  std::uint64_t copy_accesses = 0;            ///< of these, those of streamed weights
+  std::uint64_t weight_bytes = 0;             ///< read from the package's memory
+  std::uint64_t weight_reads = 0;             ///< likewise, did no step read a copy
+  double cost = 0;                            ///< of all accesses
+  double unstreamed = 0;                      ///< the same before weights were streamed
 };
 
 /// Has the cheapest memory room for the whole fleet as its models were planned? Then no block need be moved.
 bool fits_cheapest(const MemoryNeeds& needs, std::span<const MemorySpec> memories);
 
+/// Do kernels read weights of the package so often that copies could save accesses (weight_streams.h)?
+bool may_stream(const MemoryNeeds& needs, std::span<const MemorySpec> memories);
+
 /// Gives every block, state and link a tier and moves the models' values there. When the memories are too small, the
 /// Error names the one, the bytes it would need and the layer that needs them. Requires models of whole
-/// blocks (PlanOptions), unless the cheapest memory has room for all.
+/// blocks (PlanOptions), unless the cheapest memory has room for all; the weights of whole ones only are streamed.
 Result<MemoryChoice> place_in_memories(const MemoryNeeds& needs, std::span<const MemorySpec> memories);
 
 }  // namespace bantam::compiler

@@ -54,6 +54,7 @@ const char* kind_name(PlanBlock::Kind kind) {
     case PlanBlock::Kind::kInput: return "input";
     case PlanBlock::Kind::kOutput: return "output";
     case PlanBlock::Kind::kScratch: return "scratch";
+    case PlanBlock::Kind::kWeights: return "weights";
     case PlanBlock::Kind::kActivation: break;
   }
   return "activation";

@@ -68,6 +68,21 @@ struct PlannedStep {
   std::int64_t scratch_bytes = 0;
   std::uint32_t scratch_tier = 0;
   std::int32_t scratch_block = -1;  ///< index into PlannedModel::blocks
+  /// Index into PlannedModel::streams of what the step copies for its node, whose own step follows; -1: it runs the
+  /// node.
+  std::int32_t stream = -1;
+};
+
+/// A constant operand that is copied into the arena (weight_streams.h): into the activations, right before the step
+/// that reads it, or behind the state, when the session is placed.
+struct PlannedStream {
+  graph::NodeId node = graph::kNone;
+  std::int32_t input = 0;
+  std::int64_t bytes = 0;   ///< as the kernel wants them
+  bool packed = false;      ///< they differ from the graph's
+  std::int64_t reads = 0;   ///< of each byte, by the step
+  std::int32_t block = -1;  ///< index into PlannedModel::blocks; -1: resident
+  std::int64_t offset = 0;  ///< of a resident one, within the state memory
 };
 
 struct PlannedPort {
@@ -101,6 +116,7 @@ struct PlannedModel {
   std::vector<bool> state_swapped;          ///< by state
   std::int64_t state_bytes = 0;
   std::int64_t swap_bytes = 0;
+  std::uint32_t state_tier = 0;          ///< until compiler/memories.h has chosen, the first
   std::int64_t activation_bytes = 0;     ///< in the first tier
   std::vector<std::int64_t> tier_bytes;  ///< in the tiers behind it; none until compiler/memories.h has chosen
   std::int64_t lower_bound_bytes = 0;    ///< no placement of these buffers in this order can be smaller
@@ -113,6 +129,8 @@ struct PlannedModel {
   std::int64_t order_bound_bytes = 0;  ///< no order has a smaller lower bound
   std::vector<PlanTrial> trials;       ///< that led to this plan
   std::vector<PlanBlock> blocks;
+  std::vector<PlannedStream> streams;        ///< in the order of their steps
+  std::vector<PlannedStream> residents;      ///< weights that placing the session copies
   std::vector<std::int64_t> useful_scratch;  ///< by step: what makes its kernel fastest, see compiler/scratch.h
   std::vector<std::int32_t> value_blocks;    ///< by value: index into blocks, or -1
 };

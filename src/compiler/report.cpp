@@ -1,8 +1,12 @@
 #include "compiler/report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <set>
+
+#include "ops/data/copy/copy.h"
 
 namespace bantam::compiler {
 namespace {
@@ -33,6 +37,7 @@ class Origins {
     find_bodies(model.flow);
     std::size_t next = 0;
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      while (next < model.steps.size() && model.steps[next].stream >= 0) ++next;
       const bool runs = next < model.steps.size() && static_cast<std::size_t>(model.steps[next].node) == n;
       std::set<std::size_t> steps;
       if (runs) {
@@ -85,6 +90,36 @@ class Origins {
 
 }  // namespace
 
+namespace {
+
+StepReport report_copy(const PlannedModel& model, const PlannedStep& step) {
+  const PlannedStream& stream = model.streams[static_cast<std::size_t>(step.stream)];
+  const graph::Node& node = model.graph.node(step.node);
+  StepReport s;
+  s.name = node.name + " weights";
+  s.origin = "copy";
+  s.op = ops::kCopy.name;
+  s.variant = step.variant->name;
+  s.index = step.node;
+  s.output = fmt::format("u8[{}]", stream.bytes);
+  s.output_bytes = stream.bytes;
+  s.alive_bytes = alive_at(model.blocks, step.node);
+  s.operands.resize(2);
+  return s;
+}
+
+void report_streams(const PlannedModel& model, ModelReport& report) {
+  for (const PlannedStream& stream : model.streams) {
+    const PlanBlock& block = model.blocks[static_cast<std::size_t>(stream.block)];
+    report.streams.push_back({block.name, stream.bytes, stream.reads, block.tier, block.offset});
+  }
+  for (const PlannedStream& resident : model.residents)
+    report.residents.push_back(
+        {model.graph.node(resident.node).name, resident.bytes, resident.reads, model.state_tier, resident.offset});
+}
+
+}  // namespace
+
 ModelReport report_model(const PlannedModel& model, const std::string& name, std::int64_t weights_bytes) {
   ModelReport report;
   report.name = name;
@@ -109,7 +144,12 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
     report.outputs.push_back(origins.of(port.value));
     report.outputs.back().tensor = port.name;
   }
+  report_streams(model, report);
   for (const PlannedStep& step : model.steps) {
+    if (step.stream >= 0) {
+      report.steps.push_back(report_copy(model, step));
+      continue;
+    }
     const graph::Node& node = model.graph.node(step.node);
     const graph::OperandTables tables = graph::operand_tables(model.graph, node);
     const ops::OpCall call = tables.call(node);

@@ -34,12 +34,9 @@ Gap largest_gap(const PlannedModel& model, std::uint32_t tier, std::int64_t step
 }  // namespace
 
 void grow_scratch(const std::vector<std::int64_t>& useful, PlannedModel* model) {
-  const auto with_scratch =
-      std::ranges::count_if(model->steps, [](const PlannedStep& step) { return step.scratch_bytes != 0; });
-  auto block = model->blocks.end() - with_scratch;
   for (std::size_t s = 0; s < model->steps.size(); ++s) {
     PlannedStep& step = model->steps[s];
-    PlanBlock* own = step.scratch_bytes != 0 ? &*block++ : nullptr;
+    PlanBlock* own = step.scratch_block >= 0 ? &model->blocks[static_cast<std::size_t>(step.scratch_block)] : nullptr;
     if (useful[s] <= step.scratch_bytes) continue;
     const Gap gap = largest_gap(*model, step.scratch_tier, step.node, own);
     const std::int64_t bytes = std::min(useful[s], gap.second - gap.first) /

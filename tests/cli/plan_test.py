@@ -93,6 +93,35 @@ class Plan(CommandTest):
         for example in ("esp32-s3", "cortex-m7"):
             self.assertIn("access cost", self.succeed("plan", MODELS.parent / "examples" / f"{example}.toml"))
 
+    def test_weights_in_a_slow_memory_are_streamed(self):
+        memories = ("--memory", "ram=256KiB:1", "--memory", "flash:24")
+        near = self.succeed_json("plan", KEYWORD, *memories[:2])
+        self.assertEqual((near["models"][0]["streamed"], near["access_cost"]["weights"]), ([], 0))
+        plan = self.succeed_json("plan", KEYWORD, *memories, "--weights", "flash")
+        model, cost = plan["models"][0], plan["access_cost"]
+        self.assertTrue(model["streamed"])
+        self.assertEqual(model["streamed_bytes"], sum(s["bytes"] for s in model["streamed"]))
+        self.assertEqual(sum(b["bytes"] for b in model["buffers"] if b["kind"] == "weights"), model["streamed_bytes"])
+        self.assertLess(cost["planned"], cost["unstreamed"])
+        self.assertLess(cost["weights"], cost["planned"])
+        copies = [s["name"] for s in model["steps"] if s["name"].endswith(" weights") and s["operator"] == "copy"]
+        self.assertEqual(copies, [s["layer"] + " weights" for s in model["streamed"]])
+        text = self.succeed("plan", KEYWORD, *memories, "--weights", "flash", "--map", self.folder / "map.html")
+        self.assertIn("bytes of weights are copied per invoke", text)
+        self.assertIn("if no weights were copied", text)
+        self.assertIn(model["streamed"][0]["layer"], (self.folder / "map.html").read_text())
+        kept = self.succeed_json("plan", KEYWORD, *memories, "--weights", "flash", "--resident")
+        self.assertGreater(kept["models"][0]["resident_bytes"], 0)
+        self.assertLessEqual(kept["memories"][0]["arena_bytes"], 256 << 10)
+        self.assertLess(kept["access_cost"]["planned"], cost["planned"])
+        said = []
+        for more in ((), (*memories, "--weights", "flash"), (*memories, "--weights", "flash", "--resident")):
+            self.succeed("run", KEYWORD, "--input", "wave=random:1", "-o", self.folder / "y.npz", *more)
+            said.append((self.folder / "y.npz").read_bytes())
+        self.assertEqual(said[0], said[1])
+        self.assertEqual(said[0], said[2])
+        self.refuse(["plan", KEYWORD, "--resident"], ["resident", "package"])
+
     def test_states_are_counted(self):
         with_states = self.succeed_json("plan", MODELS / "voice-activity.onnx", "--state", "state_in=state_out")
         self.assertGreater(with_states["state_bytes"], 0)

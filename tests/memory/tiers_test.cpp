@@ -48,10 +48,11 @@ struct Tiered {
   }
 };
 
-/// As it was compiled for one arena, with the fast memory too small for it.
+/// As it was compiled for one arena, with the fast memory too small for it and the package in a slow one.
 FleetSpec with_memories(FleetSpec fleet, const Requirements& one_arena, std::uint64_t parts) {
   const std::uint64_t fast = one_arena.table_bytes + 2048 + one_arena.activation_bytes / parts;
-  fleet.memories = {{"slow", 64U << 20U, 6}, {"fast", fast, 1}};  // their order does not matter
+  fleet.memories = {{"slow", 64U << 20U, 6}, {"flash", 0, 24}, {"fast", fast, 1}};  // their order does not matter
+  fleet.weights = "flash";
   return fleet;
 }
 
@@ -75,6 +76,9 @@ TEST_P(TieredModel, ComputesTheSameInExactlyThePromisedBytesOfEveryTier) {
     const AccessCost& cost = compiled->access_cost();
     EXPECT_LE(cost.all_fastest, cost.planned);
     EXPECT_LE(cost.planned, cost.all_slowest);
+    const ModelReport& model = compiled->models()[0];
+    EXPECT_LE(cost.planned, cost.unstreamed);
+    EXPECT_EQ(cost.planned < cost.unstreamed, !model.streams.empty());
     Tiered tiered(compiled->package());
     ASSERT_TRUE(tiered.place());
     EXPECT_EQ(tiered.run_all(kRounds), expected);
@@ -85,6 +89,34 @@ TEST_P(TieredModel, ComputesTheSameInExactlyThePromisedBytesOfEveryTier) {
     EXPECT_EQ(run(*block->fleet->session(0), 0), expected[0]);
     EXPECT_TRUE(block->arena.intact());
   }
+}
+
+TEST_P(TieredModel, ResidentWeightsFillWhatIsLeftAndChangeNothing) {
+  FleetSpec spec{.models = {GetParam().spec()}};
+  auto one = place_fleet(spec);
+  ASSERT_TRUE(one);
+  spec = with_memories(spec, one->need(), 1);
+  for (MemorySpec& memory : spec.memories)
+    if (memory.name == "fast") memory.bytes += 20000;
+  const auto streamed = compile(spec);
+  ASSERT_TRUE(streamed) << streamed.error().message;
+  spec.resident = true;
+  const auto resident = compile(spec);
+  ASSERT_TRUE(resident) << resident.error().message;
+  EXPECT_LE(resident->memories()[0].need.arena_bytes, resident->memories()[0].memory.bytes);
+  EXPECT_LT(resident->access_cost().planned, streamed->access_cost().planned);
+  std::int64_t bytes = 0;
+  for (const StreamReport& weights : resident->models()[0].residents) bytes += weights.bytes;
+  EXPECT_GT(bytes, 0);
+  EXPECT_LE(bytes, resident->models()[0].state_bytes);
+  Tiered tiered(resident->package());
+  ASSERT_TRUE(tiered.place());
+  for (std::uint32_t round = 0; round < 2; ++round)
+    EXPECT_EQ(tiered.run_all(1)[0], run(*one->fleet->session(0), 0)) << round;
+  EXPECT_TRUE(tiered.intact());
+  tiered.fleet->session(0)->reset();
+  one->fleet->session(0)->reset();
+  EXPECT_EQ(tiered.run_all(1)[0], run(*one->fleet->session(0), 0)) << "after a reset";
 }
 
 TEST_P(TieredModel, UsesTheLastByteOfEveryTierAndNothingSmallerWillDo) {
@@ -186,6 +218,8 @@ TEST(TieredFleet, ContradictingMemoriesAreRefused) {
   EXPECT_TRUE(refused({{"a", 0, 1}}, "a"));
   EXPECT_TRUE(refused({{"a", 1 << 20, 1}}, "flash"));
   EXPECT_TRUE(refused({}, "flash"));
+  const auto nowhere = compile({.models = {model}, .resident = true});
+  EXPECT_FALSE(nowhere);
   EXPECT_TRUE(refused({{"a", 9, 1}, {"b", 9, 1}, {"c", 9, 1}, {"d", 9, 1}, {"e", 9, 1}}, ""));
 }
 

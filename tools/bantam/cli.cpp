@@ -222,7 +222,12 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
                   "a memory of the device, its size and what an access costs; several may be given")
       ->type_name("NAME=SIZE:COST")
       ->allow_extra_args(false);
-  command.add_option("--weights", weights, "the memory that holds the package")->type_name("NAME");
+  command
+      .add_option("--weights", weights,
+                  "the memory that holds the package; what is often read there is streamed to a faster one")
+      ->type_name("NAME");
+  command.add_flag("--resident", resident,
+                   "keep weights in what the memories have left, those first that are read most");
   std::set<std::string> profiles;
   std::string profile_summaries = "memories of a device:";
   for (const compiler::MemoryProfile& known : compiler::memory_profiles()) {
@@ -301,6 +306,7 @@ Result<void> ModelOptions::apply_memories(FleetSpec& spec) const {
     spec.memories.push_back(std::move(*memory));
   }
   if (!weights.empty()) spec.weights = weights;
+  spec.resident = spec.resident || resident;
   return {};
 }
 

@@ -56,6 +56,7 @@ struct ModelOptions {
   std::string budget;
   std::vector<std::string> memories;
   std::string weights;
+  bool resident = false;
   std::string profile;
   bool external_inputs = false;
   std::string backend = "fast";

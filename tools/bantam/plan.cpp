@@ -34,6 +34,19 @@ struct PlanArguments {
   std::string solution;
 };
 
+std::int64_t bytes_of(const std::vector<StreamReport>& streams) {
+  std::int64_t bytes = 0;
+  for (const StreamReport& s : streams) bytes += s.bytes;
+  return bytes;
+}
+
+nlohmann::json streams_json(const std::vector<StreamReport>& streams) {
+  nlohmann::json j = nlohmann::json::array();
+  for (const StreamReport& s : streams)
+    j.push_back({{"layer", s.layer}, {"bytes", s.bytes}, {"reads", s.reads}, {"tier", s.tier}, {"offset", s.offset}});
+  return j;
+}
+
 nlohmann::json model_json(const ModelReport& model) {
   nlohmann::json j = {
       {"name", model.name},
@@ -48,6 +61,10 @@ nlohmann::json model_json(const ModelReport& model) {
       {"order_is_optimal", model.order_bound_bytes > 0 && model.lower_bound_bytes <= model.order_bound_bytes},
       {"method", model.method}};
   j["steps"] = j["buffers"] = j["dimensions"] = j["trials"] = j["reductions"] = nlohmann::json::array();
+  j["streamed"] = streams_json(model.streams);
+  j["streamed_bytes"] = bytes_of(model.streams);
+  j["resident"] = streams_json(model.residents);
+  j["resident_bytes"] = bytes_of(model.residents);
   for (const PlanTrial& t : model.trials)
     j["trials"].push_back({{"name", t.name},
                            {"activation_bytes", t.activation_bytes},
@@ -126,7 +143,8 @@ nlohmann::json plan_json(const Compiled& compiled) {
   j["access_cost"] = {{"planned", cost.planned},
                       {"all_fastest", cost.all_fastest},
                       {"all_slowest", cost.all_slowest},
-                      {"weights", cost.weights}};
+                      {"weights", cost.weights},
+                      {"unstreamed", cost.unstreamed}};
   return j;
 }
 
@@ -156,6 +174,28 @@ void print_lanes(const Compiled& compiled) {
   fmt::print("\n{}", format_table(rows, {false, true, false, true, true}));
 }
 
+void print_streams(const Compiled& compiled, const ModelReport& model, const std::vector<StreamReport>& streams,
+                   const char* when) {
+  if (streams.empty()) return;
+  std::vector<std::vector<std::string>> rows = {{"weights of", "copied to", "bytes", "read"}};
+  for (const StreamReport& s : streams)
+    rows.push_back({printable(s.layer), printable(compiled.memories()[s.tier].memory.name), std::to_string(s.bytes),
+                    fmt::format("{} x", s.reads)});
+  fmt::print("\n{}: {} bytes of weights are {}\n{}", printable(model.name), bytes_of(streams), when,
+             format_table(rows, {false, false, true, true}));
+}
+
+void print_access_cost(const Compiled& compiled) {
+  const AccessCost& cost = compiled.access_cost();
+  const auto share = [&](double of) { return of > 0 ? cost.planned / of : 1.0; };
+  fmt::print("access cost  {:>12.0f}  {:.2f} x all in '{}', {:.2f} x all in '{}'{}\n", cost.planned,
+             share(cost.all_fastest), printable(compiled.memories().front().memory.name), share(cost.all_slowest),
+             printable(compiled.memories().back().memory.name),
+             cost.weights > 0 ? fmt::format("; of it weights in their memory {:.0f}", cost.weights) : "");
+  if (cost.unstreamed > cost.planned)
+    fmt::print("             {:>12.0f}  if no weights were copied\n", cost.unstreamed);
+}
+
 /// What lies in which memory, and what an invoke of every session pays for it.
 void print_memories(const Compiled& compiled) {
   std::vector<std::vector<std::string>> rows = {
@@ -169,12 +209,11 @@ void print_memories(const Compiled& compiled) {
   for (const ModelReport& m : compiled.models())
     if (m.copied_bytes != 0)
       fmt::print("{}: {} bytes are copied between memories, where values rest\n", printable(m.name), m.copied_bytes);
-  const AccessCost& cost = compiled.access_cost();
-  const auto share = [&](double of) { return of > 0 ? cost.planned / of : 1.0; };
-  fmt::print("access cost  {:>12.0f}  {:.2f} x all in '{}', {:.2f} x all in '{}'{}\n", cost.planned,
-             share(cost.all_fastest), printable(compiled.memories().front().memory.name), share(cost.all_slowest),
-             printable(compiled.memories().back().memory.name),
-             cost.weights > 0 ? fmt::format("; weights {:.0f} besides", cost.weights) : "");
+  for (const ModelReport& m : compiled.models()) {
+    print_streams(compiled, m, m.streams, "copied per invoke, each before the layer that reads them");
+    print_streams(compiled, m, m.residents, "copied when a session is placed, and stay beside its state");
+  }
+  print_access_cost(compiled);
 }
 
 /// What each step towards the budget saved and cost.
