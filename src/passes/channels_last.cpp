@@ -457,7 +457,9 @@ std::optional<ValueId> absorb_into_matmul(Rewriter& rewriter, const Node& node) 
 }  // namespace
 
 Result<bool> channels_last(Graph& graph) {
-  bool changed = false;
+  const auto named = name_turned(graph);
+  if (!named) return named;
+  bool changed = *named;
   int idle = 0;
   constexpr int kKinds = static_cast<int>(Absorb::kCount);
   for (int round = 0; round < kMaxRounds && idle < kKinds; ++round) {

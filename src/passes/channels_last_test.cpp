@@ -1,6 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
+#include "graph/text.h"
 #include "ops/data/transpose/transpose.h"
+#include "ops/nn/conv2d/conv2d.h"
 #include "passes/list.h"
 #include "passes/testing/text_to_text.h"
 
@@ -39,6 +44,30 @@ TEST(ChannelsLast, TransposesBetweenConvolutionsVanish) {
     %11 "y" = transpose(%10) {perm=[0, 3, 1, 2]}
     output "y" %11
   })"));
+}
+
+TEST(ChannelsLast, KeepsTheNamesOfTransposesThatVanish) {
+  auto graph = graph::from_text(R"(graph "g" {
+    %0 "x" = input : f32[1,2,4,5]
+    %1 = transpose(%0) {perm=[0, 2, 3, 1]}
+    %2 = const : f32[3,1,1,2] splat(1)
+    %3 = conv2d(%1, %2)
+    %4 "first" = transpose(%3) {perm=[0, 3, 1, 2]}
+    %8 = transpose(%4) {perm=[0, 2, 3, 1]}
+    %9 = const : f32[5,1,1,3] splat(2)
+    %10 = conv2d(%8, %9)
+    %11 "y" = transpose(%10) {perm=[0, 3, 1, 2]}
+    output "y" %11
+  })");
+  ASSERT_TRUE(graph);
+  ASSERT_TRUE(channels_last(*graph));
+  const auto named = std::ranges::find(graph->values, "first", &graph::Value::name);
+  ASSERT_NE(named, graph->values.end());
+  EXPECT_TRUE(graph->node(named->producer).is(ops::kConv2d));
+  // The axis of 3 channels is the tensor's axis 1 and the value's axis 3.
+  EXPECT_EQ(std::vector(named->layout.v, named->layout.v + named->layout.size),
+            (std::vector<std::int32_t>{0, 2, 3, 1}));
+  EXPECT_EQ(named->desc.dims[3], 3);
 }
 
 TEST(ChannelsLast, RemapsTheParametersOfWhatItMoves) {

@@ -7,6 +7,7 @@
 namespace bantam::passes {
 
 Result<bool> remove_dead_code(graph::Graph& graph);
+Result<bool> name_turned(graph::Graph& graph);
 Result<bool> fold_constants(graph::Graph& graph);
 Result<bool> fold_constants_at_any_size(graph::Graph& graph);
 Result<bool> remove_identities(graph::Graph& graph);

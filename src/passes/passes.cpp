@@ -9,6 +9,7 @@ namespace {
 
 constexpr Pass kPasses[] = {
     {"dead-code", "removes nodes whose results nobody reads", remove_dead_code},
+    {"name-turned", "names what transposes turn as the model names the turned tensor", name_turned},
     {"fold-constants", "computes nodes whose operands are all constant", fold_constants, fold_constants_at_any_size},
     {"remove-identities", "removes nodes that give their operand unchanged", remove_identities,
      remove_identities_at_any_size},
