@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing of Bantam's dependencies on Debian 12. Usage: scripts/dependencies.sh [GROUP ...]
 # Groups: build (default: compiler and libraries), test, device (bare-metal cross compiler and emulator), fuzz, lint,
-# train.
+# train, networks (what bench/make_networks.py needs).
 set -euo pipefail
 
 build="cmake ninja-build g++ ccache pkg-config flatbuffers-compiler libflatbuffers-dev libhwy-dev libprotozero-dev
@@ -13,14 +13,15 @@ fuzz="clang libclang-rt-14-dev"
 lint="clang-format clang-tidy"
 train="python3-torch python3-onnx python3-numpy python3-pil espeak-ng fonts-dejavu-core
   fonts-dejavu-extra libopenblas0-pthread"
+networks="python3-torch python3-torchvision python3-onnx python3-numpy"
 
 groups=("$@")
 [ ${#groups[@]} -gt 0 ] || groups=(build)
 wanted=()
 for group in "${groups[@]}"; do
   case "$group" in
-    build|test|device|fuzz|lint|train) read -r -a packages -d '' <<<"${!group}" || true; wanted+=("${packages[@]}") ;;
-    *) echo "dependencies.sh: there is no group '$group'; groups are build, test, device, fuzz, lint, train" >&2; exit 2 ;;
+    build|test|device|fuzz|lint|train|networks) read -r -a packages -d '' <<<"${!group}" || true; wanted+=("${packages[@]}") ;;
+    *) echo "dependencies.sh: there is no group '$group'; groups are build, test, device, fuzz, lint, train, networks" >&2; exit 2 ;;
   esac
 done
 
