@@ -19,7 +19,8 @@ using graph::testing::HostTensor;
 using ops::testing::TestTensor;
 
 /// Sums are rounded in units of what is summed: where terms cancel, an error means nothing beside the sum. Of products,
-/// in units of the largest possible one; of one operand's elements, half a unit in the last place of f32 per term.
+/// in units of the largest possible one; of one operand's elements, half a unit in the last place of f32 per term, at
+/// least of two, because a function of one element may add a constant to it.
 constexpr double kSumRounding = 0x1p-19;
 constexpr double kTermRounding = 0x1p-24;
 
@@ -166,7 +167,7 @@ float Shadow::rounding_of_sums(const graph::Node& node, const HostTensor& result
   if (node.inputs.size() == 1) {
     const std::int64_t terms = values_[static_cast<std::size_t>(node.inputs[0])].desc.elements() /
                                std::max<std::int64_t>(result.desc.elements(), 1);
-    rounding = terms > 1 ? kTermRounding * static_cast<double>(terms) * largest : 0.0;
+    rounding = kTermRounding * static_cast<double>(std::max<std::int64_t>(terms, 2)) * largest;
   }
   return static_cast<float>(rounding / std::max(magnitude(result), 1e-30));
 }
