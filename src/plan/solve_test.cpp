@@ -182,6 +182,15 @@ TEST(SolveTest, TenThousandBuffersAreHandled) {
   }
 }
 
+TEST(SolveTest, SolvesInstancesLikeThePublicOnesWithinTheirCapacity) {
+  for (testing::CutFamily family : testing::cut_families()) {
+    family.cut.buffers = 80;
+    const Problem problem = testing::cut_square(1, family.cut);
+    SCOPED_TRACE(::testing::Message() << "family " << family.name << ", seed 1");
+    EXPECT_LE(solved(problem).solution.peak, *problem.capacity);
+  }
+}
+
 /// The benchmark instances lie beside the repository on some machines; their capacity is in the file name.
 TEST(SolveTest, SolvesTheSharedBenchmarkWithinCapacity) {
   const std::filesystem::path folder = "../shared/benchmarks/memory-planning";

@@ -144,6 +144,22 @@ Problem cut_square(std::uint64_t seed, const CutOptions& options) {
   return problem;
 }
 
+std::span<const CutFamily> cut_families() {
+  static constexpr CutFamily kFamilies[] = {
+      {"like A", {.by_time = 0.45, .removed = 0.05}},
+      {"like B", {.by_time = 0.45, .removed = 0.023}},
+      {"like C", {.by_time = 0.45, .removed = 0.03}},
+      {"like D", {.by_time = 0.33, .removed = 0.11}},
+      {"like E", {.by_time = 0.6, .removed = 0.11}},
+      {"like F", {.square = true, .removed = 0.36}},
+      {"full", {.by_time = 0.5}},
+      {"long, tight", {.by_time = 0.33, .removed = 0.03}},
+      {"short, tight", {.by_time = 0.6, .removed = 0.03}},
+      {"even, tight", {.square = true, .removed = 0.1}},
+  };
+  return kFamilies;
+}
+
 Problem full_timeline(std::uint64_t seed, std::int64_t steps, std::int64_t bytes, std::int64_t max_size) {
   std::mt19937_64 random(seed);
   Problem problem;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "plan/problem.h"
 
@@ -34,6 +36,16 @@ struct CutOptions {
 /// Instances like those of the MiniMalloc benchmark (ASPLOS 2023): a square cut into pieces of about equal area, always
 /// the largest first, some of them taken out. All buffers fit into side * unit bytes; the lower bound may be smaller.
 Problem cut_square(std::uint64_t seed, const CutOptions& options);
+
+/// One way to cut squares; `cut.buffers` is the caller's.
+struct CutFamily {
+  std::string_view name;
+  CutOptions cut;
+};
+
+/// Families with the statistics of the six public instances that are known (lifetimes, sizes, share of the square that
+/// is in use), and harder ones with less room than any of those.
+std::span<const CutFamily> cut_families();
 
 /// A problem whose lower bound is `bytes` at every step: at each step some live buffers end and others of the same
 /// total size begin. What ends need not lie together, so the optimum may be above the bound.
