@@ -73,9 +73,8 @@ class MemoryPlanner {
       return fail(std::move(spilled.error()));
     }
     const double unstreamed = best->cost + permanent_cost() + weights_cost();
-    if (best->fits)
-      if (auto streamed = stream(*best); !streamed) return fail(std::move(streamed.error()));
-    if (best->fits && needs_.resident && needs_.weights_cost > 0) keep_weights(*best);
+    if (best->fits && needs_.weights_cost > 0)
+      if (auto copied = copy_weights(*best); !copied) return fail(std::move(copied.error()));
     MemoryChoice choice = apply(*best);
     choice.unstreamed = unstreamed;
     return choice;
@@ -307,9 +306,57 @@ class MemoryPlanner {
     return cost;
   }
 
+  /// All that copying weights changes.
+  struct Copied {
+    Activations activations;
+    std::vector<PlannedModel> models;  ///< by user
+    std::vector<Accesses> accesses;
+    std::vector<Permanent> permanents;
+    double cost = std::numeric_limits<double>::infinity();
+  };
+
+  Copied snapshot(const Activations& activations) const {
+    Copied now{activations, {}, accesses_, permanents_, activations.cost + permanent_cost() + weights_cost()};
+    for (const MemoryUser& user : needs_.users) now.models.push_back(*user.model);
+    return now;
+  }
+
+  void restore(const Copied& then, Activations& activations) {
+    for (std::size_t u = 0; u < needs_.users.size(); ++u) *needs_.users[u].model = then.models[u];
+    accesses_ = then.accesses;
+    permanents_ = then.permanents;
+    activations = then.activations;
+  }
+
+  /// Streams weights, and keeps others resident where that is wanted: with all that is left for streams first, and with
+  /// parts of it for residents only.
+  Result<void> copy_weights(Activations& best) {
+    if (!needs_.resident) return stream(best);
+    const Copied start = snapshot(best);
+    Copied cheapest = start;
+    for (int quarters = 0; quarters <= 4; quarters += 2) {
+      restore(start, best);
+      reserved_ = left(best);
+      for (std::int64_t& bytes : reserved_) bytes = bytes / 4 * quarters;
+      if (auto streamed = stream(best); !streamed) return streamed;
+      keep_weights(best);
+      Copied tried = snapshot(best);
+      if (tried.cost < cheapest.cost) cheapest = std::move(tried);
+    }
+    restore(cheapest, best);
+    return {};
+  }
+
+  /// By tier: bytes that nothing uses.
+  std::vector<std::int64_t> left(const Activations& chosen) const {
+    std::vector<std::int64_t> bytes;
+    for (std::size_t t = 0; t < memories_.size(); ++t)
+      bytes.push_back(capacity(t) - permanent_bytes(t) - sum_of(group_peaks(chosen, t)));
+    return bytes;
+  }
+
   /// Copies weights to where reading them costs less, one model after the other, in what room the others leave.
   Result<void> stream(Activations& best) {
-    if (needs_.weights_cost <= 0) return {};
     for (std::size_t u = 0; u < needs_.users.size(); ++u)
       if (needs_.users[u].options.whole_blocks)
         if (auto done = stream_user(u, best); !done) return done;
@@ -360,18 +407,16 @@ class MemoryPlanner {
 
   /// Fills with weights what is left of the memories where states lie, with those first that save most per byte.
   void keep_weights(Activations& best) {
-    std::vector<std::int64_t> left;
-    for (std::size_t t = 0; t < memories_.size(); ++t)
-      left.push_back(capacity(t) - permanent_bytes(t) - sum_of(group_peaks(best, t)));
+    std::vector<std::int64_t> room = left(best);
     for (const Resident& candidate : resident_candidates(best)) {
       const MemoryUser& user = needs_.users[candidate.user];
       Permanent& state = permanents_[candidate.user];
       const std::int64_t bytes =
           state_bytes(user, resident_offset(*user.model) + candidate.weights.bytes) - state.bytes;
-      if (bytes > left[state.tier]) continue;
+      if (bytes > room[state.tier]) continue;
       drop_stream(candidate, best);
       keep_resident(*user.model, candidate.weights);
-      left[state.tier] -= bytes;
+      room[state.tier] -= bytes;
       state.bytes += bytes;
       state.accessed += user.sessions * candidate.weights.reads * candidate.weights.bytes;
     }
@@ -418,8 +463,9 @@ class MemoryPlanner {
     for (std::size_t t = 0; t < memories_.size(); ++t) {
       std::vector<std::int64_t> most = group_peaks(chosen, t);
       most[needs_.users[u].group] = 0;
-      room.push_back((capacity(t) - permanent_bytes(t) - sum_of(most)) /
-                     static_cast<std::int64_t>(format::kArenaAlignment) *
+      const std::int64_t bytes =
+          capacity(t) - permanent_bytes(t) - sum_of(most) - (reserved_.empty() ? 0 : reserved_[t]);
+      room.push_back(bytes / static_cast<std::int64_t>(format::kArenaAlignment) *
                      static_cast<std::int64_t>(format::kArenaAlignment));
     }
     return room;
@@ -602,8 +648,9 @@ class MemoryPlanner {
 
   const MemoryNeeds& needs_;
   std::span<const MemorySpec> memories_;
-  std::vector<Accesses> accesses_;     ///< by user
-  std::vector<Permanent> permanents_;  ///< states by user, then the links
+  std::vector<Accesses> accesses_;      ///< by user
+  std::vector<Permanent> permanents_;   ///< states by user, then the links
+  std::vector<std::int64_t> reserved_;  ///< by tier: room that streams leave to resident weights; empty: none
   std::size_t groups_ = 0;
   bool by_size_ = false;
 };
