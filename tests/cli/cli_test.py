@@ -663,6 +663,21 @@ class VerifyAndBench(CommandTest):
         self.assertEqual((result["threads"], result["allocations"]), (1, 0))
         self.assertTrue(result["operators"])
 
+    def test_bench_lists_kernels_and_the_environment_limits_instruction_sets(self):
+        listed = self.succeed_json("bench", "--kernels")
+        kernels = {row["operator"]: row["kernels"] for row in listed["operators"]}
+        self.assertTrue(all(names[-1].endswith("ref") for names in kernels.values()))
+        last = [row["name"] for row in listed["instruction_sets"] if row["available"]][-1]
+        try:
+            os.environ["BANTAM_CPU"] = last
+            sets = self.succeed_json("bench", "--kernels")["instruction_sets"]
+            self.assertEqual([row["name"] for row in sets if row["used"]], [last])
+            os.environ["BANTAM_CPU"] = "mmx"
+            self.refuse(["bench", KEYWORD], ["BANTAM_CPU", "'mmx'", last])
+        finally:
+            del os.environ["BANTAM_CPU"]
+        self.refuse(["bench"], ["model is required"], USAGE)
+
 
 class Inspect(CommandTest):
     def test_open_dimensions_are_shown_and_are_no_failure(self):

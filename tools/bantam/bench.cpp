@@ -7,6 +7,8 @@
 #include "diagnose/allocations/allocation_counter.h"
 #include "diagnose/benchmark.h"
 #include "feed/feeder.h"
+#include "ops/op.h"
+#include "schedule/processor/instruction_sets.h"
 
 namespace bantam::cli {
 namespace {
@@ -14,6 +16,7 @@ namespace {
 struct BenchArguments {
   ModelOptions models;
   diagnose::BenchmarkOptions bench;
+  bool kernels = false;
   bool json = false;
 };
 
@@ -25,6 +28,32 @@ Result<void> fill_random(Session& session) {
   auto feeder = feed::Feeder::create(feed, session, {});
   if (!feeder) return fail(std::move(feeder.error()));
   return feeder->fill(session, 0);
+}
+
+/// The instruction sets of this build and the kernels of all operators, fastest first.
+int list_kernels(bool json) {
+  nlohmann::json document = {{"instruction_sets", nlohmann::json::array()}, {"operators", nlohmann::json::array()}};
+  std::vector<std::vector<std::string>> sets = {{"instruction set", "", "processor has it", "used"}};
+  for (const schedule::InstructionSet& set : schedule::instruction_sets()) {
+    document["instruction_sets"].push_back(
+        {{"name", set.name}, {"meaning", set.meaning}, {"available", set.available}, {"used", set.used}});
+    sets.push_back(
+        {std::string(set.name), std::string(set.meaning), set.available ? "yes" : "no", set.used ? "*" : ""});
+  }
+  std::vector<std::vector<std::string>> rows = {{"operator", "kernels, fastest first"}};
+  for (const ops::OpDef* op : ops::all_ops()) {
+    std::vector<std::string_view> names;
+    for (const ops::KernelVariant& variant : op->variants) names.push_back(variant.name);
+    document["operators"].push_back({{"operator", op->name}, {"kernels", names}});
+    rows.push_back({std::string(op->name), fmt::format("{}", fmt::join(names, ", "))});
+  }
+  if (json) {
+    print_json(document);
+  } else {
+    fmt::print("{}\n{}\nKernels called __simd are compiled for every instruction set above.\n",
+               format_table(sets, {false, false, false, false}), format_table(rows, {false, false}));
+  }
+  return kExitOk;
 }
 
 int bench(const BenchArguments& options) {
@@ -82,12 +111,18 @@ void add_bench(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("bench", "time per invoke (median, min, p99) and by operator");
   auto options = std::make_shared<BenchArguments>();
   options->models.add_to(*command, true);
+  CLI::Option* model = command->get_option("model")->required(false);
+  command->add_flag("--kernels", options->kernels, "list the kernels and instruction sets of this build")
+      ->excludes(model);
   command->add_option("--runs", options->bench.runs, "counted invokes at most")->check(CLI::Range(1, 1000000));
   command->add_option("--warmup", options->bench.warmup, "invokes before counting")->check(CLI::Range(0, 100000));
   command->add_option("--seconds", options->bench.seconds, "stop counting after about this long")
       ->check(CLI::Range(0.0, 3600.0));
   command->add_flag("--json", options->json, "print JSON");
-  command->callback([=] { *exit_code = bench(*options); });
+  command->callback([=] {
+    if (!options->kernels && model->count() == 0) throw CLI::RequiredError("model");
+    *exit_code = options->kernels ? list_kernels(options->json) : bench(*options);
+  });
 }
 
 }  // namespace bantam::cli

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli.h"
+#include "schedule/processor/instruction_sets.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Bantam runs many neural networks on one small device, in memory fixed in advance.", "bantam");
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
       "  bantam partition check srmodels.bin             would a speech box read its model partition?\n"
       "  bantam transcribe talk.wav                      streaming speech recognition\n"
       "  bantam listen front-end.toml talk.wav           a speech front end on a recording\n"
+      "BANTAM_CPU limits the instruction set of kernels; `bantam bench --kernels` lists those that there are.\n"
       "Exit codes: 0 success, 1 failure, 2 bad command line, 3 does not fit the budget.");
   int exit_code = bantam::cli::kExitOk;
   bantam::cli::add_inspect(app, &exit_code);
@@ -40,6 +42,8 @@ int main(int argc, char** argv) {
                bantam::cli::printable(argv[1]));
     return bantam::cli::kExitUsage;
   }
+  if (auto limited = bantam::schedule::limit_instruction_set_by_environment(); !limited)
+    return bantam::cli::report(limited.error());
   // CLI11 reports usage errors, --help and --version by exception.
   try {
     app.parse(argc, argv);

@@ -1,0 +1,104 @@
+#include "schedule/processor/instruction_sets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#if BANTAM_SIMD
+#include "hwy/highway.h"
+#endif
+
+namespace bantam::schedule {
+namespace {
+
+#if BANTAM_SIMD
+constexpr bool kVectors = true;
+#else
+constexpr bool kVectors = false;
+#endif
+
+struct Row {
+  std::string_view name;
+  std::string_view meaning;
+  std::int64_t target;  ///< Highway's bit: the lower, the better
+};
+
+/// Best first.
+constexpr Row kRows[] = {
+#if BANTAM_SIMD && HWY_ARCH_X86
+    {"avx512", "AVX-512 with VNNI", HWY_AVX3_DL},
+    {"avx2", "AVX2 with FMA", HWY_AVX2},
+    {"sse4", "SSE4.2", HWY_SSE4},
+#elif BANTAM_SIMD && HWY_ARCH_ARM
+    {"neon", "NEON", HWY_NEON},
+#endif
+    {"plain", "no vector instructions", 0},  // of builds without vector kernels
+};
+
+std::int64_t supported_targets() {
+#if BANTAM_SIMD
+  return HWY_TARGETS & hwy::SupportedTargets();
+#else
+  return 0;
+#endif
+}
+
+/// What is supported without a limit.
+std::int64_t processor_targets() {
+#if BANTAM_SIMD
+  static const std::int64_t targets = HWY_TARGETS & hwy::SupportedTargets();
+  return targets;
+#else
+  return 0;
+#endif
+}
+
+std::string available_names() {
+  std::string names;
+  for (const InstructionSet& set : instruction_sets())
+    if (set.available) names += (names.empty() ? "" : ", ") + std::string(set.name);
+  return names;
+}
+
+}  // namespace
+
+std::vector<InstructionSet> instruction_sets() {
+  const std::int64_t available = processor_targets();
+  const std::int64_t usable = supported_targets();
+  std::vector<InstructionSet> sets;
+  bool found = false;
+  for (const Row& row : kRows) {
+    if (row.target == 0 && kVectors) continue;
+    const bool used = !found && (row.target == 0 || (usable & row.target) != 0);
+    found = found || used;
+    sets.push_back({row.name, row.meaning, row.target == 0 || (available & row.target) != 0, used});
+  }
+  return sets;
+}
+
+Result<void> limit_instruction_set(std::string_view name) {
+  const std::int64_t available = processor_targets();
+  const bool best = name == "best";
+  const auto* row = std::ranges::find(kRows, name, &Row::name);
+  const bool known = row != std::end(kRows) && (row->target == 0 ? !kVectors : (available & row->target) != 0);
+  if (!best && !known)
+    return fail(StatusCode::kInvalidArgument,
+                fmt::format("instruction set '{}' is not known, or this processor does not have it", name),
+                fmt::format("use one of: best, {}", available_names()));
+#if BANTAM_SIMD
+  hwy::DisableTargets(best ? 0 : row->target - 1);
+#endif
+  return {};
+}
+
+Result<void> limit_instruction_set_by_environment() {
+  const char* name = std::getenv("BANTAM_CPU");
+  if (name == nullptr || *name == '\0') return {};
+  auto limited = limit_instruction_set(name);
+  return limited ? limited : fail(std::move(limited.error()).in("BANTAM_CPU"));
+}
+
+}  // namespace bantam::schedule
