@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "ops/common/dispatch.h"
 
@@ -94,6 +95,45 @@ void copy_transposed(const Level& along, const Level& across, const std::byte* s
   }
 }
 
+/// The same where one side is so narrow that tiles would be all overhead, such as the channels of a picture: kNarrow
+/// runs are read, or written, side by side. With strides known to be those of dense memory the compiler finds vectors.
+template <typename T, int kNarrow>
+void copy_narrow(std::int64_t n, std::int64_t in, std::int64_t in_next, std::int64_t out, std::int64_t out_next,
+                 const std::byte* source, std::byte* destination) noexcept {
+  using Element [[gnu::may_alias, gnu::aligned(1)]] = T;
+  const auto* __restrict from = reinterpret_cast<const Element*>(source);
+  auto* __restrict to = reinterpret_cast<Element*>(destination);
+  if (in == 1 && out == kNarrow && out_next == 1) {
+    for (std::int64_t i = 0; i < n; ++i)
+      for (int k = 0; k < kNarrow; ++k) to[i * kNarrow + k] = from[i + k * in_next];
+  } else if (in == kNarrow && in_next == 1 && out == 1) {
+    for (std::int64_t i = 0; i < n; ++i)
+      for (int k = 0; k < kNarrow; ++k) to[i + k * out_next] = from[i * kNarrow + k];
+  } else {
+    for (std::int64_t i = 0; i < n; ++i)
+      for (int k = 0; k < kNarrow; ++k) to[i * out + k * out_next] = from[i * in + k * in_next];
+  }
+}
+
+/// True when a side was narrow and everything is copied.
+template <typename T>
+bool copied_narrow(const Level& along, const Level& across, const std::byte* source, std::byte* destination) noexcept {
+  const bool interleaves = across.size <= along.size;
+  const Level& narrow = interleaves ? across : along;
+  const Level& wide = interleaves ? along : across;
+  const auto copy = [&](auto width) {
+    copy_narrow<T, decltype(width)::value>(wide.size, wide.source, narrow.source, wide.destination, narrow.destination,
+                                           source, destination);
+    return true;
+  };
+  switch (narrow.size) {
+    case 2: return copy(std::integral_constant<int, 2>());
+    case 3: return copy(std::integral_constant<int, 3>());
+    case 4: return copy(std::integral_constant<int, 4>());
+    default: return false;
+  }
+}
+
 template <typename T>
 void copy_strided(const Level& row, const std::byte* from, std::byte* to) noexcept {
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
@@ -134,7 +174,8 @@ void copy_elements(Box box, const std::byte* source, std::byte* destination) noe
   } else if (contiguous >= 0 && row.destination == 1) {
     const Level along = take_level(&box, contiguous);
     for_each_iteration(box, kBytes, [&](std::int64_t from, std::int64_t to) {
-      copy_transposed<T>(along, row, source + from, destination + to);
+      if (!copied_narrow<T>(along, row, source + from, destination + to))
+        copy_transposed<T>(along, row, source + from, destination + to);
     });
   } else {
     for_each_iteration(box, kBytes, [&](std::int64_t from, std::int64_t to) {

@@ -90,6 +90,22 @@ TEST(Transpose, TilesOfLargeMatricesFitTogether) {
   }
 }
 
+TEST(Transpose, NarrowMatricesAreRightInBothDirectionsForElementsOfAnySize) {
+  Random random(9);
+  for (const ElementType type : {ElementType::kI8, ElementType::kI16, ElementType::kF32, ElementType::kF64})
+    for (const std::int64_t narrow : {2, 3, 4, 5})
+      for (const std::int64_t wide : {5, 16, 131})
+        for (const auto& dims :
+             {std::vector<std::int64_t>{3, narrow, wide}, std::vector<std::int64_t>{3, wide, narrow}}) {
+          const TestTensor x = random_tensor(type, dims, random, -99, 99);
+          const Outcome y = run_reference(make_case(kTranspose, permutation({0, 2, 1}), {x}));
+          EXPECT_EQ(y.outputs[0].to_doubles(), expected_elements(x, {0, 2, 1})) << narrow << ' ' << wide;
+          const TestTensor strided = x.with_strides(random_strides(x.desc(), random));
+          const Outcome z = run_reference(make_case(kTranspose, permutation({0, 2, 1}), {strided}));
+          EXPECT_EQ(z.outputs[0].to_doubles(), y.outputs[0].to_doubles()) << narrow << ' ' << wide;
+        }
+}
+
 TEST(Transpose, MovingOnlyUnitAxesIsAView) {
   TensorDesc view;
   ASSERT_TRUE(transpose_view(dense_desc(ElementType::kF32, {1, 4, 1, 5}), {1, 0, 3, 2}, &view));
