@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include "graph/builder.h"
@@ -23,6 +24,12 @@ using ops::testing::TestTensor;
 /// least of two, because a function of one element may add a constant to it.
 constexpr double kSumRounding = 0x1p-19;
 constexpr double kTermRounding = 0x1p-24;
+
+/// A kernel may give what slightly other operands would have given: each number off by this part of itself.
+constexpr float kOperandRounding = 0x1p-22F;
+/// How many ways are tried to be off, and how much further than all of them a kernel may go.
+constexpr unsigned kWaysToBeOff = 4;
+constexpr double kFurther = 8.0;
 
 /// A dense copy of what an operand holds.
 HostTensor copy_of(const Tensor& tensor) {
@@ -53,6 +60,29 @@ TestTensor test_tensor(const HostTensor& tensor) {
 std::string compare(const HostTensor& found, const HostTensor& expected, const ops::Accuracy& accuracy) {
   if (same_shape_and_type(found.desc, expected.desc) && found.bytes == expected.bytes) return {};
   return ops::testing::compare(test_tensor(found), test_tensor(expected), accuracy);
+}
+
+/// Every f32 moved up or down by kOperandRounding of itself.
+HostTensor moved(const HostTensor& tensor, std::mt19937& random) {
+  HostTensor result = tensor;
+  if (tensor.desc.type != ElementType::kF32) return result;
+  for (std::size_t i = 0; i + sizeof(float) <= result.bytes.size(); i += sizeof(float)) {
+    float x = 0;
+    std::memcpy(&x, &result.bytes[i], sizeof x);
+    x += (random() & 1U) != 0 ? x * kOperandRounding : -x * kOperandRounding;
+    std::memcpy(&result.bytes[i], &x, sizeof x);
+  }
+  return result;
+}
+
+double largest_difference(const HostTensor& a, const HostTensor& b) {
+  if (!same_shape_and_type(a.desc, b.desc) || !is_float(a.desc.type)) return 0.0;
+  const std::vector<double> x = test_tensor(a).to_doubles();
+  const std::vector<double> y = test_tensor(b).to_doubles();
+  double largest = 0.0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (std::isfinite(x[i]) && std::isfinite(y[i])) largest = std::max(largest, std::abs(x[i] - y[i]));
+  return largest;
 }
 
 double magnitude(const HostTensor& tensor) {
@@ -151,7 +181,8 @@ void Shadow::check_results(std::size_t step) {
     ops::Accuracy accuracy = planned_.steps[step].variant->accuracy;
     auto difference = compare(found, expected, accuracy);
     if (!difference.empty() && accuracy.kind == ops::Accuracy::Kind::kRelative) {
-      accuracy.bound = std::max(accuracy.bound, rounding_of_sums(node, expected));
+      const double rounding = std::max(rounding_of_sums(node, expected), rounding_of_operands(node, o));
+      accuracy.bound = std::max(accuracy.bound, static_cast<float>(rounding / std::max(magnitude(expected), 1e-30)));
       difference = compare(found, expected, accuracy);
     }
     if (!difference.empty()) report(fmt::format("{}, result {}: {}", name_of(step), o, difference));
@@ -159,17 +190,29 @@ void Shadow::check_results(std::size_t step) {
   }
 }
 
-float Shadow::rounding_of_sums(const graph::Node& node, const HostTensor& result) const {
+double Shadow::rounding_of_sums(const graph::Node& node, const HostTensor& result) const {
   double largest = 1.0;
   for (const graph::ValueId id : node.inputs)
     if (id != kNone) largest *= std::max(1.0, magnitude(values_[static_cast<std::size_t>(id)]));
-  double rounding = kSumRounding * largest;
-  if (node.inputs.size() == 1) {
-    const std::int64_t terms = values_[static_cast<std::size_t>(node.inputs[0])].desc.elements() /
-                               std::max<std::int64_t>(result.desc.elements(), 1);
-    rounding = kTermRounding * static_cast<double>(std::max<std::int64_t>(terms, 2)) * largest;
+  if (node.inputs.size() != 1) return kSumRounding * largest;
+  const std::int64_t terms = values_[static_cast<std::size_t>(node.inputs[0])].desc.elements() /
+                             std::max<std::int64_t>(result.desc.elements(), 1);
+  return kTermRounding * static_cast<double>(std::max<std::int64_t>(terms, 2)) * largest;
+}
+
+double Shadow::rounding_of_operands(const graph::Node& node, std::size_t output) {
+  const std::vector<HostTensor> kept = values_;
+  const auto result = static_cast<std::size_t>(node.outputs[output]);
+  double largest = 0.0;
+  for (unsigned seed = 0; seed < kWaysToBeOff; ++seed) {
+    std::mt19937 random(seed);
+    for (const graph::ValueId id : node.inputs)
+      if (id != kNone) values_[static_cast<std::size_t>(id)] = moved(kept[static_cast<std::size_t>(id)], random);
+    evaluate(node);
+    if (!faulted_) largest = std::max(largest, largest_difference(values_[result], kept[result]));
+    values_ = kept;
   }
-  return static_cast<float>(rounding / std::max(magnitude(result), 1e-30));
+  return kFurther * largest;
 }
 
 void Shadow::check_ports() {

@@ -31,8 +31,11 @@ class Shadow {
   void check_operands(std::size_t step);
   void check_results(std::size_t step);
   void check_ports();
-  /// What a sum of products, or of an operand's elements, may be wrong by, beside its largest result.
-  float rounding_of_sums(const graph::Node& node, const graph::testing::HostTensor& result) const;
+  /// What a sum of products, or of an operand's elements, may be wrong by.
+  double rounding_of_sums(const graph::Node& node, const graph::testing::HostTensor& result) const;
+  /// What a result is wrong by when operands are rounded. Some operators amplify that: a normalisation of nearly equal
+  /// numbers, say.
+  double rounding_of_operands(const graph::Node& node, std::size_t output);
   void evaluate(const graph::Node& node);
   const graph::Node& node_of(std::size_t step) const;
   std::string name_of(std::size_t step) const;
