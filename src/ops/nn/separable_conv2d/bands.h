@@ -10,12 +10,14 @@
 #include "base/shape.h"
 #include "ops/common/parallel.h"
 #include "ops/nn/conv2d/overlap.h"
+#include "ops/nn/gemm/gemm_f32.h"
 #include "ops/nn/separable_conv2d/halves.h"
 
 namespace bantam::ops::separable {
 
 /// The kernels of the two convolutions. Neither result depends on how many rows it is computed by. The first needs no
-/// scratch; the second's scratch for fewer rows is at most what it calls useful for more.
+/// scratch; the second's for fewer rows is at most what it calls useful for more, and its least is the same for all
+/// bands of gemm::kMaxTileRows pixels or more.
 struct Pair {
   KernelVariant first;
   KernelVariant second;
@@ -43,7 +45,7 @@ struct BandScratch {
   }
 };
 
-/// Without least_second, which takes longer to find out. Leaves `halves` with other rows.
+/// With what the highest band needs as least_second. Leaves `halves` with other rows.
 template <typename Form>
 BandScratch useful_scratch(const Pair& kernels, Halves<Form>& halves) {
   BandScratch scratch;
@@ -51,13 +53,17 @@ BandScratch useful_scratch(const Pair& kernels, Halves<Form>& halves) {
   scratch.rows = useful_rows(scratch.row_bytes, halves.middle().dims[2], halves.middle().dims[1]);
   halves.select_rows(scratch.rows);
   const Footprint f = footprint(kernels.second, halves.second(), 1);
+  scratch.least_second = f.scratch_bytes;
   scratch.useful_second = std::max(f.scratch_bytes, f.useful_scratch_bytes);
   return scratch;
 }
 
+/// Raises least_second to what lower bands need.
 template <typename Form>
 void find_least(const Pair& kernels, Halves<Form>& halves, BandScratch* scratch) {
-  for (std::int64_t rows = 1; rows <= scratch->rows; ++rows) {
+  const std::int64_t width = std::max<std::int64_t>(halves.middle().dims[2], 1);
+  const std::int64_t last = std::min(scratch->rows - 1, gemm::kMaxTileRows / width + 1);
+  for (std::int64_t rows = 1; rows <= last; ++rows) {
     halves.select_rows(rows);
     scratch->least_second =
         std::max(scratch->least_second, footprint(kernels.second, halves.second(), 1).scratch_bytes);
