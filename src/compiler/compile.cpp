@@ -262,6 +262,7 @@ class FleetCompiler {
     const auto holder = std::ranges::find(fleet_.memories, fleet_.weights, &MemorySpec::name);
     if (holder != fleet_.memories.end()) needs.weights_cost = holder->cost;
     needs.resident = fleet_.resident;
+    needs.budget = fleet_.budget;
     for (PlannedEntry& entry : plans) needs.users.push_back({&entry.model.planned, entry.name, 0, 0, entry.options});
     for (std::size_t i = 0; i < sessions_.size(); ++i) {
       compiler::MemoryUser& user = needs.users[package_.fleet[i].model];

@@ -331,8 +331,16 @@ class MemoryPlanner {
   /// Streams weights, and keeps others resident where that is wanted: with all that is left for streams first, and with
   /// parts of it for residents only.
   Result<void> copy_weights(Activations& best) {
-    if (!needs_.resident) return stream(best);
     const Copied start = snapshot(best);
+    const std::int64_t most = used(best) + spare(best);
+    if (auto copied = copy_in_shares(start, best); !copied) return copied;
+    // Several memories may each have taken what the budget has left for all.
+    if (used(best) > most) restore(start, best);
+    return {};
+  }
+
+  Result<void> copy_in_shares(const Copied& start, Activations& best) {
+    if (!needs_.resident) return stream(best);
     Copied cheapest = start;
     for (int quarters = 0; quarters <= 4; quarters += 2) {
       restore(start, best);
@@ -345,6 +353,20 @@ class MemoryPlanner {
     }
     restore(cheapest, best);
     return {};
+  }
+
+  /// Bytes of all arenas.
+  std::int64_t used(const Activations& chosen) const {
+    std::int64_t bytes = 0;
+    for (std::size_t t = 0; t < memories_.size(); ++t) bytes += permanent_bytes(t) + sum_of(group_peaks(chosen, t));
+    return bytes;
+  }
+
+  /// Bytes that copies may add to the arenas.
+  std::int64_t spare(const Activations& chosen) const {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
+    const auto budget = static_cast<std::int64_t>(std::min(needs_.budget.value_or(kMost), kMost));
+    return std::max<std::int64_t>(0, budget - used(chosen));
   }
 
   /// By tier: bytes that nothing uses.
@@ -408,15 +430,17 @@ class MemoryPlanner {
   /// Fills with weights what is left of the memories where states lie, with those first that save most per byte.
   void keep_weights(Activations& best) {
     std::vector<std::int64_t> room = left(best);
+    std::int64_t allowed = spare(best);
     for (const Resident& candidate : resident_candidates(best)) {
       const MemoryUser& user = needs_.users[candidate.user];
       Permanent& state = permanents_[candidate.user];
       const std::int64_t bytes =
           state_bytes(user, resident_offset(*user.model) + candidate.weights.bytes) - state.bytes;
-      if (bytes > room[state.tier]) continue;
+      if (bytes > std::min(room[state.tier], allowed)) continue;
       drop_stream(candidate, best);
       keep_resident(*user.model, candidate.weights);
       room[state.tier] -= bytes;
+      allowed -= bytes;
       state.bytes += bytes;
       state.accessed += user.sessions * candidate.weights.reads * candidate.weights.bytes;
     }
@@ -462,10 +486,12 @@ class MemoryPlanner {
     std::vector<std::int64_t> room;
     for (std::size_t t = 0; t < memories_.size(); ++t) {
       std::vector<std::int64_t> most = group_peaks(chosen, t);
-      most[needs_.users[u].group] = 0;
+      std::int64_t& own = most[needs_.users[u].group];
+      const std::int64_t allowed = own + spare(chosen);
+      own = 0;
       const std::int64_t bytes =
           capacity(t) - permanent_bytes(t) - sum_of(most) - (reserved_.empty() ? 0 : reserved_[t]);
-      room.push_back(bytes / static_cast<std::int64_t>(format::kArenaAlignment) *
+      room.push_back(std::min(bytes, allowed) / static_cast<std::int64_t>(format::kArenaAlignment) *
                      static_cast<std::int64_t>(format::kArenaAlignment));
     }
     return room;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct MemoryNeeds {
   std::uint64_t pointer_bytes = 8;
   bool resident = false;    ///< weights stay in what is left of the arenas (FleetSpec::resident)
   double weights_cost = 0;  ///< of a byte of the package; 0: its accesses are not counted, and none are saved
+  std::optional<std::uint64_t> budget{};  ///< bytes of all arenas together beyond which no weights are copied
 };
 
 struct MemoryChoice {

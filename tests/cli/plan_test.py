@@ -115,6 +115,10 @@ class Plan(CommandTest):
         self.assertGreater(kept["models"][0]["resident_bytes"], 0)
         self.assertLessEqual(kept["memories"][0]["arena_bytes"], 256 << 10)
         self.assertLess(kept["access_cost"]["planned"], cost["planned"])
+        both = (*memories, "--weights", "flash", "--resident", "--budget")
+        within = self.succeed_json("plan", KEYWORD, *both, "140KiB")
+        self.assertLessEqual(within["arena_bytes"], 140 << 10)
+        self.assertLess(within["access_cost"]["planned"], within["access_cost"]["unstreamed"])
         said = []
         for more in ((), (*memories, "--weights", "flash"), (*memories, "--weights", "flash", "--resident")):
             self.succeed("run", KEYWORD, "--input", "wave=random:1", "-o", self.folder / "y.npz", *more)
