@@ -45,6 +45,8 @@ void expect_as_interpreted(std::string_view text, const std::vector<Inputs>& rou
   ASSERT_FALSE(::testing::Test::HasFailure());
   const auto compiled = testing::compile_graph(graph, options);
   ASSERT_TRUE(compiled) << compiled.error().message;
+  for (const PlanTrial& trial : compiled->planned.trials)
+    EXPECT_LE(compiled->planned.order_bound_bytes, trial.lower_bound_bytes) << trial.name;
   auto placed = place_package(compiled->package.bytes());
   ASSERT_TRUE(placed);
   graph::testing::Interpreter interpreter(graph);
@@ -101,6 +103,14 @@ constexpr const char* kBranches = R"(graph "branches" {
   %y = binary(%r, %a)
   output "y" %y
 })";
+
+TEST(ControlFlow, OrdersOfGraphsWithBranchesAreBounded) {
+  const auto compiled = compile_text(kBranches);
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  // Before the branch: x and what is computed from it.
+  EXPECT_GE(compiled->planned.order_bound_bytes, 64 * 4);
+  EXPECT_LE(compiled->planned.order_bound_bytes, compiled->planned.lower_bound_bytes);
+}
 
 constexpr const char* kDoubling = R"(graph "doubling" {
   %n "n" = input : i64[]

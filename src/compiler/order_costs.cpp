@@ -29,9 +29,11 @@ class Costs {
     for (std::size_t n = 0; n < steps_.size(); ++n) add_overlap(n);
     for (const Precedence& p : s_.precedences) steps_[static_cast<std::size_t>(p.after)].after.push_back(p.before);
     keep_states_in_place();
+    add_control_flow();
     result_.problem = {std::move(buffers_), std::move(steps_)};
-    result_.exact = result_.exact && overlaps_.empty();
+    result_.exact = result_.exact && overlaps_.empty() && s_.flow.kinds.empty();
     if (!result_.exact) relax();
+    if (!s_.flow.kinds.empty()) result_.problem = {};
     return std::move(result_);
   }
 
@@ -186,6 +188,25 @@ class Costs {
           readers.push_back(step);
         }
       }
+    }
+  }
+
+  /// Keeps bodies between their jumps, and marks what branches and loops hand on.
+  void add_control_flow() {
+    for (const Exclusion& x : s_.flow.exclusions) enclose(x.first - 1, x.end);
+    for (const LoopRange& loop : s_.flow.loops) enclose(loop.first, loop.last);
+    const auto mark = [&](ValueId id) {
+      if (storage(id) >= 0) within_[static_cast<std::size_t>(storage(id))] = true;
+    };
+    for (const std::vector<ValueId>& same : s_.flow.shared) std::ranges::for_each(same, mark);
+    for (const ControlCopy& copy : s_.flow.copies) mark(s_.graph.node(copy.node).outputs[0]);
+  }
+
+  /// What stands between two steps stays there: a branch and its join, or a loop's enter and end.
+  void enclose(std::int32_t begin, std::int32_t end) {
+    for (std::int32_t n = begin + 1; n < end; ++n) {
+      steps_[static_cast<std::size_t>(n)].after.push_back(begin);
+      steps_[static_cast<std::size_t>(end)].after.push_back(n);
     }
   }
 

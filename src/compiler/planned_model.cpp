@@ -62,7 +62,7 @@ class Attempt {
     for (const PlannedMeasure& m : model_.measures) storage_options_.measured_by[m.dimension] = m.by;
   }
 
-  /// `costs`, unless null, receives what other orders of the graph would cost; nothing for a graph with control flow.
+  /// `costs`, unless null, receives what other orders of the graph would cost.
   Result<PlannedModel> run(const plan::SolveOptions& search, std::optional<OrderCosts>* costs) {
     std::vector<const graph::Graph*> sizes = {&model_.graph};
     for (std::size_t k = 1; k < instances_.size(); ++k) sizes.push_back(&instances_[k].graph);
@@ -80,7 +80,7 @@ class Attempt {
     place_states();
     auto placed = place_activations(search);
     if (!placed) return fail(std::move(placed.error()));
-    if (costs != nullptr && model_.flow.kinds.empty()) *costs = costs_of_orders();
+    if (costs != nullptr) *costs = costs_of_orders();
     model_.places = place_values(0);
     for (std::size_t k = 0; k < instances_.size(); ++k)
       model_.instances.push_back({std::move(instances_[k]), place_values(k)});
@@ -247,7 +247,8 @@ class Attempt {
     std::vector<bool> counted;
     for (const Storage& s : views.storages) counted.push_back(in_activations(s));
     const auto precedences = size_precedences(model_.graph, instances_, options_.dimensions);
-    return order_costs({model_.graph, variants_, least_scratch_, views, map_, counted, precedences, options_.threads});
+    return order_costs(
+        {model_.graph, model_.flow, variants_, least_scratch_, views, map_, counted, precedences, options_.threads});
   }
 
   Result<void> place_activations(const plan::SolveOptions& search) {

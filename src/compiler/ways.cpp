@@ -106,14 +106,18 @@ class Planner {
     bool proven = true;
     for (const auto& [choice, costs] : costs_) {
       say("looking for an order that needs less");
-      const plan::OrderResult found = plan::search_order(costs.problem, order_options());
-      std::int64_t bound = found.bound;
-      if (found.peak < plan_->activation_bytes)
-        if (auto done = plan(way_of(choice, *models, found.order), greedily(), nullptr); !done) return done;
+      std::int64_t bound = 0;
+      const bool can_reorder = !costs.problem.steps.empty();  // not with control flow, which is bounded only
+      if (can_reorder) {
+        const plan::OrderResult found = plan::search_order(costs.problem, order_options());
+        bound = found.bound;
+        if (found.peak < plan_->activation_bytes)
+          if (auto done = plan(way_of(choice, *models, found.order), greedily(), nullptr); !done) return done;
+      }
       if (!costs.exact) {
         const plan::OrderResult relaxed = plan::search_order(costs.relaxed, order_options());
         bound = relaxed.bound;
-        hopeful_.emplace_back(relaxed.peak, way_of(choice, *models, relaxed.order));
+        if (can_reorder) hopeful_.emplace_back(relaxed.peak, way_of(choice, *models, relaxed.order));
       }
       proven = proven && costs.exact;
       order_bound_ = std::min(order_bound_.value_or(bound), bound - costs.rounding);
