@@ -41,7 +41,8 @@ Result<std::vector<FrontierPoint>> frontier(const FleetSpec& fleet, const Compil
     FrontierPoint point = point_of(*compiled);
     const bool smaller = points.empty() || point.arena_bytes < points.back().arena_bytes;
     if (smaller) {
-      std::erase_if(points, [&](const FrontierPoint& p) { return no_worse(point, p); });
+      // A reduction that adds neither work nor copies still may cost time, so the plan without any stays.
+      std::erase_if(points, [&](const FrontierPoint& p) { return !p.how.empty() && no_worse(point, p); });
       points.push_back(std::move(point));
     }
     // What does not meet its budget is the smallest that there is.

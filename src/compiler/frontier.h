@@ -19,8 +19,9 @@ struct FrontierPoint {
   std::string how;                ///< the reductions, one after another; empty: none
 };
 
-/// Compiles with smaller and smaller budgets until nothing gets smaller. Points in the order of falling memory; each
-/// costs more work or copies than the one before it, or it is left out. `fleet.budget` is not looked at.
+/// Compiles with smaller and smaller budgets until nothing gets smaller. Points in the order of falling memory; the
+/// first is the plan without reductions, each behind the second costs more work or copies than the one before it, or it
+/// is left out. `fleet.budget` is not looked at.
 Result<std::vector<FrontierPoint>> frontier(const FleetSpec& fleet, const CompileOptions& options);
 
 }  // namespace bantam::compiler

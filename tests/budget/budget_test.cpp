@@ -116,17 +116,19 @@ TEST(Budget, OneThatIsLargeEnoughChangesNothing) {
   EXPECT_TRUE(met->models().front().reductions.empty());
 }
 
-TEST(Frontier, PointsCostMoreTheSmallerTheyAre) {
+TEST(Frontier, StartsWithoutReductionsAndThenPointsCostMoreTheSmallerTheyAre) {
   for (const TestModel& model : sampled(bundled_models())) {
     SCOPED_TRACE(model.name);
     const auto points = compiler::frontier({.models = {model.spec()}}, {});
     ASSERT_TRUE(points) << points.error().message;
     ASSERT_FALSE(points->empty());
+    EXPECT_EQ(points->front().how, "");
     for (std::size_t i = 1; i < points->size(); ++i) {
       const auto& before = (*points)[i - 1];
       const auto& point = (*points)[i];
       EXPECT_LT(point.arena_bytes, before.arena_bytes);
-      EXPECT_TRUE(point.work > before.work || point.bytes_copied > before.bytes_copied) << point.how;
+      EXPECT_TRUE(before.how.empty() || point.work > before.work || point.bytes_copied > before.bytes_copied)
+          << point.how;
     }
   }
 }
