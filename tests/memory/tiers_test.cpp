@@ -153,7 +153,7 @@ TEST_P(TieredModel, UsesTheLastByteOfEveryTierAndNothingSmallerWillDo) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Bundled, TieredModel, ::testing::ValuesIn(bundled_models()), test_name);
+INSTANTIATE_TEST_SUITE_P(Bundled, TieredModel, ::testing::ValuesIn(sampled(bundled_models())), test_name);
 
 /// With states and without, read once and often.
 std::vector<TestModel> small_models() {
@@ -161,7 +161,7 @@ std::vector<TestModel> small_models() {
   std::erase_if(models, [](const TestModel& m) { return m.name != "keyword" && m.name != "voice-activity"; });
   return models;
 }
-INSTANTIATE_TEST_SUITE_P(Bundled, ResidentWeights, ::testing::ValuesIn(small_models()), test_name);
+INSTANTIATE_TEST_SUITE_P(Bundled, ResidentWeights, ::testing::ValuesIn(sampled(small_models())), test_name);
 
 TEST(TieredFleet, LanesAndLinksInTwoMemoriesComputeTheSame) {
   FleetSpec spec = bundled_fleet();
