@@ -54,16 +54,6 @@ constexpr std::array<ParamField, 9> affine_form_fields(std::size_t base) noexcep
   }};
 }
 
-/// The rows of an operator's own parameters, then those of its form.
-template <std::size_t A, std::size_t B>
-constexpr std::array<ParamField, A + B> join_fields(const std::array<ParamField, A>& a,
-                                                    const std::array<ParamField, B>& b) noexcept {
-  std::array<ParamField, A + B> all{};
-  std::copy(a.begin(), a.end(), all.begin());
-  std::copy(b.begin(), b.end(), all.begin() + A);
-  return all;
-}
-
 /// Checks types, operands 2 to 5 and the parameters, for N `channels`. `x_zero_points`: how many elements operand 4 may
 /// have besides 1.
 Status infer_affine_form(std::span<const Tensor> inputs, const AffineForm& form, std::int32_t channels,

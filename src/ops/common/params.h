@@ -8,6 +8,8 @@
 // Everything is constexpr: the tables live in read-only memory.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -51,6 +53,16 @@ constexpr ParamField enum_field(std::string_view name, std::size_t offset,
   ParamField field = make_field(name, ParamField::Kind::kEnum, offset);
   field.enumerators = names;
   return field;
+}
+
+/// The rows of one part of an operator's parameters, then those of another.
+template <std::size_t A, std::size_t B>
+constexpr std::array<ParamField, A + B> join_fields(const std::array<ParamField, A>& a,
+                                                    const std::array<ParamField, B>& b) noexcept {
+  std::array<ParamField, A + B> all{};
+  std::copy(a.begin(), a.end(), all.begin());
+  std::copy(b.begin(), b.end(), all.begin() + A);
+  return all;
 }
 
 /// True for an int32 parameter that is a valid truth value.

@@ -2,6 +2,7 @@
 // depthwise_conv2d. Freestanding, values only.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -73,7 +74,7 @@ Status infer_convolution(const Conv2dParams& params, std::span<const Tensor> inp
                          std::int32_t channels, TensorDesc* y);
 
 /// The fields of Conv2dParams.
-inline constexpr ParamField kConv2dFields[] = {
+inline constexpr auto kConv2dFields = std::to_array<ParamField>({
     i32_field("stride_h", offsetof(Conv2dParams, stride_h)),
     i32_field("stride_w", offsetof(Conv2dParams, stride_w)),
     i32_field("dilation_h", offsetof(Conv2dParams, dilation_h)),
@@ -90,7 +91,7 @@ inline constexpr ParamField kConv2dFields[] = {
     i32_field("output_zero_point", offsetof(Conv2dParams, output_zero_point)),
     i32_field("minimum", offsetof(Conv2dParams, minimum)),
     i32_field("maximum", offsetof(Conv2dParams, maximum)),
-};
+});
 
 /// Quantises batch item `item` of x for the hybrid form into q, dense [h,w,c]; returns the scale.
 float quantize_image(const ImageShape& shape, const float* x, std::int32_t item, std::int8_t* q) noexcept;

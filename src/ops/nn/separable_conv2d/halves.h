@@ -156,4 +156,17 @@ inline Status check_extent(std::int64_t height, std::int64_t pad_top, std::int64
                                 : failure(StatusCode::kUnsupported, "padded image is too high", padded, kMaxElements);
 }
 
+/// Infers the whole from its halves, which are applications of these operators. `params` are Form::Params.
+template <typename Form>
+Status infer_halves(const OpDef& first, const OpDef& second, const void* params, std::span<const Tensor> inputs,
+                    std::span<TensorDesc> outputs) {
+  Halves<Form> halves(params, inputs, {});
+  TensorDesc& middle = halves.middle();
+  BANTAM_RETURN_IF_ERROR(infer_half<Halves<Form>>(first, halves.first(), false, std::span(&middle, 1)));
+  BANTAM_RETURN_IF_ERROR(infer_half<Halves<Form>>(second, halves.second(), true, outputs));
+  BANTAM_RETURN_IF_ERROR(check_pointwise(inputs[2].desc->dims[1], inputs[2].desc->dims[2]));
+  const WindowAxis vertical = halves.vertical();
+  return check_extent(inputs[0].desc->dims[1], vertical.pad_before, vertical.pad_after);
+}
+
 }  // namespace bantam::ops::separable

@@ -24,12 +24,7 @@ constexpr std::array<ParamField, 6> kPointwiseFields = {{
     i32_field("pointwise_maximum", offsetof(SeparableConv2dParams, maximum)),
 }};
 static_assert(offsetof(SeparableConv2dParams, depthwise) == 0, "the fields of Conv2dParams are its own");
-constexpr auto kFields = [] {
-  std::array<ParamField, std::size(kConv2dFields) + kPointwiseFields.size()> all{};
-  std::copy(std::begin(kConv2dFields), std::end(kConv2dFields), all.begin());
-  std::copy(kPointwiseFields.begin(), kPointwiseFields.end(), all.begin() + std::size(kConv2dFields));
-  return all;
-}();
+constexpr auto kFields = join_fields(kConv2dFields, kPointwiseFields);
 
 /// See halves.h.
 struct Form {
@@ -57,16 +52,11 @@ struct Form {
 using Halves = separable::Halves<Form>;
 
 Status infer_separable(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
-  const auto& p = static_cast<const SeparableConv2dParams*>(params)->depthwise;
-  Halves halves(params, inputs, {});
-  TensorDesc& middle = halves.middle();
-  BANTAM_RETURN_IF_ERROR(separable::infer_half<Halves>(kDepthwiseConv2d, halves.first(), false, std::span(&middle, 1)));
-  BANTAM_RETURN_IF_ERROR(separable::infer_half<Halves>(kConv2d, halves.second(), true, outputs));
+  BANTAM_RETURN_IF_ERROR(separable::infer_halves<Form>(kDepthwiseConv2d, kConv2d, params, inputs, outputs));
   for (const int i : {1, 2})
     if (linear_form(*inputs[0].desc, *inputs[static_cast<std::size_t>(i)].desc) == LinearForm::kHybrid)
       return failure(StatusCode::kUnsupported, "weights must have the form of the operand").at(i);
-  BANTAM_RETURN_IF_ERROR(separable::check_pointwise(inputs[2].desc->dims[1], inputs[2].desc->dims[2]));
-  return separable::check_extent(inputs[0].desc->dims[1], p.pad_top, p.pad_bottom);
+  return ok_status();
 }
 
 constexpr separable::Pair kReference = {

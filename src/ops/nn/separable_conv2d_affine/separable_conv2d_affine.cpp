@@ -51,13 +51,7 @@ struct Form {
 using Halves = separable::Halves<Form>;
 
 Status infer_separable(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
-  const auto& p = static_cast<const SeparableConv2dAffineParams*>(params)->depthwise;
-  Halves halves(params, inputs, {});
-  TensorDesc& middle = halves.middle();
-  BANTAM_RETURN_IF_ERROR(separable::infer_half<Halves>(kConv2dAffine, halves.first(), false, std::span(&middle, 1)));
-  BANTAM_RETURN_IF_ERROR(separable::infer_half<Halves>(kConv2dAffine, halves.second(), true, outputs));
-  BANTAM_RETURN_IF_ERROR(separable::check_pointwise(inputs[2].desc->dims[1], inputs[2].desc->dims[2]));
-  return separable::check_extent(inputs[0].desc->dims[1], p.pad_top, p.pad_bottom);
+  return separable::infer_halves<Form>(kConv2dAffine, kConv2dAffine, params, inputs, outputs);
 }
 
 constexpr separable::Pair kReference = {
