@@ -13,6 +13,8 @@ set_target_properties(bantam_all PROPERTIES EXPORT_NAME bantam)
 add_library(bantam::bantam ALIAS bantam_all)
 
 install(TARGETS ${layers} bantam_simd bantam_all EXPORT bantam ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# What an installation needs and no more, where a build for tests has many programs besides.
+add_custom_target(installed DEPENDS ${layers} bantam)
 install(DIRECTORY include/bantam DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT bantam NAMESPACE bantam:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/bantam)
 

@@ -7,7 +7,7 @@ root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cmake --build build/release >/dev/null
+cmake --build build/release --target installed >/dev/null
 cmake --install build/release --prefix "$work/prefix" >/dev/null
 
 cp -r examples/classify "$work/project"
