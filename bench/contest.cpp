@@ -10,6 +10,7 @@
 #include <span>
 
 #include "bantam/open_fleet.h"
+#include "diagnose/benchmark.h"
 #include "feed/feeder.h"
 #include "io/array.h"
 #include "io/file.h"
@@ -200,7 +201,7 @@ class Contest {
                     }};
     const Side theirs{fill, [&peer] { return peer.run(); }};
 
-    ContestRow row{model_.name, fixed_initializers, 0, {}};
+    ContestRow row{model_.name, fixed_initializers, 0, 0, 0, {}};
     session().reset();
     for (const Side* side : {&ours, &theirs}) {
       side->prepare();
@@ -221,6 +222,10 @@ class Contest {
     auto times = alternate(ours, theirs, options_.alternate);
     if (!times) return fail(std::move(times.error()));
     row.times = *times;
+    const auto layers = diagnose::layers_of(session(), OutputSet::all());
+    for (const diagnose::OperatorTime& layer : layers) row.work += layer.work;
+    row.roof_share =
+        diagnose::share_of_roof(options_.roof, layers, row.times.first_us) / std::max(options_.compile.threads, 1);
     return row;
   }
 

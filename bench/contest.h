@@ -9,12 +9,14 @@
 #include "alternate.h"
 #include "bantam/compiler.h"
 #include "peer/onnxruntime.h"
+#include "schedule/processor/roof.h"
 
 namespace bantam::bench {
 
 struct ContestOptions {
   CompileOptions compile;
   AlternateOptions alternate;
+  schedule::Roof roof;
   std::uint64_t seed = 1;   ///< of the inputs
   double tolerance = 1e-2;  ///< largest difference of an output, relative to the output's largest magnitude
 };
@@ -25,6 +27,8 @@ struct ContestRow {
   /// The file's initializers are also inputs, and the peer was given a copy without those inputs.
   bool fixed_initializers = false;
   double max_relative_error = 0;
+  std::int64_t work = 0;  ///< multiply-accumulates
+  double roof_share = 0;  ///< Bantam's, of what its threads could multiply
   Alternation times;
 };
 

@@ -45,6 +45,9 @@ Result<std::vector<ModelSpec>> chosen_models(const cli::ModelOptions& given) {
   return models;
 }
 
+/// Bantam's, as 10^9 operations per second, two per multiply-accumulate.
+double gops(const ContestRow& row) { return 2e-3 * static_cast<double>(row.work) / row.times.first_us; }
+
 nlohmann::json row_json(const ContestRow& row) {
   return {{"model", row.model},
           {"fixed_initializers", row.fixed_initializers},
@@ -52,6 +55,9 @@ nlohmann::json row_json(const ContestRow& row) {
           {"onnxruntime_median_us", row.times.second_us},
           {"ratio", row.times.ratio},
           {"ratio_quartiles", {row.times.ratio_low, row.times.ratio_high}},
+          {"multiplications", row.work},
+          {"gops", gops(row)},
+          {"roof_share", row.roof_share},
           {"max_relative_error", row.max_relative_error},
           {"rounds", row.times.rounds},
           {"calls_per_block", row.times.calls},
@@ -61,13 +67,14 @@ nlohmann::json row_json(const ContestRow& row) {
 std::string row_name(const ContestRow& row) { return row.model + (row.fixed_initializers ? " (fixed)" : ""); }
 
 void print_row(const ContestRow& row) {
-  fmt::print("{:32}  {:>11.1f}  {:>14.1f}  {:>6.2f}  {:>5.2f}..{:<5.2f}  {:>8.1e}  {:>9}\n",
+  fmt::print("{:32}  {:>11.1f}  {:>14.1f}  {:>6.2f}  {:>5.2f}..{:<5.2f}  {:>6.1f}  {:>5.0f} %  {:>8.1e}  {:>9}\n",
              cli::printable(row_name(row)), row.times.first_us, row.times.second_us, row.times.ratio,
-             row.times.ratio_low, row.times.ratio_high, row.max_relative_error, row.times.preemptions);
+             row.times.ratio_low, row.times.ratio_high, gops(row), 100 * row.roof_share, row.max_relative_error,
+             row.times.preemptions);
   std::fflush(stdout);
 }
 
-int compare(const Options& options) {
+int compare(Options& options) {
   const fs::path path =
       options.library.empty() ? peer::Library::find(kRoot / "build/onnxruntime") : fs::path(options.library);
   if (path.empty())
@@ -78,18 +85,22 @@ int compare(const Options& options) {
   const auto models = chosen_models(options.models);
   if (!models) return cli::report(models.error());
 
+  const schedule::Roof roof = options.contest.roof = schedule::measure_roof();
   double load[1] = {0};
   getloadavg(load, 1);
   nlohmann::json document = {{"onnxruntime", (*library)->version()},
                              {"threads", options.models.threads},
                              {"load_average", load[0]},
+                             {"roof", {{"f32_gops", 2e-9 * roof.float_macs}, {"int8_gops", 2e-9 * roof.integer_macs}}},
                              {"models", nlohmann::json::array()},
                              {"refused", nlohmann::json::array()}};
   if (!options.json) {
     fmt::print("ONNX Runtime {}, {} thread{}, load average {:.1f}\n", (*library)->version(), options.models.threads,
                options.models.threads == 1 ? "" : "s", load[0]);
-    fmt::print("{:32}  {:>11}  {:>14}  {:>6}  {:>12}  {:>8}  {:>9}\n", "model", "bantam us", "onnxruntime us", "ratio",
-               "quartiles", "error", "preempted");
+    fmt::print("roof of one thread: {:.0f} Gop/s in f32, {:.0f} in int8\n", 2e-9 * roof.float_macs,
+               2e-9 * roof.integer_macs);
+    fmt::print("{:32}  {:>11}  {:>14}  {:>6}  {:>12}  {:>6}  {:>7}  {:>8}  {:>9}\n", "model", "bantam us",
+               "onnxruntime us", "ratio", "quartiles", "Gop/s", "of roof", "error", "preempted");
   }
   int exit_code = cli::kExitOk;
   for (const ModelSpec& model : *models) {

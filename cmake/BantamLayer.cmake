@@ -42,10 +42,17 @@ function(bantam_layer name folder)
   if(NOT BANTAM_SIMD)
     list(FILTER sources EXCLUDE REGEX "_simd\\.cpp$")
   endif()
+  # They include themselves, once per instruction set, so each is a group of its own.
+  set(vectorised ${sources})
+  list(FILTER vectorised INCLUDE REGEX "_simd\\.cpp$")
+  set_property(SOURCE ${vectorised} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    # Highway counts AES to SSE4 and, where the baseline lacks it, compiles every kernel in scalar form too, which no
+    # supported processor would run. Compilers use AES only where it is asked for by name, and nothing does.
+    set_property(SOURCE ${vectorised} APPEND PROPERTY COMPILE_OPTIONS -maes -mpclmul)
+  endif()
   if(BANTAM_SANITIZE MATCHES "address")
     # Highway's vectors are values, thousands of them in a kernel; watching their scopes takes most of the compilation.
-    set(vectorised ${sources})
-    list(FILTER vectorised INCLUDE REGEX "_simd\\.cpp$")
     set_property(SOURCE ${vectorised} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize-address-use-after-scope)
   endif()
   if(NOT sources)

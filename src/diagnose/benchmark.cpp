@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 
 namespace bantam::diagnose {
 namespace {
@@ -33,8 +34,8 @@ double quantile(const std::vector<double>& sorted, double q) {
   return sorted[static_cast<std::size_t>(std::llround(q * last))];
 }
 
-Result<std::vector<OperatorTime>> time_operators(Session& session, std::int64_t runs, OutputSet outputs,
-                                                 const std::function<void(Session&)>& before_invoke) {
+Result<std::vector<OperatorTime>> time_layers(Session& session, std::int64_t runs, OutputSet outputs,
+                                              const std::function<void(Session&)>& before_invoke) {
   StepTimer timer{std::vector<double>(session.step_count(), 0.0), {}};
   const Observer observer{&timer, StepTimer::before, StepTimer::after};
   session.set_observer(&observer);
@@ -45,25 +46,53 @@ Result<std::vector<OperatorTime>> time_operators(Session& session, std::int64_t 
   }
   session.set_observer(nullptr);
   if (!status.ok()) return fail(error_from(status));
-  std::vector<OperatorTime> times;
-  for (std::size_t s = 0; s < timer.total.size(); ++s) {
-    if (!session.step_needed(s, outputs)) continue;
-    const auto same = std::find_if(times.begin(), times.end(), [&](const OperatorTime& t) {
-      return t.op == session.step_operator(s) && t.variant == session.step_variant(s);
-    });
-    OperatorTime& t = same != times.end()
-                          ? *same
-                          : times.emplace_back(OperatorTime{std::string(session.step_operator(s)),
-                                                            std::string(session.step_variant(s)), 0, 0});
-    ++t.calls;
-    t.microseconds += timer.total[s] / static_cast<double>(runs);
-  }
-  std::sort(times.begin(), times.end(),
-            [](const OperatorTime& a, const OperatorTime& b) { return a.microseconds > b.microseconds; });
+  std::vector<OperatorTime> times = layers_of(session, outputs);
+  auto layer = times.begin();
+  for (std::size_t s = 0; s < timer.total.size(); ++s)
+    if (session.step_needed(s, outputs)) (layer++)->microseconds = timer.total[s] / static_cast<double>(runs);
   return times;
 }
 
+std::vector<OperatorTime> by_kernel(const std::vector<OperatorTime>& layers) {
+  std::vector<OperatorTime> kernels;
+  for (const OperatorTime& layer : layers) {
+    const auto same = std::ranges::find_if(kernels, [&](const OperatorTime& k) {
+      return k.op == layer.op && k.variant == layer.variant && k.integer == layer.integer;
+    });
+    OperatorTime& kernel =
+        same != kernels.end() ? *same
+                              : kernels.emplace_back(OperatorTime{layer.op, layer.variant, {}, 0, 0, 0, layer.integer});
+    kernel.calls += layer.calls;
+    kernel.microseconds += layer.microseconds;
+    kernel.work += layer.work;
+  }
+  std::ranges::stable_sort(kernels, std::greater(), &OperatorTime::microseconds);
+  return kernels;
+}
+
 }  // namespace
+
+std::vector<OperatorTime> layers_of(const Session& session, OutputSet outputs) {
+  std::vector<OperatorTime> layers;
+  for (std::size_t s = 0; s < session.step_count(); ++s) {
+    if (!session.step_needed(s, outputs)) continue;
+    const bool integer = session.step_inputs(s) > 0 && !is_float(session.step_operand(s, 0).desc->type);
+    layers.push_back({std::string(session.step_operator(s)), std::string(session.step_variant(s)),
+                      std::string(session.step_name(s)), 1, 0, static_cast<std::int64_t>(session.step_work(s)),
+                      integer});
+  }
+  return layers;
+}
+
+double share_of_roof(const schedule::Roof& roof, std::span<const OperatorTime> times, double microseconds) {
+  double least_us = 0;  // in which the work could be done
+  for (const OperatorTime& t : times) {
+    const double macs = t.integer ? roof.integer_macs : roof.float_macs;
+    if (macs <= 0) return 0;
+    least_us += 1e6 * static_cast<double>(t.work) / macs;
+  }
+  return microseconds > 0 ? least_us / microseconds : 0;
+}
 
 Result<BenchmarkResult> benchmark(Session& session, const BenchmarkOptions& options,
                                   const std::function<void(Session&)>& before_invoke) {
@@ -92,9 +121,10 @@ Result<BenchmarkResult> benchmark(Session& session, const BenchmarkOptions& opti
   result.min_us = samples.front();
   result.p99_us = quantile(samples, 0.99);
   if (options.by_operator) {
-    auto operators = time_operators(session, std::min<std::int64_t>(result.runs, 10), options.outputs, before_invoke);
-    if (!operators) return fail(std::move(operators.error()));
-    result.operators = std::move(*operators);
+    auto layers = time_layers(session, std::min<std::int64_t>(result.runs, 10), options.outputs, before_invoke);
+    if (!layers) return fail(std::move(layers.error()));
+    result.layers = std::move(*layers);
+    result.operators = by_kernel(result.layers);
   }
   return result;
 }

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "bantam/error.h"
 #include "bantam/runtime.h"
+#include "schedule/processor/roof.h"
 
 namespace bantam::diagnose {
 
@@ -19,19 +21,31 @@ struct BenchmarkOptions {
   OutputSet outputs = OutputSet::all();
 };
 
+/// One step of the plan, or all steps of one kernel.
 struct OperatorTime {
-  std::string op;
-  std::string variant;
+  std::string op{};
+  std::string variant{};
+  std::string layer{};      ///< the model's node; empty for all steps of a kernel
   std::int64_t calls = 0;   ///< per invoke
   double microseconds = 0;  ///< per invoke, mean
+  std::int64_t work = 0;    ///< multiply-accumulates per invoke
+  bool integer = false;     ///< what they multiply
 };
+
+/// The steps that `outputs` need, in the order of the plan, with no times; a step of a loop counts once.
+std::vector<OperatorTime> layers_of(const Session& session, OutputSet outputs);
+
+/// How much of what one thread could multiply in that time (schedule/processor/roof.h) they did, 0 to 1; 0 where
+/// the roof is not known.
+double share_of_roof(const schedule::Roof& roof, std::span<const OperatorTime> times, double microseconds);
 
 struct BenchmarkResult {
   std::int64_t runs = 0;
   double median_us = 0;
   double min_us = 0;
   double p99_us = 0;
-  std::vector<OperatorTime> operators;  ///< slowest first
+  std::vector<OperatorTime> layers;     ///< those that ran, in the order of the plan
+  std::vector<OperatorTime> operators;  ///< the same by kernel, slowest first
 };
 
 /// Inputs keep whatever they hold; `before_invoke`, when given, refills them (it is not timed).

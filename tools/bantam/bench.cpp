@@ -9,6 +9,7 @@
 #include "feed/feeder.h"
 #include "ops/op.h"
 #include "schedule/processor/instruction_sets.h"
+#include "schedule/processor/roof.h"
 
 namespace bantam::cli {
 namespace {
@@ -17,8 +18,11 @@ struct BenchArguments {
   ModelOptions models;
   diagnose::BenchmarkOptions bench;
   bool kernels = false;
+  bool layers = false;
   bool json = false;
 };
+
+constexpr int kCheckedInvokes = 3;  ///< in which allocations are counted
 
 /// Fills inputs with seeded random values: all-zero data would flatter kernels that meet denormals or early exits.
 Result<void> fill_random(Session& session) {
@@ -56,6 +60,94 @@ int list_kernels(bool json) {
   return kExitOk;
 }
 
+using diagnose::OperatorTime;
+
+/// Work as 10^9 operations, two per multiply-accumulate, per second.
+double gops(std::int64_t work, double microseconds) {
+  return microseconds > 0 ? 2e-3 * static_cast<double>(work) / microseconds : 0;
+}
+
+std::int64_t total_work(const std::vector<OperatorTime>& times) {
+  std::int64_t work = 0;
+  for (const OperatorTime& t : times) work += t.work;
+  return work;
+}
+
+nlohmann::json time_json(const OperatorTime& t, const schedule::Roof& roof) {
+  nlohmann::json j = {{"operator", t.op},
+                      {"kernel", t.variant},
+                      {"calls", t.calls},
+                      {"us", t.microseconds},
+                      {"multiplications", t.work},
+                      {"gops", gops(t.work, t.microseconds)},
+                      {"roof_share", diagnose::share_of_roof(roof, {&t, 1}, t.microseconds)}};
+  if (!t.layer.empty()) j["layer"] = t.layer;
+  return j;
+}
+
+void print_times(const std::vector<OperatorTime>& times, const schedule::Roof& roof) {
+  const bool layers = !times.empty() && !times.front().layer.empty();
+  std::vector<std::vector<std::string>> rows = {
+      {"operator", "kernel", layers ? "layer" : "calls", "us", "share", "Gop/s", "of roof"}};
+  double total = 0;
+  for (const OperatorTime& t : times) total += t.microseconds;
+  for (const OperatorTime& t : times) {
+    const bool multiplies = t.work > 0;
+    rows.push_back({t.op, t.variant, layers ? printable(t.layer) : std::to_string(t.calls),
+                    fmt::format("{:.1f}", t.microseconds),
+                    fmt::format("{:.1f} %", 100 * t.microseconds / std::max(total, 1e-9)),
+                    multiplies ? fmt::format("{:.1f}", gops(t.work, t.microseconds)) : "",
+                    multiplies && roof.float_macs > 0
+                        ? fmt::format("{:.0f} %", 100 * diagnose::share_of_roof(roof, {&t, 1}, t.microseconds))
+                        : ""});
+  }
+  fmt::print("{}", format_table(rows, {false, false, !layers, true, true, true, true}));
+}
+
+/// Invokes once, then three times with the allocations counted.
+Result<std::uint64_t> count_allocations(Session& session, OutputSet outputs) {
+  if (const Status first = session.invoke(outputs); !first.ok()) return fail(error_from(first));
+  const std::uint64_t before = diagnose::allocation_count();
+  for (int n = 0; n < kCheckedInvokes; ++n)
+    if (const Status s = session.invoke(outputs); !s.ok()) return fail(error_from(s));
+  return diagnose::allocation_count() - before;
+}
+
+/// Measures one session and prints it, or returns it as JSON.
+Result<nlohmann::json> bench_session(Session& session, OutputSet outputs, const BenchArguments& options,
+                                     const schedule::Roof& roof) {
+  // A session that lost its inputs to another one's activations would still be timed right; these are its own values.
+  if (auto filled = fill_random(session); !filled) return fail(filled.error());
+  session.reset();
+  const auto allocations = count_allocations(session, outputs);
+  if (!allocations) return fail(allocations.error());
+  diagnose::BenchmarkOptions bench_options = options.bench;
+  bench_options.outputs = outputs;
+  const auto result = diagnose::benchmark(session, bench_options);
+  if (!result) return fail(result.error());
+  const int threads = options.models.threads;
+  // All threads have a roof each.
+  const double roof_share =
+      diagnose::share_of_roof(roof, result->layers, result->median_us) / static_cast<double>(std::max(threads, 1));
+  const double speed = gops(total_work(result->layers), result->median_us);
+  nlohmann::json j = {{"name", session.name()},      {"median_us", result->median_us},
+                      {"min_us", result->min_us},    {"p99_us", result->p99_us},
+                      {"runs", result->runs},        {"threads", threads},
+                      {"allocations", *allocations}, {"gops", speed},
+                      {"roof_share", roof_share},    {"operators", nlohmann::json::array()}};
+  for (const OperatorTime& t : result->operators) j["operators"].push_back(time_json(t, roof));
+  if (options.layers)
+    for (const OperatorTime& t : result->layers) j["layers"].push_back(time_json(t, roof));
+  if (options.json) return j;
+  fmt::print("{}: median {:.1f} us, min {:.1f}, p99 {:.1f}, {} runs, {} thread{}, {} allocations in {} invokes{}\n",
+             printable(session.name()), result->median_us, result->min_us, result->p99_us, result->runs, threads,
+             threads == 1 ? "" : "s", *allocations, kCheckedInvokes,
+             diagnose::counts_allocations() ? "" : " (not counted in this build)");
+  if (roof.float_macs > 0) fmt::print("{:.1f} Gop/s, {:.0f} % of the roof\n", speed, 100 * roof_share);
+  print_times(options.layers ? result->layers : result->operators, roof);
+  return j;
+}
+
 int bench(const BenchArguments& options) {
   const auto spec = options.models.is_package() ? Result<FleetFile>(FleetFile{}) : options.models.fleet();
   if (!spec) return report(spec.error());
@@ -63,43 +155,18 @@ int bench(const BenchArguments& options) {
   if (!fleet) return report(fleet.error());
   const auto output_sets = options.models.output_sets(*fleet);
   if (!output_sets) return report(output_sets.error());
-  nlohmann::json document = {{"sessions", nlohmann::json::array()}, {"threads", options.models.threads}};
+  const schedule::Roof roof = schedule::measure_roof();
+  nlohmann::json document = {{"sessions", nlohmann::json::array()},
+                             {"threads", options.models.threads},
+                             {"roof", {{"f32_gops", 2e-9 * roof.float_macs}, {"int8_gops", 2e-9 * roof.integer_macs}}}};
+  if (!options.json && roof.float_macs > 0)
+    fmt::print("roof of one thread: {:.0f} Gop/s in f32, {:.0f} in int8\n", 2e-9 * roof.float_macs,
+               2e-9 * roof.integer_macs);
   for (std::size_t i = 0; i < fleet->size(); ++i) {
-    Session& session = fleet->session(i);
-    // A session that lost its inputs to another one's activations would still be timed right; these are its own values.
-    if (auto filled = fill_random(session); !filled) return report(filled.error());
-    session.reset();
-    const OutputSet outputs = (*output_sets)[i];
-    if (const Status first = session.invoke(outputs); !first.ok()) return report(error_from(first));
-    const std::uint64_t before = diagnose::allocation_count();
-    constexpr int kCheckedInvokes = 3;
-    for (int n = 0; n < kCheckedInvokes; ++n)
-      if (const Status s = session.invoke(outputs); !s.ok()) return report(error_from(s));
-    const std::uint64_t allocations = diagnose::allocation_count() - before;
-    diagnose::BenchmarkOptions bench_options = options.bench;
-    bench_options.outputs = outputs;
-    const auto result = diagnose::benchmark(session, bench_options);
-    if (!result) return report(result.error());
-    nlohmann::json j = {{"name", session.name()},     {"median_us", result->median_us},
-                        {"min_us", result->min_us},   {"p99_us", result->p99_us},
-                        {"runs", result->runs},       {"threads", options.models.threads},
-                        {"allocations", allocations}, {"operators", nlohmann::json::array()}};
-    for (const diagnose::OperatorTime& t : result->operators)
-      j["operators"].push_back({{"operator", t.op}, {"kernel", t.variant}, {"calls", t.calls}, {"us", t.microseconds}});
-    if (fleet->size() == 1) document.update(j);
-    document["sessions"].push_back(j);
-    if (options.json) continue;
-    fmt::print("{}: median {:.1f} us, min {:.1f}, p99 {:.1f}, {} runs, {} thread{}, {} allocations in {} invokes{}\n",
-               printable(session.name()), result->median_us, result->min_us, result->p99_us, result->runs,
-               options.models.threads, options.models.threads == 1 ? "" : "s", allocations, kCheckedInvokes,
-               diagnose::counts_allocations() ? "" : " (not counted in this build)");
-    std::vector<std::vector<std::string>> rows = {{"operator", "kernel", "calls", "us", "share"}};
-    double total = 0;
-    for (const diagnose::OperatorTime& t : result->operators) total += t.microseconds;
-    for (const diagnose::OperatorTime& t : result->operators)
-      rows.push_back({t.op, t.variant, std::to_string(t.calls), fmt::format("{:.1f}", t.microseconds),
-                      fmt::format("{:.1f} %", 100 * t.microseconds / std::max(total, 1e-9))});
-    fmt::print("{}", format_table(rows, {false, false, true, true, true}));
+    const auto session = bench_session(fleet->session(i), (*output_sets)[i], options, roof);
+    if (!session) return report(session.error());
+    if (fleet->size() == 1) document.update(*session);
+    document["sessions"].push_back(*session);
   }
   if (options.json) print_json(document);
   return kExitOk;
@@ -114,6 +181,7 @@ void add_bench(CLI::App& app, int* exit_code) {
   CLI::Option* model = command->get_option("model")->required(false);
   command->add_flag("--kernels", options->kernels, "list the kernels and instruction sets of this build")
       ->excludes(model);
+  command->add_flag("--layers", options->layers, "times layer by layer, in the order of the plan");
   command->add_option("--runs", options->bench.runs, "counted invokes at most")->check(CLI::Range(1, 1000000));
   command->add_option("--warmup", options->bench.warmup, "invokes before counting")->check(CLI::Range(0, 100000));
   command->add_option("--seconds", options->bench.seconds, "stop counting after about this long")

@@ -1,0 +1,47 @@
+#include "diagnose/benchmark.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/testing/placed_fleet.h"
+
+namespace bantam::diagnose {
+namespace {
+
+TEST(ShareOfRoof, IsTheLeastTimeOfTheWorkOverTheTimeTaken) {
+  const schedule::Roof roof{.float_macs = 1e6, .integer_macs = 4e6};  // one and four per microsecond
+  const std::vector<OperatorTime> times = {{.op = "conv2d", .work = 100, .integer = false},
+                                           {.op = "conv2d", .work = 200, .integer = true}};
+  EXPECT_DOUBLE_EQ(share_of_roof(roof, times, 300), 0.5);
+  EXPECT_DOUBLE_EQ(share_of_roof({}, times, 300), 0) << "a roof that is not known";
+  EXPECT_DOUBLE_EQ(share_of_roof(roof, times, 0), 0);
+}
+
+TEST(Benchmark, TimesTheStepsOfThePlanAndAddsThemUpByKernel) {
+  const auto placed =
+      compiler::testing::place_fleet({.models = {{.path = "models/sign.onnx", .dims = {{"batch", 1}}}}});
+  ASSERT_TRUE(placed);
+  Session& session = *placed->fleet->session(0);
+  compiler::testing::fill_inputs(session, 1);
+  const auto result = benchmark(session, {.warmup = 1, .runs = 2, .seconds = 0});
+  ASSERT_TRUE(result) << result.error().message;
+  const auto& steps = placed->compiled->models().front().steps;
+  ASSERT_EQ(result->layers.size(), steps.size());
+  std::int64_t work = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(result->layers[i].layer, steps[i].name);
+    EXPECT_EQ(result->layers[i].work, steps[i].work);
+    EXPECT_FALSE(result->layers[i].integer);
+    EXPECT_GT(result->layers[i].microseconds, 0);
+    work += steps[i].work;
+  }
+  std::int64_t calls = 0;
+  for (const OperatorTime& kernel : result->operators) {
+    calls += kernel.calls;
+    work -= kernel.work;
+  }
+  EXPECT_EQ(calls, static_cast<std::int64_t>(steps.size()));
+  EXPECT_EQ(work, 0);
+}
+
+}  // namespace
+}  // namespace bantam::diagnose

@@ -1,0 +1,16 @@
+// What one thread of this processor can compute at most: the roof that benchmarks set their figures against.
+// Host only. Measuring takes some 20 ms on a quiet machine; the thread should have a core to itself.
+#pragma once
+
+namespace bantam::schedule {
+
+/// Multiply-accumulates per second of independent sums in registers, with the best instructions that the instruction
+/// set in use has for them. Nothing is loaded or stored, so no kernel is faster. 0 in builds without vector kernels.
+struct Roof {
+  double float_macs = 0;    ///< of two f32
+  double integer_macs = 0;  ///< of an unsigned byte and a signed one, summed in 32 bits
+};
+
+Roof measure_roof();
+
+}  // namespace bantam::schedule
