@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/testing/sanitizers.h"
 #include "compiler/flatten.h"
 #include "compiler/testing/compile_text.h"
 #include "compiler/testing/placed_fleet.h"
@@ -434,7 +435,8 @@ class RandomControl {
 
 TEST(ControlFlow, RandomGraphsComputeWhatTheInterpreterComputes) {
   const auto seed = static_cast<unsigned>(::testing::UnitTest::GetInstance()->random_seed());
-  for (unsigned i = 0; i < 300; ++i) {
+  constexpr unsigned kGraphs = bantam::testing::kSanitized ? 60 : 300;
+  for (unsigned i = 0; i < kGraphs; ++i) {
     std::mt19937 random(1000 * seed + i);
     const std::string text = RandomControl(random).run();
     SCOPED_TRACE(fmt::format("graph {}, rerun with --gtest_random_seed={}\n{}", i, seed, text));

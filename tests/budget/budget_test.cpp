@@ -117,7 +117,7 @@ TEST(Budget, OneThatIsLargeEnoughChangesNothing) {
 }
 
 TEST(Frontier, StartsWithoutReductionsAndThenPointsCostMoreTheSmallerTheyAre) {
-  for (const TestModel& model : sampled(bundled_models())) {
+  for (const TestModel& model : sampled(quick_models())) {
     SCOPED_TRACE(model.name);
     const auto points = compiler::frontier({.models = {model.spec()}}, {});
     ASSERT_TRUE(points) << points.error().message;

@@ -223,12 +223,11 @@ void live_and_die(const std::array<Source, kComponents>& sources, const Alone& a
   }
 }
 
-/// All 576 pairs of orders, grouped by the first; in a sanitized build the 24 where each order is once the first and
-/// once the second.
+/// All 576 pairs of orders, grouped by the first; in a sanitized build six pairs of twelve different orders.
 std::vector<std::pair<Order, Order>> pairs_of_orders() {
   const std::vector<Order> orders = all_orders();
   std::vector<std::pair<Order, Order>> pairs;
-  for (std::size_t i = 0; i < orders.size(); ++i)
+  for (std::size_t i = 0; i < orders.size(); i += kSanitized ? 4 : 1)
     for (std::size_t k = 0; k < (kSanitized ? 1 : orders.size()); ++k)
       pairs.emplace_back(orders[i], orders[(7 * i + 11 + k) % orders.size()]);
   return pairs;

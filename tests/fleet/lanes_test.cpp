@@ -21,7 +21,7 @@ constexpr std::uint32_t kRounds = 3;
 /// Two lanes; in one of them two priorities, and two sessions that take turns.
 FleetSpec fleet_with_lanes() {
   FleetSpec fleet;
-  for (const TestModel& model : bundled_models())
+  for (const TestModel& model : quick_models())
     if (model.name != "shape-detector") fleet.models.push_back(model.spec());
   for (ModelSpec& model : fleet.models) model.lane = "sound";
   const auto model = [&](const char* name) -> ModelSpec& {

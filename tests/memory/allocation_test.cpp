@@ -84,7 +84,7 @@ std::string name_with_threads(const ::testing::TestParamInfo<std::tuple<TestMode
 }
 
 INSTANTIATE_TEST_SUITE_P(Bundled, ModelAllocations,
-                         ::testing::Combine(::testing::ValuesIn(bundled_models()), ::testing::Values(1, 2)),
+                         ::testing::Combine(::testing::ValuesIn(quick_models()), ::testing::Values(1, 2)),
                          name_with_threads);
 INSTANTIATE_TEST_SUITE_P(Shared, ModelAllocations,
                          ::testing::Combine(::testing::ValuesIn(sampled(shared_models())), ::testing::Values(1, 2)),

@@ -160,7 +160,7 @@ TEST_P(ModelMemory, RefusesEveryMisalignedArena) {
   EXPECT_TRUE(std::ranges::all_of(arena.bytes(), [](std::byte b) { return b == kCanary; }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Bundled, ModelMemory, ::testing::ValuesIn(bundled_models()), test_name);
+INSTANTIATE_TEST_SUITE_P(Bundled, ModelMemory, ::testing::ValuesIn(quick_models()), test_name);
 INSTANTIATE_TEST_SUITE_P(Shared, ModelMemory, ::testing::ValuesIn(sampled(shared_models())), test_name);
 
 TEST(FleetMemory, RunsWithinExactlyThePromisedBytes) { expect_promise_kept(bundled_fleet(), {}); }

@@ -153,7 +153,7 @@ TEST_P(TieredModel, UsesTheLastByteOfEveryTierAndNothingSmallerWillDo) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Bundled, TieredModel, ::testing::ValuesIn(sampled(bundled_models())), test_name);
+INSTANTIATE_TEST_SUITE_P(Bundled, TieredModel, ::testing::ValuesIn(sampled(quick_models())), test_name);
 
 /// With states and without, read once and often.
 std::vector<TestModel> small_models() {

@@ -115,6 +115,12 @@ std::vector<TestModel> shared_models() {
   return models;
 }
 
+std::vector<TestModel> quick_models() {
+  std::vector<TestModel> models = bundled_models();
+  if (kSanitized) std::erase_if(models, [](const TestModel& m) { return m.name.starts_with("recogniser-"); });
+  return models;
+}
+
 std::vector<TestModel> all_models() {
   std::vector<TestModel> models = bundled_models();
   std::ranges::copy(shared_models(), std::back_inserter(models));
@@ -123,7 +129,7 @@ std::vector<TestModel> all_models() {
 
 FleetSpec bundled_fleet() {
   FleetSpec fleet;
-  for (const TestModel& model : bundled_models()) fleet.models.push_back(model.spec());
+  for (const TestModel& model : quick_models()) fleet.models.push_back(model.spec());
   fleet.links = {{"denoise", "enhanced", "voice-activity", "frame"},
                  {"scene-backbone", "features", "scene-head", "features"}};
   return fleet;

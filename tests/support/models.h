@@ -42,6 +42,9 @@ std::vector<TestModel> bundled_models();
 /// Those of ../shared/models; empty when the folder is absent.
 std::vector<TestModel> shared_models();
 
+/// The bundled ones; in a sanitized build without the recogniser's, which take seconds each to plan there.
+std::vector<TestModel> quick_models();
+
 /// Every fourth of them in a sanitized build, where a test of many steps takes many times as long; else all.
 std::vector<TestModel> sampled(const std::vector<TestModel>& models);
 
@@ -56,7 +59,7 @@ inline constexpr const char* kNoSharedModels =
 
 std::filesystem::path shared_folder();
 
-/// All bundled models with their links denoise -> voice-activity and scene-backbone -> scene-head.
+/// The quick models with their links denoise -> voice-activity and scene-backbone -> scene-head.
 FleetSpec bundled_fleet();
 
 /// For INSTANTIATE_TEST_SUITE_P: the model's name with what GoogleTest does not allow replaced.
