@@ -48,6 +48,9 @@ class ClampedStore {
   /// True when stored values are final; otherwise activate_rows must follow.
   bool complete() const { return complete_; }
 
+  /// True when `limited` may change anything.
+  bool clamps() const { return clamps_; }
+
   template <class D, class V = hn::Vec<D>>
   HWY_INLINE V limited(D d, V v) const {
     return clamps_ ? clip_f32(d, v, hn::Set(d, low_), hn::Set(d, high_)) : v;

@@ -47,6 +47,8 @@ struct RightPanels {
   std::int64_t n = 0;           ///< columns of the whole matrix
   std::int64_t first = 0;       ///< panels [first, last) are computed
   std::int64_t last = 0;
+  std::int64_t first_k = 0;  ///< the row of the panels that meets element 0 of a left row
+  std::int64_t k = 0;        ///< rows of a panel; 0: as many as a left row has elements
 };
 
 /// y[m * row_stride + n] = activation(row m times column n + bias[n]).
@@ -55,6 +57,8 @@ struct Result {
   std::int64_t row_stride = 0;
   const float* bias = nullptr;  ///< n values; null means zero
   Activation activation{};
+  bool resumes = false;  ///< the chain goes on from what y holds, instead of the bias
+  bool ends = true;      ///< false: a call that resumes follows; no activation yet
 };
 
 /// Computes columns of the panels [b.first, b.last) for all rows of a.

@@ -59,16 +59,27 @@ struct Tile {
   float* y;
   std::int64_t columns;
   ClampedStore store;
+  bool resumes;
+  const float* ahead;  // panels that come next: the tile fetches a part of them, so much per k
+  std::int64_t ahead_step;
 };
 
-HWY_INLINE void store_columns(const ClampedStore& store, V v, float* to, std::int64_t columns) {
-  if (columns >= kLanes) {
-    store(kD, v, to);
-    return;
-  }
+// Vectors of which only the first `columns` lanes are columns of y.
+HWY_INLINE V load_columns(const float* from, std::int64_t columns) {
+  if (columns >= kLanes) return hn::LoadU(kD, from);
+  HWY_ALIGN float lanes[kLanes] = {};
+  for (std::int64_t i = 0; i < columns; ++i) lanes[i] = from[i];
+  return hn::Load(kD, lanes);
+}
+
+HWY_INLINE void store_columns(V v, float* to, std::int64_t columns) {
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  hn::BlendedStore(v, hn::FirstN(kD, static_cast<std::size_t>(std::max<std::int64_t>(columns, 0))), kD, to);
+#else
   HWY_ALIGN float lanes[kLanes];
-  store(kD, v, lanes);
+  hn::Store(v, kD, lanes);
   for (std::int64_t i = 0; i < columns; ++i) to[i] = lanes[i];
+#endif
 }
 
 /// Vector v of the tile at row k of its panel.
@@ -79,11 +90,20 @@ HWY_INLINE std::int64_t vector_offset(const Tile& tile, int v) {
 template <int kTileRows, int kTileVectors>
 HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int64_t y_stride) {
   V sums[kTileRows][kTileVectors];
-  unroll<kTileVectors>([&](auto v) HWY_ATTR {
-    const V start = tile.bias != nullptr ? hn::LoadU(kD, tile.bias + v * kLanes) : hn::Zero(kD);
-    unroll<kTileRows>([&](auto r) HWY_ATTR { sums[r][v] = start; });
-  });
+  if (tile.resumes) {
+    unroll<kTileVectors>([&](auto v) HWY_ATTR {
+      const std::int64_t columns = tile.columns - v * kLanes;
+      unroll<kTileRows>([&](auto r)
+                            HWY_ATTR { sums[r][v] = load_columns(tile.y + r * y_stride + v * kLanes, columns); });
+    });
+  } else {
+    unroll<kTileVectors>([&](auto v) HWY_ATTR {
+      const V start = tile.bias != nullptr ? hn::LoadU(kD, tile.bias + v * kLanes) : hn::Zero(kD);
+      unroll<kTileRows>([&](auto r) HWY_ATTR { sums[r][v] = start; });
+    });
+  }
   const float* b = tile.panel;
+  const float* ahead = tile.ahead;
   const std::int64_t row = left.row_stride;
   for (std::int64_t o = 0; o < left.outer; ++o)
     for (std::int64_t s = 0; s < left.segments; ++s) {
@@ -92,6 +112,10 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
       unroll<(kTileRows + 2) / 3>(
           [&](auto g) HWY_ATTR { base[g] = tile.a + o * left.outer_stride + s * left.segment_stride + 3 * g * row; });
       for (std::int64_t k = 0; k < left.length; ++k, b += kPanel) {
+        if constexpr (kTileVectors > kVectorsPerPanel && kTileRows > 1) {
+          __builtin_prefetch(ahead);
+          ahead += tile.ahead_step;
+        }
         V right[kTileVectors];
         unroll<kTileVectors>([&](auto v) HWY_ATTR { right[v] = hn::LoadU(kD, b + vector_offset(tile, v)); });
         unroll<kTileRows>([&](auto r) HWY_ATTR {
@@ -100,10 +124,22 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
         });
       }
     }
+  const ClampedStore store = tile.store;
+  float* const y = tile.y;
+  const std::int64_t columns = tile.columns;
+  if (store.clamps())
+    unroll<kTileVectors>([&](auto v) HWY_ATTR {
+      unroll<kTileRows>([&](auto r) HWY_ATTR { sums[r][v] = store.limited(kD, sums[r][v]); });
+    });
+  if (columns >= kTileVectors * kLanes) {
+    unroll<kTileRows>([&](auto r) HWY_ATTR {
+      unroll<kTileVectors>([&](auto v) HWY_ATTR { hn::StoreU(sums[r][v], kD, y + r * y_stride + v * kLanes); });
+    });
+    return;
+  }
   unroll<kTileVectors>([&](auto v) HWY_ATTR {
-    const std::int64_t columns = tile.columns - v * kLanes;
-    unroll<kTileRows>(
-        [&](auto r) HWY_ATTR { store_columns(tile.store, sums[r][v], tile.y + r * y_stride + v * kLanes, columns); });
+    unroll<kTileRows>([&](auto r)
+                          HWY_ATTR { store_columns(sums[r][v], y + r * y_stride + v * kLanes, columns - v * kLanes); });
   });
 }
 
@@ -122,49 +158,115 @@ TileFunction tile_function(std::int64_t rows, bool narrow) {
                 : tile_function<kVectors>(static_cast<int>(rows), kCounts);
 }
 
-/// Columns [first, first + columns) of all rows; they begin a panel and fit one group of vectors.
-void multiply_columns(const LeftRows& a, const RightPanels& b, const Result& y, std::int64_t panel_stride,
+/// Columns [first, first + columns) of all rows; they begin a panel and fit one group of vectors. `panels` is where
+/// they begin at the first k of `a`.
+void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel_stride, const Result& y,
                       std::int64_t first, std::int64_t columns, bool one_row) {
   HWY_ALIGN float bias[std::max(kColumns, kColumnsOfOneRow)];
   const std::int64_t padded = panel_count(columns) * kPanel;
   if (y.bias != nullptr)
     for (std::int64_t i = 0; i < padded; ++i) bias[i] = i < columns ? y.bias[first + i] : 0.0F;
+  // Tiles of about as many rows: one of a few rows would wait for its sums.
+  const std::int64_t tiles = (a.rows + kRows - 1) / kRows;
+  const std::int64_t tile_rows = (a.rows + tiles - 1) / tiles;
   Tile tile{a.data,
-            b.data + first / kPanel * panel_stride,
+            panels,
             panel_stride,
             y.bias != nullptr ? bias : nullptr,
             y.data + first,
             columns,
-            ClampedStore(y.activation)};
+            y.ends ? ClampedStore(y.activation) : ClampedStore({}),
+            y.resumes,
+            panels + panel_count(columns) * panel_stride,
+            (padded + tiles - 1) / tiles};
   const bool narrow = columns <= std::max(kVectors / 2, 1) * kLanes;
   for (std::int64_t m = 0; m < a.rows;) {
-    const std::int64_t rows = std::min<std::int64_t>(kRows, a.rows - m);
+    const std::int64_t rows = std::min(tile_rows, a.rows - m);
     const TileFunction function = one_row ? multiply_tile<1, kVectorsOfOneRow> : tile_function(rows, narrow);
     function(a, tile, y.row_stride);
     m += rows;
     tile.a += rows * a.row_stride;
     tile.y += rows * y.row_stride;
+    tile.ahead += tile.ahead_step * a.k();
   }
   if (!tile.store.complete()) activate_rows(y.activation, y.data + first, a.rows, y.row_stride, columns);
 }
 
-void multiply_target(const LeftRows& a, const RightPanels& b, const Result& y) {
-  const std::int64_t panel_stride = a.k() * kPanel;
-  // Rows are taken in chunks that stay in the second-level cache while all panels pass by.
-  constexpr std::int64_t kChunkFloats = 32768;
-  const std::int64_t tiles = std::max<std::int64_t>(kChunkFloats / (a.k() * kRows + 1), 1);
+/// All panels, for rows and a part of k that stay in the second-level cache.
+void multiply_block(const LeftRows& a, const RightPanels& b, std::int64_t panel_stride, const Result& y) {
   const std::int64_t last = std::min(b.last * kPanel, b.n);
-  for (std::int64_t m = 0; m < a.rows; m += tiles * kRows) {
-    LeftRows rows = a;
-    rows.rows = std::min(tiles * kRows, a.rows - m);
-    rows.data += m * a.row_stride;
+  for (std::int64_t n = b.first * kPanel; n < last;) {
+    const bool one_row = a.rows == 1 && last - n > kColumnsOfOneRow - kPanel;
+    const std::int64_t columns = std::min(one_row ? kColumnsOfOneRow : kColumns, last - n);
+    const float* panels = b.data + n / kPanel * panel_stride + b.first_k * kPanel;
+    multiply_columns(a, panels, panel_stride, y, n, columns, one_row);
+    n += columns;
+  }
+}
+
+/// Left rows in pieces along k: the outermost level that has more than one element is cut.
+class Pieces {
+ public:
+  explicit Pieces(const LeftRows& a) : a_(a) {
+    if (a.outer > 1) {
+      unit_ = a.segments * a.length;
+      step_ = a.outer_stride;
+      count_ = &LeftRows::outer;
+    } else if (a.segments > 1) {
+      unit_ = a.length;
+      step_ = a.segment_stride;
+      count_ = &LeftRows::segments;
+    }
+  }
+
+  /// Those of about `k` elements from element `first` on, which begins a piece.
+  LeftRows at(std::int64_t first, std::int64_t k) const {
+    LeftRows piece = a_;
+    const std::int64_t at = first / std::max<std::int64_t>(unit_, 1);
+    piece.data += at * step_;
+    piece.*count_ = std::min(std::max<std::int64_t>(k / std::max<std::int64_t>(unit_, 1), 1), a_.*count_ - at);
+    return piece;
+  }
+
+ private:
+  const LeftRows& a_;
+  std::int64_t unit_ = 1;
+  std::int64_t step_ = 1;
+  std::int64_t LeftRows::*count_ = &LeftRows::length;
+};
+
+/// Rows that pass all panels before the next ones: with a piece of k elements they stay in the second-level cache, and
+/// so do their results unless the panels would then be read too often.
+std::int64_t chunk_rows(std::int64_t k, std::int64_t n) {
+  constexpr std::int64_t kChunkFloats = 65536;
+  constexpr std::int64_t kUsefulTiles = 240 / kRows;
+  const std::int64_t tiles = kChunkFloats / (k * kRows + 1);
+  const std::int64_t with_results = kChunkFloats / ((k + n) * kRows + 1);
+  return std::max<std::int64_t>({std::min(tiles, kUsefulTiles), with_results, 1}) * kRows;
+}
+
+void multiply_target(const LeftRows& a, const RightPanels& b, const Result& y) {
+  constexpr std::int64_t kPieceLength = 1024;
+  const std::int64_t k = a.k();
+  const std::int64_t panel_stride = (b.k != 0 ? b.k : k) * kPanel;
+  // Few rows read every weight once, however long they are.
+  const std::int64_t parts = a.rows > kRows && k > kPieceLength * 3 / 2 ? (k + kPieceLength - 1) / kPieceLength : 1;
+  const std::int64_t piece_length = (k + parts - 1) / parts;
+  const std::int64_t chunk = chunk_rows(piece_length, (b.last - b.first) * kPanel);
+  const Pieces pieces(a);
+  for (std::int64_t m = 0; m < a.rows; m += chunk) {
     Result result = y;
     result.data += m * y.row_stride;
-    for (std::int64_t n = b.first * kPanel; n < last;) {
-      const bool one_row = rows.rows == 1 && last - n > kColumnsOfOneRow - kPanel;
-      const std::int64_t columns = std::min(one_row ? kColumnsOfOneRow : kColumns, last - n);
-      multiply_columns(rows, b, result, panel_stride, n, columns, one_row);
-      n += columns;
+    RightPanels panels = b;
+    for (std::int64_t done = 0; done < k || done == 0;) {
+      LeftRows rows = pieces.at(done, piece_length);
+      rows.rows = std::min(chunk, a.rows - m);
+      rows.data += m * a.row_stride;
+      panels.first_k = b.first_k + done;
+      result.resumes = y.resumes || done > 0;
+      done += std::max<std::int64_t>(rows.k(), 1);
+      result.ends = y.ends && done >= k;
+      multiply_block(rows, panels, panel_stride, result);
     }
   }
 }
