@@ -41,6 +41,13 @@ struct BackendRule {
   Backend backend = Backend::kFast;
 };
 
+/// Gives the nodes whose names fit `pattern` (as above) a kernel, by the name that `bantam bench --kernels` lists,
+/// where it supports them. What `bantam tune` finds is of this form.
+struct KernelRule {
+  std::string pattern;
+  std::string kernel;
+};
+
 /// A model file and what the user fixes about it.
 struct ModelSpec {
   std::string name{};  ///< empty: the file's stem
@@ -72,6 +79,7 @@ struct ModelSpec {
   std::vector<std::string> keep{};
   std::optional<Backend> backend{};     ///< absent: CompileOptions::backend
   std::vector<BackendRule> backends{};  ///< for parts of the model; of several that fit, the longest pattern counts
+  std::vector<KernelRule> kernels{};    ///< of equal patterns, the last counts; they come before backends, and after what a budget demands
   /// symbolic dimension -> sizes: the model is planned once for each of them (each combination, for several
   /// dimensions), and every plan is a model of its own, "name@T:160", whose sessions need no more than that size does.
   /// The package has the weights once.
@@ -159,13 +167,14 @@ struct OperandReport {
 };
 
 struct StepReport {
-  std::string name;        ///< the model's node
-  std::string origin;      ///< the model's operator(s)
-  std::string op;          ///< core operator
-  std::string variant;     ///< kernel
-  std::string fallback;    ///< why the kernel is not of the backend that was asked for; empty when it is
-  std::int64_t index = 0;  ///< position in the plan's time
-  std::string output;      ///< "f32[1,8,8,32]"
+  std::string name;                       ///< the model's node
+  std::string origin;                     ///< the model's operator(s)
+  std::string op;                         ///< core operator
+  std::string variant;                    ///< kernel
+  std::string fallback;                   ///< why the kernel is not of the backend that was asked for; empty when it is
+  std::vector<std::string> alternatives;  ///< other fast kernels that support the call
+  std::int64_t index = 0;                 ///< position in the plan's time
+  std::string output;                     ///< "f32[1,8,8,32]"
   std::int64_t output_bytes = 0;
   std::int64_t weights_bytes = 0;
   std::int64_t scratch_bytes = 0;

@@ -16,6 +16,7 @@
 #include "compiler/memories.h"
 #include "compiler/planned_model.h"
 #include "compiler/report.h"
+#include "compiler/select.h"
 #include "compiler/size_family.h"
 #include "graph/graph.h"
 #include "import/import.h"
@@ -119,6 +120,8 @@ class FleetCompiler {
     for (const ModelSpec& spec : fleet_.models) {
       auto model = compiler::load_model(spec, options_);
       if (!model) return fail(std::move(model.error()));
+      if (auto sound = compiler::check_kernel_rules(model->graph, spec.kernels); !sound)
+        return fail(std::move(sound.error()).in(model_name(spec)));
       models_.push_back(std::move(*model));
     }
     for (SessionPlan& session : sessions_) {
@@ -238,7 +241,7 @@ class FleetCompiler {
     for (PlannedEntry& entry : plans_) {
       const auto weights = compiler::emit_model(entry.model.planned, entry.name, package_);
       if (!weights) return fail(Error(weights.error()).in(entry.name));
-      result_.models_.push_back(compiler::report_model(entry.model.planned, entry.name, *weights));
+      result_.models_.push_back(compiler::report_model(entry.model.planned, entry.name, *weights, options_.target));
       result_.models_.back().reductions = std::move(entry.model.reductions);
       result_.models_.back().tried = std::move(entry.model.tried);
     }
@@ -336,6 +339,7 @@ class FleetCompiler {
     compiler::PlanOptions options;
     options.backend = fleet_.models[session.model].backend.value_or(options_.backend);
     options.backends = fleet_.models[session.model].backends;
+    options.kernels = fleet_.models[session.model].kernels;
     options.threads = options_.threads;
     options.target = options_.target;
     if (options_.plan_seconds > 0) options.seconds = options_.plan_seconds;

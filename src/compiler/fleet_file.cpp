@@ -72,9 +72,9 @@ class FleetFileReader : public TomlReader {
   }
 
   void read_model(const toml::table& table) {
-    check_keys(table, "[[model]]", {"name",   "path",       "dims",   "bounds",  "formulas", "shapes",  "values",
-                                    "counts", "iterations", "states", "outputs", "keep",     "backend", "backends",
-                                    "inputs", "step",       "labels", "lane",    "priority", "sizes"});
+    check_keys(table, "[[model]]", {"name",    "path",       "dims",   "bounds",  "formulas", "shapes",   "values",
+                                    "counts",  "iterations", "states", "outputs", "keep",     "backend",  "backends",
+                                    "kernels", "inputs",     "step",   "labels",  "lane",     "priority", "sizes"});
     ModelSpec model;
     const std::string path = text(table, "path");
     if (path.empty()) return note(table, "a [[model]] needs a path");
@@ -105,6 +105,9 @@ class FleetFileReader : public TomlReader {
     read_map<std::string>(table, "backends", "the name of a backend", backends);
     for (const auto& [pattern, name] : backends)
       if (const auto id = backend(table, name)) model.backends.push_back({pattern, *id});
+    std::map<std::string, std::string> kernels;
+    read_map<std::string>(table, "kernels", "the name of a kernel", kernels);
+    for (const auto& [pattern, name] : kernels) model.kernels.push_back({pattern, name});
     model.lane = text(table, "lane");
     read(table, "priority", "an integer", model.priority);
     model_feeds_[model.name] = read_feed(table);

@@ -66,8 +66,8 @@ class Attempt {
   Result<PlannedModel> run(const plan::SolveOptions& search, std::optional<OrderCosts>* costs) {
     std::vector<const graph::Graph*> sizes = {&model_.graph};
     for (std::size_t k = 1; k < instances_.size(); ++k) sizes.push_back(&instances_[k].graph);
-    auto selected = select_kernels(
-        sizes, {options_.backend, options_.backends, options_.target, marks_, options_.sparing, options_.threads});
+    auto selected = select_kernels(sizes, {options_.backend, options_.backends, options_.kernels, options_.target,
+                                           marks_, options_.sparing, options_.threads});
     if (!selected) return fail(std::move(selected.error()));
     selected_ = std::move(*selected);
     variants_ = variants_of(selected_);
@@ -507,7 +507,7 @@ Result<void> settle_empty_sizes(PlanOptions& options) {
   for (const SizedGraph& instance : options.instances)
     if (!loses_elements(instance, options.instances.front())) full.push_back(&instance.graph);
   if (full.size() == options.instances.size()) return {};
-  const auto selected = select_kernels(full, {options.backend, options.backends, options.target});
+  const auto selected = select_kernels(full, {options.backend, options.backends, options.kernels, options.target});
   if (!selected) return fail(selected.error());
   const std::vector<const ops::KernelVariant*> variants = variants_of(*selected);
   std::vector<SizedGraph> kept;

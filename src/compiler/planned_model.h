@@ -29,6 +29,7 @@ struct PlanChoice {
 struct PlanOptions {
   Backend backend = Backend::kFast;
   std::vector<BackendRule> backends{};  ///< for parts of the model
+  std::vector<KernelRule> kernels{};    ///< for some nodes
   std::set<std::string> sparing{};      ///< nodes that get the kernel with the least scratch (KernelPolicy)
   int threads = 1;
   Target target{};

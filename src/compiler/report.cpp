@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "compiler/select.h"
 #include "ops/data/copy/copy.h"
 
 namespace bantam::compiler {
@@ -120,7 +121,8 @@ void report_streams(const PlannedModel& model, ModelReport& report) {
 
 }  // namespace
 
-ModelReport report_model(const PlannedModel& model, const std::string& name, std::int64_t weights_bytes) {
+ModelReport report_model(const PlannedModel& model, const std::string& name, std::int64_t weights_bytes,
+                         const Target& target) {
   ModelReport report;
   report.name = name;
   report.activation_bytes = std::accumulate(model.tier_bytes.begin(), model.tier_bytes.end(), model.activation_bytes);
@@ -159,6 +161,9 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
     s.op = node.op->name;
     if (step.variant != nullptr) s.variant = step.variant->name;
     s.fallback = step.fallback;
+    if (step.variant != nullptr)
+      for (const ops::KernelVariant* other : alternatives(model.graph, node, *step.variant, target))
+        s.alternatives.emplace_back(other->name);
     s.index = step.node;
     if (!node.outputs.empty() && node.outputs.front() != graph::kNone) {
       const TensorDesc& desc = model.graph.value(node.outputs.front()).desc;

@@ -6,6 +6,7 @@
 
 namespace bantam::compiler {
 
-ModelReport report_model(const PlannedModel& model, const std::string& name, std::int64_t weights_bytes);
+ModelReport report_model(const PlannedModel& model, const std::string& name, std::int64_t weights_bytes,
+                         const Target& target);
 
 }  // namespace bantam::compiler

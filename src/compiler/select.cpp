@@ -95,6 +95,35 @@ Result<Selection> select(std::span<const graph::Graph* const> sizes, std::size_t
               "export the model in float32 or int8");
 }
 
+/// True when the pattern is the name, or stands for it.
+bool fits(const std::string& pattern, const std::string& name) {
+  return pattern == name || fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
+}
+
+/// The kernel that the longest rule that fits the node gives it; none where it does not serve.
+const ops::KernelVariant* ruled_variant(const KernelPolicy& policy, std::span<const graph::Graph* const> sizes,
+                                        std::size_t n) {
+  const graph::Node& node = sizes.front()->nodes[n];
+  const ops::KernelVariant* chosen = nullptr;
+  std::size_t length = 0;
+  for (const KernelRule& rule : policy.kernels) {
+    if (rule.pattern.size() < length || !fits(rule.pattern, node.name)) continue;
+    const ops::KernelVariant* variant = ops::find_variant(*node.op, rule.kernel);
+    if (variant == nullptr || !policy.target.has_kernel(variant->name) || !serves(*variant, sizes, n)) continue;
+    chosen = variant;
+    length = rule.pattern.size();
+  }
+  return chosen;
+}
+
+bool fits_any(const graph::Graph& graph, const KernelRule& rule) {
+  return std::ranges::any_of(graph.nodes, [&](const graph::Node& node) {
+    const auto inside = [&](const graph::Graph& body) { return fits_any(body, rule); };
+    return (fits(rule.pattern, node.name) && ops::find_variant(*node.op, rule.kernel) != nullptr) ||
+           std::ranges::any_of(node.bodies, inside);
+  });
+}
+
 /// The backend of every node: the model's, or that of the longest pattern that fits.
 class BackendChooser {
  public:
@@ -111,10 +140,9 @@ class BackendChooser {
         is_output ? OutputSet().add(static_cast<std::size_t>(output - graph_.outputs.begin())).marks() : 0;
     bool used = false;
     for (std::size_t n = 0; n < chosen_.size(); ++n) {
-      const bool fits = is_output ? marks_[n] == branch
-                                  : fnmatch(rule.pattern.c_str(), graph_.nodes[n].name.c_str(), FNM_NOESCAPE) == 0;
-      used = used || fits;
-      if (!fits || rule.pattern.size() < lengths_[n]) continue;
+      const bool concerned = is_output ? marks_[n] == branch : fits(rule.pattern, graph_.nodes[n].name);
+      used = used || concerned;
+      if (!concerned || rule.pattern.size() < lengths_[n]) continue;
       chosen_[n] = rule.backend;
       lengths_[n] = rule.pattern.size();
     }
@@ -150,11 +178,35 @@ Result<std::vector<Selection>> select_kernels(std::span<const graph::Graph* cons
         continue;
       }
     }
+    if (const auto* variant = ruled_variant(policy, sizes, n)) {
+      result.push_back({variant, {}});
+      continue;
+    }
     auto selection = select(sizes, n, chooser.of(n), policy.target);
     if (!selection) return fail(std::move(selection.error()));
     result.push_back(std::move(*selection));
   }
   return result;
+}
+
+std::vector<const ops::KernelVariant*> alternatives(const graph::Graph& graph, const graph::Node& node,
+                                                    const ops::KernelVariant& kernel, const Target& target) {
+  std::vector<const ops::KernelVariant*> found;
+  const graph::OperandTables tables = graph::operand_tables(graph, node);
+  for (const ops::KernelVariant& variant : node.op->variants)
+    if (&variant != &kernel && has(backend_def(Backend::kFast), target, variant) &&
+        ops::supports(variant, tables.call(node)))
+      found.push_back(&variant);
+  return found;
+}
+
+Result<void> check_kernel_rules(const graph::Graph& graph, const std::vector<KernelRule>& rules) {
+  for (const KernelRule& rule : rules)
+    if (!fits_any(graph, rule))
+      return fail(StatusCode::kInvalidArgument,
+                  fmt::format("kernels: no node that '{}' fits has a kernel '{}'", rule.pattern, rule.kernel),
+                  "`bantam plan MODEL --layers` lists nodes, `bantam bench --kernels` the kernels of their operators");
+  return {};
 }
 
 std::vector<const ops::KernelVariant*> variants_of(const std::vector<Selection>& selected) {

@@ -18,7 +18,8 @@ struct Selection {
 
 struct KernelPolicy {
   Backend backend = Backend::kFast;
-  std::vector<BackendRule> rules{};  ///< for parts of the graph
+  std::vector<BackendRule> rules{};   ///< for parts of the graph
+  std::vector<KernelRule> kernels{};  ///< for some nodes, whatever their backend; those that fit no node are no error
   Target target{};
   /// By node, as output_marks gives them for the graph before it was flattened; empty: those of the graph itself.
   std::vector<std::uint64_t> marks{};
@@ -35,6 +36,13 @@ inline Result<std::vector<Selection>> select_kernels(const graph::Graph& graph, 
   const graph::Graph* const one = &graph;
   return select_kernels({&one, 1}, policy);
 }
+
+/// The fast variants but `kernel` that the target has and that support the node, which has one size.
+std::vector<const ops::KernelVariant*> alternatives(const graph::Graph& graph, const graph::Node& node,
+                                                    const ops::KernelVariant& kernel, const Target& target);
+
+/// Fails when a rule's pattern fits no node that has such a kernel, in the graph or in bodies within it.
+Result<void> check_kernel_rules(const graph::Graph& graph, const std::vector<KernelRule>& rules);
 
 std::vector<const ops::KernelVariant*> variants_of(const std::vector<Selection>& selected);
 

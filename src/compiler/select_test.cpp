@@ -101,6 +101,33 @@ TEST(Backends, RuleThatFitsNothingIsRefused) {
   EXPECT_NE(selected.error().message.find("'middle*'"), std::string::npos) << selected.error().message;
 }
 
+TEST(KernelRules, GiveANodeTheKernelThatTheyName) {
+  const graph::Graph graph = testing::parse(kManyKernels);
+  const auto selected = select_kernels(graph, {.kernels = {{"left/product", "any__ref"},
+                                                           {"*product", "f32_dynamic__simd"},
+                                                           {"right/product", "any__ref"},
+                                                           {"right/product", "f32_dynamic__simd"},
+                                                           {"left/norm", "i8__simd"}}});
+  ASSERT_TRUE(selected) << selected.error().message;
+  EXPECT_EQ(of(graph, *selected, "left/product").variant->name, "any__ref") << "the longest pattern counts";
+  EXPECT_EQ(of(graph, *selected, "backbone/product").variant->name, "f32_dynamic__simd");
+  EXPECT_EQ(of(graph, *selected, "right/product").variant->name, "f32_dynamic__simd")
+      << "the last of equal patterns counts";
+  EXPECT_EQ(of(graph, *selected, "left/norm").variant, select_kernels(graph)->at(2).variant) << "no such kernel";
+}
+
+TEST(KernelRules, ThatFitNoNodeAreRefused) {
+  ModelSpec model{.path = "models/scene-head.onnx"};
+  for (const auto& [pattern, kernel] : {std::pair("no such node", "any__ref"), std::pair("*", "f32__quantum")}) {
+    model.kernels = {{pattern, kernel}};
+    const auto compiled = bantam::compile({.models = {model}});
+    ASSERT_FALSE(compiled);
+    EXPECT_EQ(compiled.error().code, StatusCode::kInvalidArgument);
+    for (const char* part : {pattern, kernel})
+      EXPECT_NE(compiled.error().message.find(part), std::string::npos) << compiled.error().message;
+  }
+}
+
 TEST(Backends, ModelsOfOneFleetMayHaveDifferentOnes) {
   ModelSpec fast{.name = "fast", .path = "models/scene-head.onnx"};
   ModelSpec plain{.name = "plain", .path = "models/scene-head.onnx"};

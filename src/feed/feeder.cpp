@@ -143,6 +143,15 @@ std::vector<std::string> Feeder::direct_inputs() const {
   return names;
 }
 
+Result<void> fill_random(Session& session) {
+  SessionFeed feed;
+  for (std::size_t i = 0; i < session.input_count(); ++i)
+    feed.inputs[std::string(session.input_info(i).name)] = fmt::format("random:{}", i + 1);
+  auto feeder = Feeder::create(feed, session, {});
+  if (!feeder) return fail(std::move(feeder.error()));
+  return feeder->fill(session, 0);
+}
+
 Result<std::vector<std::string>> read_labels(const std::filesystem::path& path) {
   auto bytes = io::read_file(path.string(), kMaxLabelBytes);
   if (!bytes) return fail(std::move(bytes.error()));

@@ -49,6 +49,10 @@ class Feeder {
   std::optional<std::int64_t> rounds_;
 };
 
+/// Fills all inputs with seeded random values, each with its own: for measuring, where all-zero data would flatter
+/// kernels that meet denormals or early exits.
+Result<void> fill_random(Session& session);
+
 /// Class names, one a line; empty lines at the end are dropped.
 Result<std::vector<std::string>> read_labels(const std::filesystem::path& path);
 

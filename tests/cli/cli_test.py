@@ -231,7 +231,7 @@ class Usage(CommandTest):
         self.refuse(["plan", KEYWORD, "--budget", "12 parsecs"], ["--budget", "12 parsecs"])
 
     def test_help_of_every_command_has_an_example(self):
-        for command in ("inspect", "plan", "pack", "run", "verify", "bench", "partition", "transcribe", "completion"):
+        for command in ("inspect", "plan", "pack", "run", "verify", "bench", "tune", "partition", "transcribe", "completion"):
             with self.subTest(command=command):
                 text = self.succeed(command, "--help")
                 self.assertIn("Example", text)
@@ -246,7 +246,7 @@ class Usage(CommandTest):
     def test_completion_scripts_parse(self):
         for shell in ("bash", "zsh", "fish"):
             script = self.write("completion", self.succeed("completion", shell))
-            for command in ("inspect", "plan", "pack", "run", "verify", "bench", "partition", "transcribe", "extract"):
+            for command in ("inspect", "plan", "pack", "run", "verify", "bench", "tune", "partition", "transcribe", "extract"):
                 self.assertIn(command, script.read_text())
             if shutil.which(shell):
                 subprocess.run([shell, "-n", script], check=True)
@@ -677,6 +677,27 @@ class VerifyAndBench(CommandTest):
         finally:
             del os.environ["BANTAM_CPU"]
         self.refuse(["bench"], ["model is required"], USAGE)
+
+
+class Tune(CommandTest):
+    def test_packs_models_that_run_and_says_what_it_measured(self):
+        package = self.folder / "tuned.bantam"
+        result = self.succeed_json("tune", KEYWORD, "--rounds", 1, "--seconds", 0, "-o", package)
+        self.assertGreater(result["compared"], 0)
+        self.assertLessEqual(result["after_us"], result["before_us"])
+        self.assertEqual(self.succeed_json("bench", package, "--runs", 1)["allocations"], 0)
+
+    def test_rules_of_a_fleet_file_choose_kernels(self):
+        fleet = self.write("fleet.toml", f'[[model]]\npath = "{os.path.abspath(KEYWORD)}"\nkernels = {{ "*" = "any__ref" }}\n')
+        kernels = {row["kernel"] for row in self.succeed_json("bench", fleet, "--runs", 1)["operators"]}
+        self.assertIn("any__ref", kernels)
+        fleet = self.write("fleet.toml", f'[[model]]\npath = "{os.path.abspath(KEYWORD)}"\nkernels = {{ "*" = "none" }}\n')
+        self.refuse(["plan", fleet], ["'none'"])
+
+    def test_what_cannot_work_is_refused(self):
+        self.refuse(["tune", self.folder / "none.onnx"], ["none.onnx"])
+        self.refuse(["tune", KEYWORD, "--rounds", 0], ["--rounds"], USAGE)
+        self.refuse(["tune"], ["model is required"], USAGE)
 
 
 class Inspect(CommandTest):

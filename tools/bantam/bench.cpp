@@ -24,16 +24,6 @@ struct BenchArguments {
 
 constexpr int kCheckedInvokes = 3;  ///< in which allocations are counted
 
-/// Fills inputs with seeded random values: all-zero data would flatter kernels that meet denormals or early exits.
-Result<void> fill_random(Session& session) {
-  SessionFeed feed;
-  for (std::size_t i = 0; i < session.input_count(); ++i)
-    feed.inputs[std::string(session.input_info(i).name)] = fmt::format("random:{}", i + 1);
-  auto feeder = feed::Feeder::create(feed, session, {});
-  if (!feeder) return fail(std::move(feeder.error()));
-  return feeder->fill(session, 0);
-}
-
 /// The instruction sets of this build and the kernels of all operators, fastest first.
 int list_kernels(bool json) {
   nlohmann::json document = {{"instruction_sets", nlohmann::json::array()}, {"operators", nlohmann::json::array()}};
@@ -117,7 +107,7 @@ Result<std::uint64_t> count_allocations(Session& session, OutputSet outputs) {
 Result<nlohmann::json> bench_session(Session& session, OutputSet outputs, const BenchArguments& options,
                                      const schedule::Roof& roof) {
   // A session that lost its inputs to another one's activations would still be timed right; these are its own values.
-  if (auto filled = fill_random(session); !filled) return fail(filled.error());
+  if (auto filled = feed::fill_random(session); !filled) return fail(filled.error());
   session.reset();
   const auto allocations = count_allocations(session, outputs);
   if (!allocations) return fail(allocations.error());

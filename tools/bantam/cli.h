@@ -31,6 +31,7 @@ void add_run(CLI::App& app, int* exit_code);
 void add_verify(CLI::App& app, int* exit_code);
 void add_compare(CLI::App& app, int* exit_code);
 void add_bench(CLI::App& app, int* exit_code);
+void add_tune(CLI::App& app, int* exit_code);
 void add_partition(CLI::App& app, int* exit_code);
 void add_transcribe(CLI::App& app, int* exit_code);
 void add_listen(CLI::App& app, int* exit_code);

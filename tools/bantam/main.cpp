@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
       "  bantam verify model.tflite --reference ref.npz  same results as recorded?\n"
       "  bantam compare model.onnx                       which operator is wrong first?\n"
       "  bantam bench model.onnx                         how long an invoke takes, by operator\n"
+      "  bantam tune model.onnx -o model.bantam          the fastest kernel of every layer, by measuring\n"
       "  bantam partition check srmodels.bin             would a speech box read its model partition?\n"
       "  bantam transcribe talk.wav                      streaming speech recognition\n"
       "  bantam listen front-end.toml talk.wav           a speech front end on a recording\n"
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
   bantam::cli::add_verify(app, &exit_code);
   bantam::cli::add_compare(app, &exit_code);
   bantam::cli::add_bench(app, &exit_code);
+  bantam::cli::add_tune(app, &exit_code);
   bantam::cli::add_partition(app, &exit_code);
   bantam::cli::add_transcribe(app, &exit_code);
   bantam::cli::add_listen(app, &exit_code);

@@ -85,6 +85,7 @@ nlohmann::json model_json(const ModelReport& model) {
                           {"operator", s.op},
                           {"source", s.origin},
                           {"kernel", s.variant},
+                          {"alternatives", s.alternatives},
                           {"fallback", s.fallback},
                           {"output", s.output},
                           {"output_bytes", s.output_bytes},
