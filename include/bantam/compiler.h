@@ -79,7 +79,8 @@ struct ModelSpec {
   std::vector<std::string> keep{};
   std::optional<Backend> backend{};     ///< absent: CompileOptions::backend
   std::vector<BackendRule> backends{};  ///< for parts of the model; of several that fit, the longest pattern counts
-  std::vector<KernelRule> kernels{};    ///< of equal patterns, the last counts; they come before backends, and after what a budget demands
+  std::vector<KernelRule>
+      kernels{};  ///< of equal patterns, the last counts; they come before backends, and after what a budget demands
   /// symbolic dimension -> sizes: the model is planned once for each of them (each combination, for several
   /// dimensions), and every plan is a model of its own, "name@T:160", whose sessions need no more than that size does.
   /// The package has the weights once.
@@ -134,7 +135,10 @@ struct FleetSpec {
 
 struct CompileOptions {
   Backend backend = Backend::kFast;
-  int threads = 1;           ///< largest thread count an invoke will use
+  int threads = 1;  ///< largest thread count an invoke will use
+  /// Processors that OpenFleet's threads are bound to, one each, in turn; the calling thread has the first and stays
+  /// there. Empty: wherever the system puts them.
+  std::vector<int> cpus{};
   Target target{};           ///< the machine that will run the package
   std::string stop_after{};  ///< name of the last pass to run; empty: all
   bool best_effort = false;  ///< a budget that nothing meets gives the smallest plan found, not an Error

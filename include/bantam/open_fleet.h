@@ -25,8 +25,9 @@ class OpenFleet {
  public:
   /// Compiles and places a fleet. options.threads > 1 starts that many threads, shared by all sessions.
   static Result<OpenFleet> compile(const FleetSpec& spec, const CompileOptions& options = {});
-  /// Maps and places a .bantam package. `threads` must not exceed what it was planned for.
-  static Result<OpenFleet> load(const std::filesystem::path& package, int threads = 1);
+  /// Maps and places a .bantam package. `threads` must not exceed what it was planned for; `cpus` as CompileOptions
+  /// says.
+  static Result<OpenFleet> load(const std::filesystem::path& package, int threads = 1, std::span<const int> cpus = {});
 
   OpenFleet(OpenFleet&&) noexcept;
   OpenFleet& operator=(OpenFleet&&) noexcept;
@@ -55,7 +56,7 @@ class OpenFleet {
  private:
   struct Parts;
   explicit OpenFleet(std::unique_ptr<Parts> parts);
-  static Result<OpenFleet> place(std::unique_ptr<Parts> parts, int threads);
+  static Result<OpenFleet> place(std::unique_ptr<Parts> parts, int threads, std::span<const int> cpus);
 
   std::unique_ptr<Parts> parts_;
 };

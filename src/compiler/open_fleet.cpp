@@ -68,10 +68,10 @@ Result<OpenFleet> OpenFleet::compile(const FleetSpec& spec, const CompileOptions
   // The compiler has verified its package; opening it again gives the view.
   if (const Status s = Package::open(parts->compiled->package(), &parts->package); !s.ok()) return fail(error_from(s));
   parts->times.open_us = stopwatch.microseconds();
-  return place(std::move(parts), options.threads);
+  return place(std::move(parts), options.threads, options.cpus);
 }
 
-Result<OpenFleet> OpenFleet::load(const std::filesystem::path& package, int threads) {
+Result<OpenFleet> OpenFleet::load(const std::filesystem::path& package, int threads, std::span<const int> cpus) {
   const Stopwatch stopwatch;
   auto file = io::MappedFile::open(package);
   if (!file) return fail(std::move(file.error()));
@@ -80,12 +80,12 @@ Result<OpenFleet> OpenFleet::load(const std::filesystem::path& package, int thre
   if (const Status s = Package::open(parts->file->bytes(), &parts->package); !s.ok())
     return fail(error_from(s, "make the package again with `bantam pack`").in(package.string()));
   parts->times.open_us = stopwatch.microseconds();
-  return place(std::move(parts), threads);
+  return place(std::move(parts), threads, cpus);
 }
 
-Result<OpenFleet> OpenFleet::place(std::unique_ptr<Parts> parts, int threads) {
+Result<OpenFleet> OpenFleet::place(std::unique_ptr<Parts> parts, int threads, std::span<const int> cpus) {
   const Stopwatch stopwatch;
-  auto pool = ThreadPool::create(threads);
+  auto pool = ThreadPool::create(threads, cpus);
   if (!pool) return fail(std::move(pool.error()));
   parts->threads = std::move(*pool);
   const Requirements need = parts->package.requirements();

@@ -662,6 +662,16 @@ class VerifyAndBench(CommandTest):
         self.assertLessEqual(result["min_us"], result["median_us"])
         self.assertEqual((result["threads"], result["allocations"]), (1, 0))
         self.assertTrue(result["operators"])
+        for key in ("open_us", "place_us", "first_us", "gops"):
+            self.assertGreater(result[key], 0, key)
+        layers = self.succeed_json("bench", KEYWORD, "--runs", 1, "--layers")["layers"]
+        self.assertTrue(all(layer["layer"] and layer["us"] > 0 for layer in layers))
+
+    def test_bench_binds_threads_to_processors(self):
+        cpu = min(os.sched_getaffinity(0))
+        self.succeed("bench", KEYWORD, "--runs", 1, "--threads", 2, "--cpus", cpu)
+        self.refuse(["bench", KEYWORD, "--cpus", f"{cpu},1023"], ["processor 1023"])
+        self.refuse(["bench", KEYWORD, "--cpus", "one"], ["--cpus"], USAGE)
 
     def test_bench_lists_kernels_and_the_environment_limits_instruction_sets(self):
         listed = self.succeed_json("bench", "--kernels")

@@ -1,6 +1,7 @@
 // bantam bench: how long an invoke takes, and which operators take it.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <memory>
 
 #include "cli.h"
@@ -94,9 +95,8 @@ void print_times(const std::vector<OperatorTime>& times, const schedule::Roof& r
   fmt::print("{}", format_table(rows, {false, false, !layers, true, true, true, true}));
 }
 
-/// Invokes once, then three times with the allocations counted.
+/// Three invokes with the allocations counted.
 Result<std::uint64_t> count_allocations(Session& session, OutputSet outputs) {
-  if (const Status first = session.invoke(outputs); !first.ok()) return fail(error_from(first));
   const std::uint64_t before = diagnose::allocation_count();
   for (int n = 0; n < kCheckedInvokes; ++n)
     if (const Status s = session.invoke(outputs); !s.ok()) return fail(error_from(s));
@@ -109,6 +109,9 @@ Result<nlohmann::json> bench_session(Session& session, OutputSet outputs, const 
   // A session that lost its inputs to another one's activations would still be timed right; these are its own values.
   if (auto filled = feed::fill_random(session); !filled) return fail(filled.error());
   session.reset();
+  const auto start = std::chrono::steady_clock::now();
+  if (const Status first = session.invoke(outputs); !first.ok()) return fail(error_from(first));
+  const double first_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   const auto allocations = count_allocations(session, outputs);
   if (!allocations) return fail(allocations.error());
   diagnose::BenchmarkOptions bench_options = options.bench;
@@ -120,19 +123,27 @@ Result<nlohmann::json> bench_session(Session& session, OutputSet outputs, const 
   const double roof_share =
       diagnose::share_of_roof(roof, result->layers, result->median_us) / static_cast<double>(std::max(threads, 1));
   const double speed = gops(total_work(result->layers), result->median_us);
-  nlohmann::json j = {{"name", session.name()},      {"median_us", result->median_us},
-                      {"min_us", result->min_us},    {"p99_us", result->p99_us},
-                      {"runs", result->runs},        {"threads", threads},
-                      {"allocations", *allocations}, {"gops", speed},
-                      {"roof_share", roof_share},    {"operators", nlohmann::json::array()}};
+  nlohmann::json j = {{"name", session.name()},
+                      {"median_us", result->median_us},
+                      {"first_us", first_us},
+                      {"min_us", result->min_us},
+                      {"p99_us", result->p99_us},
+                      {"runs", result->runs},
+                      {"threads", threads},
+                      {"allocations", *allocations},
+                      {"gops", speed},
+                      {"roof_share", roof_share},
+                      {"operators", nlohmann::json::array()}};
   for (const OperatorTime& t : result->operators) j["operators"].push_back(time_json(t, roof));
   if (options.layers)
     for (const OperatorTime& t : result->layers) j["layers"].push_back(time_json(t, roof));
   if (options.json) return j;
-  fmt::print("{}: median {:.1f} us, min {:.1f}, p99 {:.1f}, {} runs, {} thread{}, {} allocations in {} invokes{}\n",
-             printable(session.name()), result->median_us, result->min_us, result->p99_us, result->runs, threads,
-             threads == 1 ? "" : "s", *allocations, kCheckedInvokes,
-             diagnose::counts_allocations() ? "" : " (not counted in this build)");
+  fmt::print(
+      "{}: median {:.1f} us, min {:.1f}, p99 {:.1f}, first {:.1f}, {} runs, {} thread{}, {} allocations in {} "
+      "invokes{}\n",
+      printable(session.name()), result->median_us, result->min_us, result->p99_us, first_us, result->runs, threads,
+      threads == 1 ? "" : "s", *allocations, kCheckedInvokes,
+      diagnose::counts_allocations() ? "" : " (not counted in this build)");
   if (roof.float_macs > 0) fmt::print("{:.1f} Gop/s, {:.0f} % of the roof\n", speed, 100 * roof_share);
   print_times(options.layers ? result->layers : result->operators, roof);
   return j;
@@ -145,10 +156,16 @@ int bench(const BenchArguments& options) {
   if (!fleet) return report(fleet.error());
   const auto output_sets = options.models.output_sets(*fleet);
   if (!output_sets) return report(output_sets.error());
+  const OpenFleet::Times opening = fleet->times();
   const schedule::Roof roof = schedule::measure_roof();
   nlohmann::json document = {{"sessions", nlohmann::json::array()},
                              {"threads", options.models.threads},
+                             {"open_us", opening.open_us},
+                             {"place_us", opening.place_us},
                              {"roof", {{"f32_gops", 2e-9 * roof.float_macs}, {"int8_gops", 2e-9 * roof.integer_macs}}}};
+  if (!options.json)
+    fmt::print("{} in {:.2f} ms, placed in {:.2f} ms\n", options.models.is_package() ? "mapped" : "compiled",
+               opening.open_us / 1000, opening.place_us / 1000);
   if (!options.json && roof.float_macs > 0)
     fmt::print("roof of one thread: {:.0f} Gop/s in f32, {:.0f} in int8\n", 2e-9 * roof.float_macs,
                2e-9 * roof.integer_macs);

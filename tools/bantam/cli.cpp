@@ -248,6 +248,10 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
       ->type_name("OUTPUT|PATTERN=BACKEND")
       ->allow_extra_args(false);
   command.add_option("--threads", threads, "threads per invoke")->check(CLI::Range(1, 64));
+  command.add_option("--cpus", cpus, "processors that the threads are bound to, one each in turn, such as 2,3")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 1023))
+      ->allow_extra_args(false);
 }
 
 void ModelOptions::add_target(CLI::App& command) {
@@ -379,12 +383,14 @@ CompileOptions ModelOptions::compile_options() const {
   CompileOptions options;
   options.backend = compiler::backend_from_name(backend).value_or(Backend::kFast);
   options.threads = threads;
+  options.cpus = cpus;
   if (const auto known = find_target(target)) options.target = *known;  // the command line takes no other names
   return options;
 }
 
 Result<OpenFleet> ModelOptions::open(const FleetFile& fleet) const {
-  return is_package() ? OpenFleet::load(files.front(), threads) : OpenFleet::compile(fleet.spec, compile_options());
+  return is_package() ? OpenFleet::load(files.front(), threads, cpus)
+                      : OpenFleet::compile(fleet.spec, compile_options());
 }
 
 Result<std::vector<OutputSet>> ModelOptions::output_sets(OpenFleet& fleet) const {

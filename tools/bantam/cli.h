@@ -64,6 +64,7 @@ struct ModelOptions {
   std::string target = "host";
   std::vector<std::string> backend_rules;
   int threads = 1;
+  std::vector<int> cpus;
 
   /// `many`: more than one model file may be given.
   void add_to(CLI::App& command, bool many);
