@@ -1,11 +1,35 @@
 // depthwise_conv2d in f32 with multiplier 1: vectors run over channels, and several neighbouring output pixels share
-// the weights, and for common kernels also the pixels, that were loaded. Taps outside the image are skipped.
+// the weights, and for common kernels also the pixels, that were loaded. Taps outside the image are skipped. One vector
+// of channels is computed for a band of rows before the next, so that the rows that windows share stay in the
+// first-level cache; where the result overwrites the image, all channels of a few pixels at a time.
 #include <algorithm>
 
 #include "ops/common/parallel.h"
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/depthwise_conv2d/kernels.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
+
+#ifndef BANTAM_DEPTHWISE_CONV2D_F32_PROBLEM_
+#define BANTAM_DEPTHWISE_CONV2D_F32_PROBLEM_
+namespace bantam::ops::depthwise {
+namespace {
+
+/// One convolution, and what of it all rows have in common.
+struct Problem {
+  ConvGeometry g;
+  const float* x;
+  const float* w;
+  const float* bias;
+  float* y;
+  Activation activation;
+  bool separate;              ///< the result overwrites the image
+  std::int64_t inside_first;  ///< output columns [inside_first, inside_last) have their whole window inside the image
+  std::int64_t inside_last;
+};
+
+}  // namespace
+}  // namespace bantam::ops::depthwise
+#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/depthwise_conv2d/depthwise_conv2d_f32_simd.cpp"
@@ -21,6 +45,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 using ops::HWY_NAMESPACE::activate_rows;
 using ops::HWY_NAMESPACE::ClampedStore;
+using ops::HWY_NAMESPACE::in_register;
 using ops::HWY_NAMESPACE::unroll;
 
 using Pixels = PixelRun<float>;
@@ -38,7 +63,7 @@ HWY_INLINE void accumulate(DF d, const Pixels& p, std::int64_t c, hn::Vec<DF> (&
     const float* x = p.x + ky * p.row_step + c;
     const float* w = p.w + ky * p.w_row_step + c;
     for (std::int32_t kx = 0; kx < p.taps; ++kx, x += p.tap_step, w += p.channels) {
-      const auto weight = hn::LoadU(d, w);
+      const auto weight = in_register(hn::LoadU(d, w));
       unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = hn::MulAdd(hn::LoadU(d, x + i * p.x_step), weight, sums[i]); });
     }
   }
@@ -52,9 +77,9 @@ HWY_INLINE void accumulate_sharing(DF d, const Pixels& p, std::int64_t c, hn::Ve
     const float* x = p.x + ky * p.row_step + c;
     const float* w = p.w + ky * p.w_row_step + c;
     hn::Vec<DF> weights[kTaps];
-    unroll<kTaps>([&](auto kx) HWY_ATTR { weights[kx] = hn::LoadU(d, w + kx * p.channels); });
+    unroll<kTaps>([&](auto kx) HWY_ATTR { weights[kx] = in_register(hn::LoadU(d, w + kx * p.channels)); });
     unroll<kLoads>([&](auto l) HWY_ATTR {
-      const auto pixel = hn::LoadU(d, x + l * p.tap_step);
+      const auto pixel = in_register(hn::LoadU(d, x + l * p.tap_step));
       unroll<kTaps>([&](auto kx) HWY_ATTR {
         constexpr int kOffset = l - kx;
         if constexpr (kOffset >= 0 && kOffset % kStride == 0 && kOffset / kStride < kPixels)
@@ -64,71 +89,176 @@ HWY_INLINE void accumulate_sharing(DF d, const Pixels& p, std::int64_t c, hn::Ve
   }
 }
 
-/// kTaps 0: any kernel. Channels in vectors of kLanes <= p.channels; the last vector may overlap the one before, which
-/// writes equal values twice.
+/// The vector of channels from c on of kPixels pixels. kTaps 0: any kernel.
 template <int kPixels, int kTaps, int kStride, int kLanes>
-HWY_INLINE void convolve_pixels(const Pixels& p, const Output& out, const ClampedStore& store) {
+HWY_INLINE void convolve_pixels(const Pixels& p, const Output& out, std::int64_t c, const ClampedStore& store) {
   const hn::CappedTag<float, kLanes> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t next = 0; next < p.channels; next += lanes) {
-    const std::int64_t c = std::min(next, p.channels - lanes);
-    hn::Vec<decltype(d)> sums[kPixels];
-    const auto start = out.bias != nullptr ? hn::LoadU(d, out.bias + c) : hn::Zero(d);
-    unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = start; });
-    if constexpr (kTaps > 0) {
-      accumulate_sharing<kPixels, kTaps, kStride>(d, p, c, sums);
-    } else {
-      accumulate<kPixels>(d, p, c, sums);
-    }
-    unroll<kPixels>([&](auto i) HWY_ATTR { store(d, sums[i], out.y + i * out.step + c); });
+  hn::Vec<decltype(d)> sums[kPixels];
+  const auto start = out.bias != nullptr ? hn::LoadU(d, out.bias + c) : hn::Zero(d);
+  unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = start; });
+  if constexpr (kTaps > 0) {
+    accumulate_sharing<kPixels, kTaps, kStride>(d, p, c, sums);
+  } else {
+    accumulate<kPixels>(d, p, c, sums);
   }
+  if (store.clamps()) unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = store.limited(d, sums[i]); });
+  unroll<kPixels>([&](auto i) HWY_ATTR { hn::StoreU(sums[i], d, out.y + i * out.step + c); });
 }
 
-/// `count` pixels, four at a time.
+/// Channels [first, last), at least a vector.
+struct Channels {
+  std::int64_t first;
+  std::int64_t last;
+};
+
+/// All vectors of these channels of kPixels pixels; the last vector may overlap the one before, which writes equal
+/// values twice.
+template <int kPixels, int kTaps, int kStride, int kLanes>
+HWY_INLINE void convolve_channels(const Pixels& p, const Output& out, const Channels& channels,
+                                  const ClampedStore& store) {
+  constexpr auto kStep = static_cast<std::int64_t>(hn::MaxLanes(hn::CappedTag<float, kLanes>()));
+  for (std::int64_t c = channels.first; c < channels.last; c += kStep)
+    convolve_pixels<kPixels, kTaps, kStride, kLanes>(p, out, std::min(c, channels.last - kStep), store);
+}
+
+/// Pixels that share what was loaded, where there are so many.
+constexpr int kWidePixels = 8;
+
+/// `count` pixels. `separate`: no result may be computed twice, because it overwrites the image.
 template <int kTaps, int kStride, int kLanes>
-HWY_NOINLINE void convolve_run(Pixels p, Output out, std::int64_t count, const ClampedStore& store) {
+HWY_INLINE void convolve_run(Pixels p, Output out, std::int64_t count, const Channels& channels, bool separate,
+                             const ClampedStore& store) {
   const auto advance = [&](std::int64_t n) HWY_ATTR {
     p.x += n * p.x_step;
     out.y += n * out.step;
+    count -= n;
   };
-  for (; count >= kMaxRunPixels; count -= kMaxRunPixels) {
-    convolve_pixels<kMaxRunPixels, kTaps, kStride, kLanes>(p, out, store);
-    advance(kMaxRunPixels);
+  const bool twice = count >= kMaxRunPixels && !separate;
+  for (; count >= kWidePixels && !separate; advance(kWidePixels))
+    convolve_channels<kWidePixels, kTaps, kStride, kLanes>(p, out, channels, store);
+  for (; count >= kMaxRunPixels; advance(kMaxRunPixels))
+    convolve_channels<kMaxRunPixels, kTaps, kStride, kLanes>(p, out, channels, store);
+  if (count > 1 && twice) {
+    advance(count - kMaxRunPixels);
+    convolve_channels<kMaxRunPixels, kTaps, kStride, kLanes>(p, out, channels, store);
+    return;
   }
-  for (; count > 0; --count) {
-    convolve_pixels<1, 0, 1, kLanes>(p, out, store);
-    advance(1);
-  }
+  for (; count > 0; advance(1)) convolve_channels<1, kTaps, 1, kLanes>(p, out, channels, store);
 }
+
+/// Output column ox of a row; not all taps need lie inside the image.
+template <int kTaps, int kLanes>
+void convolve_border(const Problem& problem, Pixels p, std::int64_t ox, float* y, const Channels& channels,
+                     const ClampedStore& store) {
+  const ConvGeometry& g = problem.g;
+  const std::int64_t x0 = window_origin(g.horizontal, ox);
+  const TapRange columns = taps_inside(g.horizontal, x0, 0, g.x.w);
+  p.taps = columns.size();
+  if (p.taps == 0) p.rows = 0;
+  if (p.rows > 0) {
+    p.x += (x0 + static_cast<std::int64_t>(columns.first) * g.horizontal.dilation) * g.x.w_stride;
+    p.w += columns.first * p.channels;
+  }
+  const Output out{y + ox * g.y.w_stride, g.y.w_stride, problem.bias};
+  if (kTaps > 2 && p.taps == 2) return convolve_channels<1, std::min(kTaps, 2), 1, kLanes>(p, out, channels, store);
+  if (kTaps > 3 && p.taps == 3) return convolve_channels<1, std::min(kTaps, 3), 1, kLanes>(p, out, channels, store);
+  if (kTaps > 4 && p.taps == 4) return convolve_channels<1, std::min(kTaps, 4), 1, kLanes>(p, out, channels, store);
+  convolve_channels<1, 0, 1, kLanes>(p, out, channels, store);
+}
+
+/// Output row oy of item n, from left to right, these channels of a few pixels at a time.
+template <int kTaps, int kStride, int kLanes>
+HWY_NOINLINE void convolve_row(const Problem& problem, std::int64_t n, std::int64_t oy, const Channels& channels,
+                               const ClampedStore& store) {
+  const ConvGeometry& g = problem.g;
+  const std::int64_t y0 = window_origin(g.vertical, oy);
+  const TapRange rows = taps_inside(g.vertical, y0, 0, g.x.h);
+  Pixels row{.x = problem.x,
+             .w = problem.w,
+             .x_step = g.horizontal.stride * g.x.w_stride,
+             .row_step = g.vertical.dilation * g.x.h_stride,
+             .tap_step = g.horizontal.dilation * g.x.w_stride,
+             .w_row_step = static_cast<std::int64_t>(g.horizontal.kernel) * g.x.c,
+             .rows = rows.size(),
+             .taps = g.horizontal.kernel,
+             .channels = g.x.c};
+  if (rows.size() > 0) {
+    row.x += g.x.offset(n, y0 + static_cast<std::int64_t>(rows.first) * g.vertical.dilation, 0);
+    row.w += rows.first * row.w_row_step;
+  }
+  float* y = problem.y + g.y.offset(n, oy, 0);
+  const std::int64_t first = std::clamp<std::int64_t>(problem.inside_first, 0, g.y.w);
+  const std::int64_t last = std::clamp<std::int64_t>(problem.inside_last, first, g.y.w);
+  for (std::int64_t ox = 0; ox < first; ++ox) convolve_border<kTaps, kLanes>(problem, row, ox, y, channels, store);
+  if (first < last) {
+    Pixels run = row;
+    if (run.rows > 0) run.x += window_origin(g.horizontal, first) * g.x.w_stride;
+    convolve_run<kTaps, kStride, kLanes>(run, {y + first * g.y.w_stride, g.y.w_stride, problem.bias}, last - first,
+                                         channels, problem.separate, store);
+  }
+  for (std::int64_t ox = last; ox < g.y.w; ++ox) convolve_border<kTaps, kLanes>(problem, row, ox, y, channels, store);
+}
+
+using RowFunction = void (*)(const Problem&, std::int64_t, std::int64_t, const Channels&, const ClampedStore&);
 
 template <int kLanes>
-void convolve_run_of_kernel(const Pixels& p, const Output& out, std::int64_t count, const ClampedStore& store) {
-  const auto is = [&](std::int32_t taps, std::int64_t stride) {
-    return p.taps == taps && p.x_step == stride * p.tap_step;
+RowFunction row_of_kernel(const WindowAxis& axis) {
+  const auto is = [&](std::int32_t taps, std::int32_t stride) {
+    return axis.kernel == taps && axis.stride == stride && axis.dilation == 1;
   };
-  if (is(3, 1)) return convolve_run<3, 1, kLanes>(p, out, count, store);
-  if (is(3, 2)) return convolve_run<3, 2, kLanes>(p, out, count, store);
-  if (is(5, 1)) return convolve_run<5, 1, kLanes>(p, out, count, store);
-  return convolve_run<0, 1, kLanes>(p, out, count, store);
+  if (kLanes == 1) return convolve_row<0, 1, kLanes>;
+  if (is(3, 1)) return convolve_row<3, 1, kLanes>;
+  if (is(3, 2)) return convolve_row<3, 2, kLanes>;
+  if (is(5, 1)) return convolve_row<5, 1, kLanes>;
+  return convolve_row<0, 1, kLanes>;
 }
+
+struct RowKernel {
+  RowFunction function;
+  std::int64_t lanes;
+};
 
 /// Vectors of the machine's width, narrower ones for few channels.
-void convolve_run_of_width(const Pixels& p, const Output& out, std::int64_t count, const ClampedStore& store) {
+RowKernel row_kernel(const ConvGeometry& g) {
   constexpr int kFull = static_cast<int>(hn::MaxLanes(hn::CappedTag<float, 16>()));
-  if (p.channels >= kFull) return convolve_run_of_kernel<kFull>(p, out, count, store);
-  if (p.channels >= 8) return convolve_run_of_kernel<std::min(kFull, 8)>(p, out, count, store);
-  if (p.channels >= 4) return convolve_run_of_kernel<std::min(kFull, 4)>(p, out, count, store);
-  return convolve_run_of_kernel<1>(p, out, count, store);
+  if (g.x.c >= kFull) return {row_of_kernel<kFull>(g.horizontal), kFull};
+  if (g.x.c >= 8) return {row_of_kernel<std::min(kFull, 8)>(g.horizontal), std::min(kFull, 8)};
+  if (g.x.c >= 4) return {row_of_kernel<std::min(kFull, 4)>(g.horizontal), std::min(kFull, 4)};
+  return {row_of_kernel<1>(g.horizontal), 1};
 }
 
-/// Output row oy of item n.
-void convolve_row(const ConvGeometry& g, const float* x, const float* w, const float* bias,
-                  const Activation& activation, float* y, std::int64_t n, std::int64_t oy) {
-  const ClampedStore store(activation);
-  for_each_run(g, x, w, n, oy, [&](const Pixels& pixels, std::int64_t ox, std::int64_t count) HWY_ATTR {
-    convolve_run_of_width(pixels, {y + g.y.offset(n, oy, ox), g.y.w_stride, bias}, count, store);
-  });
-  if (!store.complete()) activate_rows(activation, y + g.y.offset(n, oy, 0), g.y.w, g.y.w_stride, g.y.c);
+/// Channels that are gone through at once: as many as leave the rows of a window in the first-level cache.
+std::int64_t channels_at_once(const Problem& problem, std::int64_t lanes) {
+  constexpr std::int64_t kFloats = 8192;
+  const ConvGeometry& g = problem.g;
+  if (problem.separate) return g.x.c;
+  const std::int64_t pixels = static_cast<std::int64_t>(g.x.w) * g.vertical.kernel;
+  const std::int64_t vectors = std::max<std::int64_t>(kFloats / (pixels * lanes), 1);
+  return (g.x.c + lanes * vectors - 1) / (lanes * vectors) == 1 ? g.x.c : lanes * vectors;
+}
+
+/// Output rows [begin, end) of the batch.
+void convolve_rows(const Problem& problem, std::int64_t begin, std::int64_t end) {
+  const ConvGeometry& g = problem.g;
+  const ClampedStore store(problem.activation);
+  const RowKernel kernel = row_kernel(g);
+  const std::int64_t at_once = channels_at_once(problem, kernel.lanes);
+  // A band's part of the image stays in the second-level cache while its channels are gone through.
+  constexpr std::int64_t kBandFloats = 65536;
+  const std::int64_t row_floats = static_cast<std::int64_t>(g.x.w) * g.x.c * g.vertical.stride;
+  const std::int64_t band_rows = at_once == g.x.c ? 1 : std::max<std::int64_t>(kBandFloats / row_floats, 1);
+  for (std::int64_t row = begin; row < end;) {
+    const std::int64_t n = row / g.y.h;
+    const std::int64_t oy = row % g.y.h;
+    const std::int64_t rows = std::min({band_rows, end - row, g.y.h - oy});
+    for (std::int64_t c = 0; c < g.x.c; c += at_once) {
+      const Channels channels{std::min(c, g.x.c - kernel.lanes), std::min<std::int64_t>(c + at_once, g.x.c)};
+      for (std::int64_t i = 0; i < rows; ++i) kernel.function(problem, n, oy + i, channels, store);
+    }
+    for (std::int64_t i = 0; i < rows && !store.complete(); ++i)
+      activate_rows(problem.activation, problem.y + g.y.offset(n, oy + i, 0), g.y.w, g.y.w_stride, g.y.c);
+    row += rows;
+  }
 }
 
 }  // namespace
@@ -138,7 +268,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace bantam::ops::depthwise {
 
-HWY_EXPORT(convolve_row);
+HWY_EXPORT(convolve_rows);
 
 bool float_supports(const OpCall& call) {
   return linear_form(call.in(0), call.in(1)) == LinearForm::kFloat && call.in(0).dims[3] == call.out().dims[3] &&
@@ -154,16 +284,24 @@ Footprint channels_footprint(const OpCall& call, int threads) {
 Status run_float(const Invocation& call) {
   const auto& params = call.as<Conv2dParams>();
   const ConvGeometry g = conv_geometry(params, call.in(0), call.out(), call.in(1).dims[0], call.in(1).dims[1]);
-  const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_row);
+  const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows);
+  const WindowAxis& across = g.horizontal;
+  const std::int64_t reach = static_cast<std::int64_t>(across.kernel - 1) * across.dilation + 1;
+  const std::int64_t room = g.x.w + static_cast<std::int64_t>(across.pad_before) - reach;
+  const Problem problem{g,
+                        call.input<float>(0),
+                        call.input<float>(1),
+                        optional_input<float>(call, 2),
+                        call.output<float>(),
+                        params.activation,
+                        result_overlaps(call),
+                        (static_cast<std::int64_t>(across.pad_before) + across.stride - 1) / across.stride,
+                        room < 0 ? 0 : room / across.stride + 1};
   const std::int64_t row_work = static_cast<std::int64_t>(g.y.w) * g.y.c * call.in(1).dims[0] * call.in(1).dims[1];
   // Tasks of at least some ten thousand multiply-adds.
   const std::int64_t grain = std::max<std::int64_t>(50'000 / row_work, 1);
   parallel_ranges(*call.threads, static_cast<std::int64_t>(g.y.n) * g.y.h, grain,
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t row = begin; row < end; ++row)
-                      convolve(g, call.input<float>(0), call.input<float>(1), optional_input<float>(call, 2),
-                               params.activation, call.output<float>(), row / g.y.h, row % g.y.h);
-                  });
+                  [&](std::int64_t begin, std::int64_t end) { convolve(problem, begin, end); });
   return ok_status();
 }
 

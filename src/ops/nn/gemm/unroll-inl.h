@@ -25,6 +25,15 @@ HWY_INLINE void unroll(F&& f) {
   unroll_indices(f, std::make_integer_sequence<int, kCount>());
 }
 
+/// The same vector, in a register: gcc would read a value that several multiply-adds use from memory for each of them.
+template <class V>
+HWY_INLINE V in_register(V v) {
+#if HWY_COMPILER_GCC && !HWY_COMPILER_CLANG && HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+  asm("" : "+v"(v.raw));
+#endif
+  return v;
+}
+
 }  // namespace bantam::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
