@@ -134,16 +134,23 @@ HWY_INLINE void convolve_run(Pixels p, Output out, std::int64_t count, const Cha
     count -= n;
   };
   const bool twice = count >= kMaxRunPixels && !separate;
-  for (; count >= kWidePixels && !separate; advance(kWidePixels))
+  while (count >= kWidePixels && !separate) {
     convolve_channels<kWidePixels, kTaps, kStride, kLanes>(p, out, channels, store);
-  for (; count >= kMaxRunPixels; advance(kMaxRunPixels))
+    advance(kWidePixels);
+  }
+  while (count >= kMaxRunPixels) {
     convolve_channels<kMaxRunPixels, kTaps, kStride, kLanes>(p, out, channels, store);
+    advance(kMaxRunPixels);
+  }
   if (count > 1 && twice) {
     advance(count - kMaxRunPixels);
     convolve_channels<kMaxRunPixels, kTaps, kStride, kLanes>(p, out, channels, store);
     return;
   }
-  for (; count > 0; advance(1)) convolve_channels<1, kTaps, 1, kLanes>(p, out, channels, store);
+  while (count > 0) {
+    convolve_channels<1, kTaps, 1, kLanes>(p, out, channels, store);
+    advance(1);
+  }
 }
 
 /// Output column ox of a row; not all taps need lie inside the image.
