@@ -9,6 +9,7 @@
 #endif
 
 #include <cstdint>
+#include <limits>
 
 #include "hwy/highway.h"
 #include "ops/common/affine_form.h"
@@ -40,6 +41,7 @@ class AffineVector {
         real_bias_(s.real_bias != nullptr ? load_channels(DF(), s.real_bias + first, lanes) : hn::Zero(DF())),
         has_real_bias_(s.real_bias != nullptr),
         scale_(scales(s, first, lanes)),
+        limited_scale_(limited(scale_)),
         low_(hn::Set(DF(), static_cast<float>(s.minimum - s.zero_point))),
         high_(hn::Set(DF(), static_cast<float>(s.maximum - s.zero_point))),
         zero_point_(hn::Set(d, s.zero_point)),
@@ -50,9 +52,8 @@ class AffineVector {
   }
 
   HWY_INLINE void store(V sum, std::int64_t lanes, std::uint8_t* y) const {
-    const hn::Rebind<std::int8_t, D> d8;
     const hn::Rebind<std::uint8_t, D> u8;
-    const auto bytes = hn::BitCast(u8, hn::DemoteTo(d8, quantized(sum)));
+    const auto bytes = hn::BitCast(u8, demote_to_bytes(D(), quantized(sum)));
     store_lanes(u8, hn::Xor(bytes, hn::Set(u8, flip_)), lanes, y);
   }
 
@@ -61,22 +62,30 @@ class AffineVector {
     store_lanes(DF(), has_real_bias_ ? hn::Add(scaled, real_bias_) : scaled, lanes, y);
   }
 
+  /// An 8-bit result as an int8.
+  HWY_INLINE V quantized(V sum) const {
+    const auto scaled = hn::Mul(hn::ConvertTo(DF(), hn::Add(sum, bias_)), limited_scale_);
+    return hn::Add(hn::NearestInt(hn::Min(hn::Max(scaled, low_), high_)), zero_point_);
+  }
+
  private:
   static HWY_INLINE VF scales(const AffineScaler& s, std::int64_t first, std::int64_t lanes) {
     if (s.scale == nullptr) return hn::Zero(DF());
     return s.per_channel ? load_channels(DF(), s.scale + first, lanes) : hn::Set(DF(), s.scale[0]);
   }
 
-  HWY_INLINE V quantized(V sum) const {
-    const auto scaled = hn::Mul(hn::ConvertTo(DF(), hn::Add(sum, bias_)), scale_);
-    const auto number = hn::IfThenElseZero(hn::Eq(scaled, scaled), scaled);
-    return hn::Add(hn::NearestInt(hn::Min(hn::Max(number, low_), high_)), zero_point_);
+  /// A scale with which 8-bit results are the same, but no product is without a number: those count as 0.
+  static HWY_INLINE VF limited(VF scale) {
+    const auto largest = hn::Set(DF(), std::numeric_limits<float>::max());
+    const auto finite = hn::Min(hn::Max(scale, hn::Neg(largest)), largest);
+    return hn::IfThenElseZero(hn::Eq(scale, scale), finite);
   }
 
   V bias_;
   VF real_bias_;
   bool has_real_bias_;
   VF scale_;
+  VF limited_scale_;
   VF low_;
   VF high_;
   V zero_point_;

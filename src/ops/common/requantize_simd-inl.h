@@ -40,6 +40,16 @@ HWY_INLINE void store_lanes(D d, hn::Vec<D> v, std::int64_t lanes, T* to) {
   for (std::int64_t i = 0; i < lanes; ++i) to[i] = buffer[i];
 }
 
+/// Numbers in the range of int8 as bytes.
+template <class D>
+HWY_INLINE hn::Vec<hn::Rebind<std::int8_t, D>> demote_to_bytes(D /*d*/, hn::Vec<D> v) {
+  const hn::Rebind<std::int8_t, D> d8;
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  if constexpr (hn::MaxLanes(D()) == 16) return hn::Vec<hn::Rebind<std::int8_t, D>>{_mm512_cvtepi32_epi8(v.raw)};
+#endif
+  return hn::DemoteTo(d8, v);
+}
+
 /// Requantizer for the channels [first, first + lanes), one per lane of the int32 tag D.
 template <class D>
 class RequantizeVector {

@@ -1,11 +1,11 @@
-// conv2d in int8, int16 and hybrid form as an implicit matrix product. The windows of a block of output pixels are
-// gathered, widened to int16 with the zero point subtracted, and multiplied by the packed weights.
+// conv2d in int8, int16 and hybrid form as an implicit matrix product. The windows of a block of output pixels,
+// gathered where they are not pixels of the image, are multiplied by the packed weights.
 #include <algorithm>
 
 #include "ops/common/parallel.h"
 #include "ops/nn/conv2d/kernels.h"
 #include "ops/nn/conv2d/overlap.h"
-#include "ops/nn/conv2d/widened_windows.h"
+#include "ops/nn/conv2d/windows.h"
 
 namespace bantam::ops::conv2d {
 namespace {
@@ -26,17 +26,16 @@ gemm::Workspace workspace(const Invocation& call, std::int64_t slot, std::int64_
           bytes / static_cast<std::int64_t>(sizeof(std::int16_t))};
 }
 
-/// Calls multiply(group, rows, first output pixel) for the pixels [begin, end), at most `most` at a time.
-template <typename X, typename Multiply>
-void for_each_block(const Problem& p, const X* x, std::int32_t zero_point, std::int64_t begin, std::int64_t end,
-                    std::int64_t most, Multiply multiply) {
+/// Calls multiply(group, rows, first output pixel) for the pixels [begin, end), few at a time if results overlap x.
+template <typename Number, typename Multiply>
+void for_each_block(const Problem& p, const Number* x, gemm::ByteForm form, std::int64_t begin, std::int64_t end,
+                    bool overlaps, Multiply multiply) {
   for (std::int64_t index = begin; index < end;) {
     const Pixel at = pixel_at(p.g.y, index);
-    std::int64_t count = std::min(most, end - index);
-    if (!p.y_uniform) count = std::min(count, p.g.y.w - at.x);
+    const std::int64_t count = product_pixels(p, index, end, overlaps);
     for (std::int32_t group = 0; group < p.g.groups; ++group) {
-      const WidenedWindows<X> windows(p, x + group * p.group_inputs, zero_point, index);
-      multiply(group, windows.rows(count), at);
+      const Windows<Number> windows(p, x + group * p.group_inputs, form, index);
+      multiply(group, windows.rows(count, overlaps), at);
     }
     index += count;
   }
@@ -76,23 +75,23 @@ void int8_pack(const OpCall& call, int /*input*/, std::byte* destination) {
   const auto* data = static_cast<const std::int8_t*>(call.inputs[1].data);
   auto* packed = reinterpret_cast<std::int8_t*>(destination);
   for (std::int32_t group = 0; group < p.g.groups; ++group)
-    gemm::pack_panels_i8(data + group * p.group_outputs * p.k, p.k, p.group_outputs, 1, p.k,
+    gemm::pack_panels_i8(data + group * p.group_outputs * p.k, p.k, p.group_outputs, 1, p.k, 0,
                          packed + group * packed_group_bytes(p));
 }
 
 namespace {
 
-constexpr std::int64_t kGrain = gemm::kMaxBlockRows;
-
 /// The form of X numbers, int8 or int16, whose products `Result` finishes with `all`.
 template <typename X, typename Result, typename Requantize>
 void run_integer_form(const Invocation& call, const Problem& p, const Requantize& all) {
-  const std::int32_t zero_point = call.as<Conv2dParams>().input_zero_point;
+  using Number = std::conditional_t<sizeof(X) == 1, std::uint8_t, X>;
+  const gemm::ByteForm form =
+      sizeof(X) == 1 ? gemm::byte_form(0, call.as<Conv2dParams>().input_zero_point) : gemm::ByteForm{};
+  const bool overlaps = result_overlaps(call);
   const std::int64_t pixels = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w;
-  const std::int64_t most = result_overlaps(call) ? kOverlapPixels : gemm::kMaxBlockRows;
-  parallel_slots(*call.threads, pixels, kGrain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-    for_each_block(p, call.input<X>(0), zero_point, begin, end, most,
-                   [&](std::int32_t group, const gemm::LeftSourceI16& rows, const Pixel& at) {
+  parallel_slots(*call.threads, pixels, product_grain(p), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+    for_each_block(p, call.input<Number>(0), form, begin, end, overlaps,
+                   [&](std::int32_t group, const gemm::LeftSource& rows, const Pixel& at) {
                      const std::int64_t first = group * p.group_outputs;
                      X* y = call.output<X>() + p.g.y.offset(at.n, at.y, at.x) + first;
                      multiply(rows, workspace(call, slot), group_weights(call, p, group),
@@ -114,26 +113,28 @@ void quantize_item(const ImageShape& shape, const float* x, std::int32_t item, s
 
 void run_hybrid_form(const Invocation& call, const Problem& p) {
   const HybridScaler all = make_hybrid_scaler(call);
-  auto* q = reinterpret_cast<std::int8_t*>(call.scratch);
+  auto* q = reinterpret_cast<std::uint8_t*>(call.scratch);
   const std::int64_t item_pixels = static_cast<std::int64_t>(p.g.y.h) * p.g.y.w;
   Problem dense = p;
   dense.g = with_dense_item(p.g);
   dense.taps_touch = p.g.horizontal.dilation == 1 && p.g.groups == 1;
+  dense.one_run = p.one_run && p.g.y.n == 1;  // pixels are counted through all items
   for (std::int32_t item = 0; item < p.g.y.n; ++item) {
     float scale = 1.0F;
-    quantize_item(p.g.x, call.input<float>(0), item, q, &scale);
+    quantize_item(p.g.x, call.input<float>(0), item, reinterpret_cast<std::int8_t*>(q), &scale);
     float row_scales[gemm::kMaxBlockRows];
     std::fill_n(row_scales, std::size(row_scales), scale);
-    parallel_slots(*call.threads, item_pixels, kGrain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-      for_each_block(dense, q, 0, item * item_pixels + begin, item * item_pixels + end, gemm::kMaxBlockRows,
-                     [&](std::int32_t group, const gemm::LeftSourceI16& rows, const Pixel& at) {
-                       const std::int64_t first = group * p.group_outputs;
-                       float* y = call.output<float>() + p.g.y.offset(at.n, at.y, at.x) + first;
-                       multiply(rows, workspace(call, slot, hybrid_bytes(p)), group_weights(call, p, group),
-                                gemm::HybridResult{y, p.g.y.w_stride, row_scales, all.from_channel(first),
-                                                   call.as<Conv2dParams>().activation});
-                     });
-    });
+    parallel_slots(
+        *call.threads, item_pixels, product_grain(p), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+          for_each_block(dense, q, gemm::byte_form(0, 0), item * item_pixels + begin, item * item_pixels + end, false,
+                         [&](std::int32_t group, const gemm::LeftSource& rows, const Pixel& at) {
+                           const std::int64_t first = group * p.group_outputs;
+                           float* y = call.output<float>() + p.g.y.offset(at.n, at.y, at.x) + first;
+                           multiply(rows, workspace(call, slot, hybrid_bytes(p)), group_weights(call, p, group),
+                                    gemm::HybridResult{y, p.g.y.w_stride, row_scales, all.from_channel(first),
+                                                       call.as<Conv2dParams>().activation});
+                         });
+        });
   }
 }
 

@@ -1,5 +1,6 @@
 // Depthwise conv2d_affine with multiplier 1: vectors run over channels, products and sums are int32. Weights are packed
-// as [KH,KW,C]; zero points are taken off at the end: SUM (x - a)(w - b) = SUM x w - a SUM w - b SUM x + n a b.
+// as [KH,KW,C]; zero points are taken off at the end: SUM (x - a)(w - b) = SUM x w - a SUM w - b SUM x + n a b. Most
+// applications go another way where bytes are multiplied by quads (depthwise_conv2d/quads_simd-inl.h).
 #include <algorithm>
 
 #include "ops/common/parallel.h"
@@ -13,6 +14,7 @@
 #include "hwy/highway.h"
 #include "ops/common/activate_rows_simd-inl.h"
 #include "ops/common/affine_simd-inl.h"
+#include "ops/nn/depthwise_conv2d/quads_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -124,12 +126,34 @@ void convolve_row(const Invocation& call, const ConvGeometry& g, const AffineSca
     activate_rows(scaler.activation, y + g.y.offset(n, oy, 0), g.y.w, g.y.w_stride, g.y.c);
 }
 
+/// Output rows [begin, end) of all items in quads of bytes, if that is possible.
+bool convolve_in_quads(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler,
+                       const ZeroPoints& w_zeros, std::int32_t x_zero, std::int64_t begin, std::int64_t end) {
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+  namespace quads = depthwise::HWY_NAMESPACE;
+  if (element_size(call.out().type) != 1 || !w_zeros.are_zero() || !quads::quads_fit(g)) return false;
+  const quads::QuadProblem problem{g,
+                                   call.input<std::uint8_t>(0),
+                                   gemm::byte_form(sign_flip(call.in(0).type), x_zero),
+                                   call.input<std::int8_t>(1),
+                                   call.output<std::uint8_t>(),
+                                   result_overlaps(call)};
+  quads::convolve_quads<quads::AffineBlock>(problem, scaler, begin, end);
+  return true;
+#else
+  static_cast<void>(call), static_cast<void>(g), static_cast<void>(scaler), static_cast<void>(w_zeros);
+  static_cast<void>(x_zero), static_cast<void>(begin), static_cast<void>(end);
+  return false;
+#endif
+}
+
 /// Output rows [begin, end) of all items.
 void convolve_rows(const Invocation& call, const ConvGeometry& g, std::int64_t begin, std::int64_t end) {
   const auto& form = call.as<Conv2dAffineParams>().form;
   const AffineScaler scaler = make_affine_scaler(call, form);
   const ZeroPoints w_zeros = zero_points(call, 1, 5, form.weights_zero_point);
   const std::int32_t zero = zero_points(call, 0, 4, form.input_zero_point)[0];
+  if (convolve_in_quads(call, g, scaler, w_zeros, zero, begin, end)) return;
   with_affine_result(call, [&](auto* y) {
     for (std::int64_t row = begin; row < end; ++row) {
       if (call.in(0).type == ElementType::kU8) {

@@ -1,5 +1,6 @@
 // depthwise_conv2d in int8 with multiplier 1, exact: vectors run over channels, products and sums are int32, and the
-// zero point is taken off at the end: sum((x - z) w) = sum(x w) - z sum(w).
+// zero point is taken off at the end: sum((x - z) w) = sum(x w) - z sum(w). Most applications go another way where
+// bytes are multiplied by quads (quads_simd-inl.h).
 #include <algorithm>
 
 #include "ops/common/parallel.h"
@@ -11,6 +12,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "ops/common/requantize_simd-inl.h"
+#include "ops/nn/depthwise_conv2d/quads_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -95,6 +97,27 @@ void convolve_row_i8(const ConvGeometry& g, const std::int8_t* x, const std::int
   });
 }
 
+/// Output rows [begin, end) of all items.
+void convolve_rows_i8(const Invocation& call, const ConvGeometry& g, std::int64_t begin, std::int64_t end) {
+  const auto& params = call.as<Conv2dParams>();
+  const Requantizer requantize = make_requantizer(call, int8_range(params));
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+  if (quads_fit(g)) {
+    const QuadProblem problem{g,
+                              call.input<std::uint8_t>(0),
+                              gemm::byte_form(0, params.input_zero_point),
+                              call.input<std::int8_t>(1),
+                              call.output<std::uint8_t>(),
+                              false};
+    convolve_quads<RequantizeBlock>(problem, requantize, begin, end);
+    return;
+  }
+#endif
+  for (std::int64_t row = begin; row < end; ++row)
+    convolve_row_i8(g, call.input<std::int8_t>(0), call.input<std::int8_t>(1), params.input_zero_point, requantize,
+                    call.output<std::int8_t>(), row / g.y.h, row % g.y.h);
+}
+
 }  // namespace
 }  // namespace bantam::ops::depthwise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -102,7 +125,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace bantam::ops::depthwise {
 
-HWY_EXPORT(convolve_row_i8);
+HWY_EXPORT(convolve_rows_i8);
 
 bool int8_supports(const OpCall& call) {
   // Narrower vectors than four channels do not pay.
@@ -113,16 +136,11 @@ bool int8_supports(const OpCall& call) {
 Status run_int8(const Invocation& call) {
   const auto& params = call.as<Conv2dParams>();
   const ConvGeometry g = conv_geometry(params, call.in(0), call.out(), call.in(1).dims[0], call.in(1).dims[1]);
-  const Requantizer requantize = make_requantizer(call, int8_range(params));
-  const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_row_i8);
+  const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows_i8);
   const std::int64_t row_work = static_cast<std::int64_t>(g.y.w) * g.y.c * call.in(1).dims[0] * call.in(1).dims[1];
   const std::int64_t grain = std::max<std::int64_t>(50'000 / row_work, 1);
   parallel_ranges(*call.threads, static_cast<std::int64_t>(g.y.n) * g.y.h, grain,
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t row = begin; row < end; ++row)
-                      convolve(g, call.input<std::int8_t>(0), call.input<std::int8_t>(1), params.input_zero_point,
-                               requantize, call.output<std::int8_t>(), row / g.y.h, row % g.y.h);
-                  });
+                  [&](std::int64_t begin, std::int64_t end) { convolve(call, g, begin, end); });
   return ok_status();
 }
 

@@ -2,10 +2,13 @@
 // matmul_affine; exact.
 //
 // Panel layout (fixed, whatever the host's vectors): the columns of the right matrix [K,N] are cut into panels of 16;
-// panel p holds, for k = 0, 2, 4 ..., the 16 pairs (k, k + 1) of columns 16p..16p+15, zero beyond N and K. The left
-// matrix is asked for in pieces, which come widened to int16, zero points subtracted, in a workspace that the caller
-// gives: rows in full where it has room, else a part of K of a few rows at a time, whose sums add up. Sums are int32
-// and wrap, so results do not depend on the workspace. Freestanding, re-entrant; nothing is allocated.
+// panel p holds, for k = 0, 4, 8 ..., the 16 quads (k ... k + 3) of columns 16p..16p+15, zero beyond N and K, and then
+// the sums of these columns, int32. The left matrix consists of bytes, which are read where they lie or asked for in
+// pieces, or of numbers of 16 bits. Where the processor multiplies quads of bytes (VNNI), bytes are used as they are
+// and the zero point is taken off by the columns' sums; elsewhere they are widened to 16 bits. Pieces are put into a
+// workspace that the caller gives: rows in full where it has room, else a part of K of a few rows at a time, whose sums
+// add up. Sums are int32 and wrap, so results do not depend on the workspace. Freestanding, re-entrant; nothing is
+// allocated.
 #pragma once
 
 #include <cstdint>
@@ -16,32 +19,56 @@
 
 namespace bantam::ops::gemm {
 
-constexpr std::int64_t pair_count(std::int64_t k) noexcept { return (k + 1) / 2; }
+constexpr std::int64_t quad_count(std::int64_t k) noexcept { return (k + 3) / 4; }
+
+/// Bytes of a panel of a matrix of k rows.
+constexpr std::int64_t panel_bytes(std::int64_t k) noexcept {
+  return quad_count(k) * 4 * kPanel + kPanel * static_cast<std::int64_t>(sizeof(std::int32_t));
+}
 
 /// Bytes of the packed form of a [k,n] matrix.
 constexpr std::int64_t packed_i8_bytes(std::int64_t k, std::int64_t n) noexcept {
-  return panel_count(n) * pair_count(k) * 2 * kPanel;
+  return panel_count(n) * panel_bytes(k);
 }
 
-/// Packs the matrix whose element (k, n) is b[k * k_stride + n * n_stride].
+/// Packs the matrix whose element (k, n) is b[k * k_stride + n * n_stride] with the bits of `flip` inverted.
 void pack_panels_i8(const std::int8_t* b, std::int64_t k, std::int64_t n, std::int64_t k_stride, std::int64_t n_stride,
-                    std::int8_t* packed) noexcept;
+                    std::uint8_t flip, std::int8_t* packed) noexcept;
 
-/// Numbers of one row of the left matrix, padded to whole pairs.
-constexpr std::int64_t row_numbers(std::int64_t k) noexcept { return 2 * pair_count(k); }
+/// Numbers of one row of the left matrix, padded to whole quads.
+constexpr std::int64_t row_numbers(std::int64_t k) noexcept { return 4 * quad_count(k); }
 
-/// The left matrix [rows, k].
-struct LeftSourceI16 {
-  /// Writes numbers [first, first + count) of rows [row, row + rows), each padded with a zero to an even count, one row
-  /// right after the other. `first` is even.
+/// The left matrix [rows, k]: bytes, or what `gather_numbers` gives.
+struct LeftSource {
+  /// Writes numbers [first, first + count) of rows [row, row + rows), row after row, each `stride` numbers behind the
+  /// one before. `first` is a multiple of four.
+  template <typename Number>
   using Gather = void (*)(const void* context, std::int64_t row, std::int64_t rows, std::int64_t first,
-                          std::int64_t count, std::int16_t* to);
+                          std::int64_t count, std::int64_t stride, Number* to);
 
   std::int64_t rows = 0;
   std::int64_t k = 0;
-  Gather gather = nullptr;
+  /// A byte b stands for the number (b ^ flip) - zero, with b ^ flip in [0, 255].
+  std::uint8_t flip = 0;
+  std::int32_t zero = 0;
+  const std::uint8_t* data = nullptr;  ///< bytes that need no gathering: element k of row m at data[m * row_stride + k]
+  std::int64_t row_stride = 0;
+  bool overwritten = false;  ///< results may be written over `data`, behind the rows that are read
+  Gather<std::uint8_t> gather_bytes = nullptr;
+  Gather<std::int16_t> gather_numbers = nullptr;  ///< not null: the numbers have 16 bits
   const void* context = nullptr;
 };
+
+/// How an 8-bit operand becomes the bytes of a LeftSource.
+struct ByteForm {
+  std::uint8_t flip = 0;
+  std::int32_t zero = 0;
+};
+
+/// Of an operand that becomes int8 with that zero point by `sign_flip` (see affine_form.h; 0 for int8 itself).
+constexpr ByteForm byte_form(std::uint8_t sign_flip, std::int32_t zero_point) noexcept {
+  return {static_cast<std::uint8_t>(sign_flip ^ 0x80), zero_point + 128};
+}
 
 /// Where pieces of the left matrix are put; at least least_numbers() of them.
 struct Workspace {
@@ -49,8 +76,14 @@ struct Workspace {
   std::int64_t count = 0;
 };
 
-/// The most rows that are widened at once.
-inline constexpr std::int64_t kMaxBlockRows = 4 * kMaxTileRows;
+/// The most rows that are fetched at once.
+inline constexpr std::int64_t kMaxBlockRows = 5 * kMaxTileRows;
+
+/// Into how many rows each to cut `total` rows, so that no piece has more than `most` and all are about the same.
+constexpr std::int64_t even_rows(std::int64_t total, std::int64_t most) noexcept {
+  const std::int64_t pieces = (total + most - 1) / most;
+  return pieces < 1 ? 1 : (total + pieces - 1) / pieces;
+}
 
 /// A workspace in which products of up to `rows` rows work, if a little slower: two kilobytes, or all that there is or
 /// that can be used.
@@ -58,16 +91,16 @@ constexpr std::int64_t least_numbers(std::int64_t rows, std::int64_t k) noexcept
   constexpr std::int64_t kLeastBlock = 1024;
   constexpr std::int64_t kHalfTile = kMaxTileRows / 2;
   const std::int64_t tile = rows < 1 ? 1 : rows < kMaxTileRows ? rows : kMaxTileRows;
-  const std::int64_t part = kLeastBlock / tile / 2 * 2;
+  const std::int64_t part = kLeastBlock / tile / 4 * 4;
   if (row_numbers(k) <= part) return tile * row_numbers(k);
   return tile == kMaxTileRows && kHalfTile * row_numbers(k) <= kLeastBlock ? kHalfTile * row_numbers(k) : tile * part;
 }
 
 /// The workspace in which they are fastest: many rows reuse the weights, few stay in the cache.
 constexpr std::int64_t useful_numbers(std::int64_t rows, std::int64_t k) noexcept {
-  constexpr std::int64_t kBlockNumbers = 12288;
-  const std::int64_t tiles = kBlockNumbers / (k < 1 ? 1 : k);
-  const std::int64_t most = kMaxTileRows * (tiles < 1 ? 1 : tiles < 4 ? tiles : 4);
+  constexpr std::int64_t kBlockNumbers = 65536;
+  const std::int64_t fit = kBlockNumbers / row_numbers(k < 1 ? 1 : k) / kMaxTileRows * kMaxTileRows;
+  const std::int64_t most = fit < 2 * kMaxTileRows ? 2 * kMaxTileRows : fit < kMaxBlockRows ? fit : kMaxBlockRows;
   return (rows < most ? rows : most) * row_numbers(k);
 }
 
@@ -112,18 +145,17 @@ struct AffineResult {
   ZeroPoints zero_points;  ///< of the columns
 };
 
-void multiply(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b, const Int8Result& y);
-void multiply(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b, const Int16Result& y);
-void multiply(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b, const HybridResult& y);
-void multiply(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b,
+void multiply(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const Int8Result& y);
+void multiply(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const Int16Result& y);
+void multiply(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const HybridResult& y);
+void multiply(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b,
               const AffineResult<std::uint8_t>& y);
-void multiply(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b,
+void multiply(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b,
               const AffineResult<std::int32_t>& y);
-void multiply(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b, const AffineResult<float>& y);
+void multiply(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const AffineResult<float>& y);
 
-/// to[i] = from[i] - zero_point. `from` may be the upper half of the memory of `to`.
-void widen(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to);
-void widen(const std::uint8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to);
+/// to[i] = (from[i] ^ flip) - zero. `from` may be the upper half of the memory of `to`.
+void widen(const std::uint8_t* from, std::int64_t n, ByteForm form, std::int16_t* to);
 
 /// largest_magnitude and quantize_symmetric of linear_form.h, to the bit.
 float largest_magnitude_simd(const float* x, std::int64_t n, float previous);

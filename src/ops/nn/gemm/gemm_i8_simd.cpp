@@ -1,5 +1,5 @@
-// The micro-kernel of gemm_i8.h. A tile of R rows and V vectors of columns is accumulated in registers, then leaves
-// through a small buffer to the stage that scales it.
+// The int8 matrix product of gemm_i8.h: pieces of the left matrix are fetched, the sums of a tile of rows and columns
+// are accumulated in registers (gemm_i8_tiles-inl.h) and leave through a small buffer to the stage that scales them.
 #include <algorithm>
 #include <limits>
 
@@ -12,140 +12,26 @@
 #include "ops/common/activate_rows_simd-inl.h"
 #include "ops/common/affine_simd-inl.h"
 #include "ops/common/requantize_simd-inl.h"
-#include "ops/nn/gemm/unroll-inl.h"
+#include "ops/nn/gemm/gemm_i8_tiles-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::gemm::HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
 using ops::HWY_NAMESPACE::activate_rows;
 using ops::HWY_NAMESPACE::AffineVector;
+using ops::HWY_NAMESPACE::demote_to_bytes;
 using ops::HWY_NAMESPACE::load_channels;
 using ops::HWY_NAMESPACE::load_zero_points;
 using ops::HWY_NAMESPACE::RequantizeVector;
 using ops::HWY_NAMESPACE::store_lanes;
-using ops::HWY_NAMESPACE::unroll;
-
-using D32 = hn::CappedTag<std::int32_t, kPanel>;
-constexpr D32 kD32;
-constexpr int kLanes = static_cast<int>(hn::MaxLanes(D32()));
-constexpr int kVectorsPerPanel = static_cast<int>(kPanel) / kLanes;
-
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-constexpr int kRows = 12;
-constexpr int kVectors = 2;
-#elif HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
-constexpr int kRows = 6;
-constexpr int kVectors = 2;
-#else
-constexpr int kRows = 2;
-constexpr int kVectors = kVectorsPerPanel;
-#endif
-constexpr std::int64_t kColumns = kVectors * kLanes;
-static_assert(kColumns % kPanel == 0 && kRows <= kMaxTileRows);
-
-/// The sums of one tile, row after row of kColumns.
-struct Sums {
-  HWY_ALIGN std::int32_t at[kRows * kColumns];
-};
-
 /// The same of more products than int32 holds.
 struct WideSums {
   std::int64_t at[kRows * kColumns];
 };
 
-/// Pairs of products of int16 and int8 that cannot overflow int32: 510 products of at most 2^22.
-constexpr std::int64_t kSafePairs = 255;
-
-/// Some neighbouring pairs of a tile's rows and panels.
-struct Span {
-  std::int64_t pairs = 0;
-  std::int64_t row_stride = 0;    ///< numbers
-  std::int64_t panel_stride = 0;  ///< bytes
-};
-
-/// Bytes of a panel, by pairs of the whole K.
-constexpr std::int64_t panel_bytes(std::int64_t pairs) { return pairs * 2 * kPanel; }
-
-#if HWY_TARGET == HWY_SCALAR
-void sum_tile(const std::int16_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel, std::int64_t,
-              Sums& sums) {
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < kPanel; ++c) {
-      std::uint32_t sum = 0;
-      for (std::int64_t k = 0; k < 2 * span.pairs; ++k)
-        sum += static_cast<std::uint32_t>(a[r * span.row_stride + k] * panel[(k / 2 * kPanel + c) * 2 + k % 2]);
-      sums.at[r * kColumns + c] = static_cast<std::int32_t>(sum);
-    }
-}
-#else
-/// Sums of pairs of products. With VNNI one instruction does what takes two, and `high` stays as it is. Highway 1.0.3
-/// asks the processor for VNNI before it chooses AVX3_DL, but does not name it to the compiler; the assembler knows it.
-template <class V16, class V32>
-HWY_INLINE V32 add_pair_products(V16 a, V16 b, V32 low, V32& high) {
-#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
-  asm("vpdpwssd %2, %1, %0" : "+v"(low.raw) : "v"(a.raw), "v"(b.raw));
-  (void)high;
-  return low;
-#else
-  return hn::ReorderWidenMulAccumulate(kD32, a, b, low, high);
-#endif
-}
-
-template <int kTileRows, int kTileVectors>
-HWY_NOINLINE void sum_tile_of(const std::int16_t* a, const Span& span, const std::int8_t* panel, Sums& sums) {
-  using V32 = hn::Vec<D32>;
-  const hn::Repartition<std::int16_t, D32> d16;
-  const hn::Rebind<std::int8_t, decltype(d16)> d8;
-  V32 low[kTileRows][kTileVectors];
-  V32 high[kTileRows][kTileVectors];
-  unroll<kTileRows>([&](auto r) HWY_ATTR {
-    unroll<kTileVectors>([&](auto v) HWY_ATTR { low[r][v] = high[r][v] = hn::Zero(kD32); });
-  });
-  // Every third row has a pointer; the two between are reached by an index, which keeps all in registers.
-  const std::int64_t row = span.row_stride;
-  const std::int64_t panel_stride = span.panel_stride;
-  const std::int64_t pairs = span.pairs;
-  const std::int16_t* base[(kTileRows + 2) / 3];
-  unroll<(kTileRows + 2) / 3>([&](auto g) HWY_ATTR { base[g] = a + 3 * g * row; });
-  for (std::int64_t pair = 0; pair < pairs; ++pair, panel += 2 * kPanel) {
-    hn::Vec<decltype(d16)> right[kTileVectors];
-    unroll<kTileVectors>([&](auto v) HWY_ATTR {
-      const std::int8_t* from = panel + v / kVectorsPerPanel * panel_stride + v % kVectorsPerPanel * 2 * kLanes;
-      right[v] = hn::PromoteTo(d16, hn::LoadU(d8, from));
-    });
-    unroll<kTileRows>([&](auto r) HWY_ATTR {
-      std::int32_t both;
-      __builtin_memcpy(&both, base[r / 3] + r % 3 * row + 2 * pair, sizeof both);
-      const auto x = hn::BitCast(d16, hn::Set(kD32, both));
-      unroll<kTileVectors>([&](auto v) HWY_ATTR { low[r][v] = add_pair_products(x, right[v], low[r][v], high[r][v]); });
-    });
-  }
-  unroll<kTileRows>([&](auto r) HWY_ATTR {
-    unroll<kTileVectors>([&](auto v) HWY_ATTR {
-      hn::Store(hn::RearrangeToOddPlusEven(low[r][v], high[r][v]), kD32, sums.at + r * kColumns + v * kLanes);
-    });
-  });
-}
-
-using TileFunction = void (*)(const std::int16_t*, const Span&, const std::int8_t*, Sums&);
-
-template <int kTileVectors, int... kRowsMinusOne>
-TileFunction tile_function(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
-  constexpr TileFunction kFunctions[] = {sum_tile_of<kRowsMinusOne + 1, kTileVectors>...};
-  return kFunctions[rows - 1];
-}
-
-void sum_tile(const std::int16_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
-              std::int64_t columns, Sums& sums) {
-  constexpr auto kCounts = std::make_integer_sequence<int, kRows>();
-  constexpr int kNarrow = std::max(kVectors / 2, 1);
-  const auto function =
-      columns <= kNarrow * kLanes ? tile_function<kNarrow>(rows, kCounts) : tile_function<kVectors>(rows, kCounts);
-  function(a, span, panel, sums);
-}
-#endif
+/// Quads of products of int16 and int8 that cannot overflow int32: 508 products of at most 2^22.
+constexpr std::int64_t kSafeQuads = 127;
 
 template <typename Result>
 bool subtracts_row_sums(const Result& /*y*/) {
@@ -165,7 +51,7 @@ void finish_tile(const Int8Result& y, const Sums& sums, std::int64_t m, std::int
     const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
     const RequantizeVector<D32> requantize(kD32, y.requantize, first + c, lanes);
     for (std::int64_t r = 0; r < rows; ++r)
-      store_lanes(d8, hn::DemoteTo(d8, requantize(hn::LoadU(kD32, sums.at + r * kColumns + c))), lanes,
+      store_lanes(d8, demote_to_bytes(kD32, requantize(hn::LoadU(kD32, sums.at + r * kColumns + c))), lanes,
                   y.data + (m + r) * y.row_stride + first + c);
   }
 }
@@ -213,12 +99,113 @@ void finish_tile(const AffineResult<Y>& y, const Sums& sums, std::int64_t m, std
     activate_rows(y.scaler.activation, y.data + m * y.row_stride + first, rows, y.row_stride, columns);
 }
 
-/// A piece of the left matrix: some rows, of which pairs [first, first + pairs).
+/// A piece of the left matrix: some rows, of which quads [first, first + quads).
 struct Piece {
-  const std::int16_t* data = nullptr;
+  const std::uint8_t* bytes = nullptr;    ///< not null: bytes, else
+  const std::int16_t* numbers = nullptr;  ///< ordered by order_quads
+  std::int64_t stride = 0;                ///< from one row to the next, in elements
   std::int64_t rows = 0;
   std::int64_t first = 0;
-  std::int64_t pairs = 0;
+  std::int64_t quads = 0;
+
+  Piece some_rows(std::int64_t m, std::int64_t count) const {
+    Piece result = *this;
+    if (bytes != nullptr) result.bytes += m * stride;
+    if (numbers != nullptr) result.numbers += m * stride;
+    result.rows = count;
+    return result;
+  }
+};
+
+void widen_bytes(const std::uint8_t* from, std::int64_t n, ByteForm form, std::int16_t* to) {
+  const hn::ScalableTag<std::int16_t> d16;
+  const hn::Rebind<std::uint8_t, decltype(d16)> d8;
+  const auto zero = hn::Set(d16, static_cast<std::int16_t>(form.zero));
+  const auto flip = hn::Set(d8, form.flip);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d16));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::Sub(hn::PromoteTo(d16, hn::Xor(hn::LoadU(d8, from + i), flip)), zero), d16, to + i);
+  for (; i < n; ++i) to[i] = static_cast<std::int16_t>((from[i] ^ form.flip) - form.zero);
+}
+
+/// The left matrix as pieces, which are put into the workspace where they cannot be used as they lie.
+class Left {
+ public:
+  Left(const LeftSource& a, const Workspace& workspace) : a_(a), workspace_(workspace) {}
+
+  /// Are pieces bytes?
+  bool has_bytes() const { return kMultipliesBytes && a_.gather_numbers == nullptr; }
+
+  /// Rows in full are used where they lie.
+  bool stays() const { return has_bytes() && a_.data != nullptr && a_.flip == 0 && a_.k % 4 == 0 && !a_.overwritten; }
+
+  /// How many numbers the workspace holds.
+  std::int64_t capacity() const { return has_bytes() ? 2 * workspace_.count : workspace_.count; }
+
+  /// The most rows of a tile.
+  std::int64_t tile_rows() const { return has_bytes() ? kByteRows : kRows; }
+
+  /// Numbers [first, first + count) of rows [row, row + rows), valid until the next call.
+  Piece fetch(std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count) const {
+    Piece piece{.rows = rows, .first = first / 4, .quads = quad_count(count)};
+    if (stays()) {
+      piece.bytes = a_.data + row * a_.row_stride + first;
+      piece.stride = a_.row_stride;
+      return piece;
+    }
+    piece.stride = row_numbers(count);
+    if (has_bytes()) {
+      piece.bytes = fetch_bytes(row, rows, first, count);
+    } else {
+      piece.numbers = fetch_numbers(row, rows, first, count);
+    }
+    return piece;
+  }
+
+ private:
+  const std::uint8_t* fetch_bytes(std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count) const {
+    auto* to = reinterpret_cast<std::uint8_t*>(workspace_.numbers);
+    const std::int64_t stride = row_numbers(count);
+    if (a_.data == nullptr) a_.gather_bytes(a_.context, row, rows, first, count, stride, to);
+    const hn::CappedTag<std::uint8_t, 64> d;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    const auto flip = hn::Set(d, a_.flip);
+    for (std::int64_t m = 0; m < rows; ++m, to += stride) {
+      if (a_.data != nullptr || a_.flip != 0) {
+        const std::uint8_t* from = a_.data != nullptr ? a_.data + (row + m) * a_.row_stride + first : to;
+        std::int64_t i = 0;
+        for (; i + lanes <= count; i += lanes) hn::StoreU(hn::Xor(hn::LoadU(d, from + i), flip), d, to + i);
+        for (; i < count; ++i) to[i] = static_cast<std::uint8_t>(from[i] ^ a_.flip);
+      }
+      for (std::int64_t i = count; i < stride; ++i) to[i] = 0;
+    }
+    return reinterpret_cast<const std::uint8_t*>(workspace_.numbers);
+  }
+
+  const std::int16_t* fetch_numbers(std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count) const {
+    std::int16_t* to = workspace_.numbers;
+    const std::int64_t stride = row_numbers(count);
+    if (a_.gather_numbers != nullptr) {
+      a_.gather_numbers(a_.context, row, rows, first, count, stride, to);
+    } else {
+      // Gathered bytes lie in the upper half of the row's own place: widening from front to back catches up with them
+      // only at the end.
+      auto* upper = reinterpret_cast<std::uint8_t*>(to) + stride;
+      if (a_.data == nullptr) a_.gather_bytes(a_.context, row, rows, first, count, 2 * stride, upper);
+      for (std::int64_t m = 0; m < rows; ++m) {
+        const std::uint8_t* from =
+            a_.data != nullptr ? a_.data + (row + m) * a_.row_stride + first : upper + m * 2 * stride;
+        widen_bytes(from, count, {a_.flip, a_.zero}, to + m * stride);
+      }
+    }
+    for (std::int64_t m = 0; m < rows; ++m) std::fill(to + m * stride + count, to + (m + 1) * stride, std::int16_t{0});
+    order_quads(to, rows * stride);
+    return to;
+  }
+
+  const LeftSource& a_;
+  const Workspace& workspace_;
 };
 
 void clear(Sums& sums, std::int64_t rows) { std::fill_n(sums.at, rows * kColumns, 0); }
@@ -232,170 +219,180 @@ void add(WideSums& sums, const Sums& part, std::int64_t rows) {
   for (std::int64_t c = 0; c < rows * kColumns; ++c) sums.at[c] += part.at[c];
 }
 
-/// Adds the products of a piece with as much of the panels from `panel` on, each of `panel_stride` bytes. Columns
-/// beyond `columns` are undefined.
+/// The columns of a tile: `columns` of them, in panels from `panel` on, each of `stride` bytes.
+struct TileColumns {
+  const std::int8_t* panel = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t columns = 0;
+  /// What sums of bytes start at: the zero point of the left matrix taken off.
+  HWY_ALIGN std::int32_t start[kColumns] = {};
+
+  TileColumns(const RightPanelsI8& b, std::int64_t k, std::int64_t first, std::int32_t zero)
+      : panel(b.data + first / kPanel * panel_bytes(k)),
+        stride(panel_bytes(k)),
+        columns(std::min({kColumns, b.n - first, b.last * kPanel - first})) {
+    if (!kMultipliesBytes || zero == 0) return;
+    const std::int64_t sums = row_numbers(k) * kPanel;
+    for (std::int64_t c = 0; c < columns; c += kLanes) {
+      const auto* of_panel = reinterpret_cast<const std::int32_t*>(panel + c / kPanel * stride + sums);
+      hn::Store(hn::Mul(hn::LoadU(kD32, of_panel + c % kPanel), hn::Set(kD32, -zero)), kD32, start + c);
+    }
+  }
+};
+
+/// Sums of the products of a piece, or of `quads` of its quads from the `done`-th on. Columns beyond those that there
+/// are stay undefined.
+void sum_piece(const Piece& a, std::int64_t done, std::int64_t quads, const TileColumns& b, Sums& sums) {
+  const Span span{quads, a.stride, b.stride};
+  const std::int8_t* panel = b.panel + (a.first + done) * 4 * kPanel;
+  if (a.bytes == nullptr) {
+    sum_tile(a.numbers + 4 * done, a.rows, span, panel, b.columns, sums);
+  } else {
+    alignas(64) static constexpr std::int32_t kZeros[kColumns] = {};
+    sum_tile(a.bytes + 4 * done, a.rows, span, panel, b.columns, a.first + done == 0 ? b.start : kZeros, sums);
+  }
+}
+
+/// Adds the products of a piece. Columns beyond those that there are stay undefined.
 template <typename TileSums>
-HWY_INLINE void add_products(const Piece& a, const std::int8_t* panel, std::int64_t panel_stride, std::int64_t columns,
-                             TileSums& sums) {
+HWY_INLINE void add_products(const Piece& a, const TileColumns& b, TileSums& sums) {
   constexpr std::int64_t kMost =
-      std::is_same_v<TileSums, WideSums> ? kSafePairs : std::numeric_limits<std::int64_t>::max();
-  for (std::int64_t done = 0; done < a.pairs; done += std::min(kMost, a.pairs - done)) {
+      std::is_same_v<TileSums, WideSums> ? kSafeQuads : std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t done = 0; done < a.quads; done += std::min(kMost, a.quads - done)) {
     Sums part;
-    if (columns < kColumns) clear(part, a.rows);
-    const Span span{std::min(kMost, a.pairs - done), 2 * a.pairs, panel_stride};
-    sum_tile(a.data + 2 * done, a.rows, span, panel + (a.first + done) * 2 * kPanel, columns, part);
+    if (b.columns < kColumns) clear(part, a.rows);
+    sum_piece(a, done, std::min(kMost, a.quads - done), b, part);
     add(sums, part, a.rows);
   }
 }
 
 template <typename TileSums>
-HWY_INLINE void sum_products(const Piece& a, const std::int8_t* panel, std::int64_t panel_stride, std::int64_t columns,
-                             TileSums& sums) {
+HWY_INLINE void sum_products(const Piece& a, const TileColumns& b, TileSums& sums) {
   if constexpr (std::is_same_v<TileSums, Sums>) {
-    sum_tile(a.data, a.rows, {a.pairs, 2 * a.pairs, panel_stride}, panel + a.first * 2 * kPanel, columns, sums);
+    sum_piece(a, 0, a.quads, b, sums);
   } else {
     clear(sums, a.rows);
-    add_products(a, panel, panel_stride, columns, sums);
+    add_products(a, b, sums);
   }
 }
 
-/// sums[m] += the sum of row m, wrapping.
-void add_rows(const Piece& a, std::int32_t* sums) {
+/// sums[m] += the sum of the first `count` numbers of row m, each less `zero` if they are bytes, wrapping.
+void add_rows(const Piece& a, std::int64_t count, std::int32_t zero, std::int32_t* sums) {
   for (std::int64_t m = 0; m < a.rows; ++m) {
     auto sum = static_cast<std::uint32_t>(sums[m]);
-    for (std::int64_t i = m * 2 * a.pairs; i < (m + 1) * 2 * a.pairs; ++i)
-      sum += static_cast<std::uint32_t>(std::int32_t{a.data[i]});
+    if (a.bytes != nullptr) {
+      for (std::int64_t i = 0; i < count; ++i) sum += a.bytes[m * a.stride + i];
+      sum -= static_cast<std::uint32_t>(count) * static_cast<std::uint32_t>(zero);
+    } else {
+      for (std::int64_t i = 0; i < 4 * a.quads; ++i)
+        sum += static_cast<std::uint32_t>(std::int32_t{a.numbers[m * a.stride + i]});
+    }
     sums[m] = static_cast<std::int32_t>(sum);
   }
 }
 
-/// Calls f(first column, columns) for the tiles of b.
+/// Calls f(first column) for the tiles of b.
 template <typename F>
 HWY_INLINE void for_each_tile(const RightPanelsI8& b, F f) {
-  for (std::int64_t n = b.first * kPanel; n < std::min(b.last * kPanel, b.n); n += kColumns)
-    f(n, std::min({kColumns, b.n - n, b.last * kPanel - n}));
+  for (std::int64_t n = b.first * kPanel; n < std::min(b.last * kPanel, b.n); n += kColumns) f(n);
 }
 
-/// Rows are widened in full, `block` at a time.
+/// Rows are fetched in full, `block` at a time.
 template <typename TileSums, typename Result>
-HWY_INLINE void multiply_rows(const LeftSourceI16& a, std::int16_t* numbers, std::int64_t block, const RightPanelsI8& b,
+HWY_INLINE void multiply_rows(const LeftSource& a, const Left& left, std::int64_t block, const RightPanelsI8& b,
                               const Result& y) {
-  const std::int64_t pairs = pair_count(a.k);
   TileSums sums;
   std::int32_t row_sums[kMaxBlockRows];
   for (std::int64_t start = 0; start < a.rows; start += block) {
     const std::int64_t count = std::min(block, a.rows - start);
-    a.gather(a.context, start, count, 0, a.k, numbers);
+    const Piece piece = left.fetch(start, count, 0, a.k);
     if (subtracts_row_sums(y)) {
       std::fill_n(row_sums, count, 0);
-      add_rows({numbers, count, 0, pairs}, row_sums);
+      add_rows(piece, a.k, a.zero, row_sums);
     }
-    for_each_tile(b, [&](std::int64_t n, std::int64_t columns) HWY_ATTR {
-      const std::int8_t* panel = b.data + n / kPanel * panel_bytes(pairs);
-      for (std::int64_t m = 0; m < count; m += kRows) {
-        const std::int64_t rows = std::min<std::int64_t>(kRows, count - m);
-        sum_products({numbers + m * 2 * pairs, rows, 0, pairs}, panel, panel_bytes(pairs), columns, sums);
-        finish_tile(y, sums, start + m, rows, n, columns, row_sums + m);
+    const std::int64_t tile = even_rows(count, left.tile_rows());
+    for_each_tile(b, [&](std::int64_t n) HWY_ATTR {
+      const TileColumns columns(b, a.k, n, a.zero);
+      for (std::int64_t m = 0; m < count; m += tile) {
+        const std::int64_t rows = std::min(tile, count - m);
+        sum_products(piece.some_rows(m, rows), columns, sums);
+        finish_tile(y, sums, start + m, rows, n, columns.columns, row_sums + m);
       }
     });
   }
 }
 
-/// One tile of rows after the other, of which `part` numbers are widened at a time, once per tile of columns.
+/// One tile of rows after the other, of which `part` numbers are fetched at a time, once per tile of columns.
 template <typename TileSums, typename Result>
-HWY_INLINE void multiply_parts(const LeftSourceI16& a, std::int16_t* numbers, std::int64_t part, const RightPanelsI8& b,
+HWY_INLINE void multiply_parts(const LeftSource& a, const Left& left, std::int64_t part, const RightPanelsI8& b,
                                const Result& y) {
   TileSums sums;
-  const std::int64_t panel_stride = panel_bytes(pair_count(a.k));
-  for (std::int64_t m = 0; m < a.rows; m += kRows) {
-    const std::int64_t rows = std::min<std::int64_t>(kRows, a.rows - m);
-    for_each_tile(b, [&](std::int64_t n, std::int64_t columns) HWY_ATTR {
-      std::int32_t row_sums[kRows] = {};
+  const std::int64_t tile = even_rows(a.rows, left.tile_rows());
+  for (std::int64_t m = 0; m < a.rows; m += tile) {
+    const std::int64_t rows = std::min(tile, a.rows - m);
+    for_each_tile(b, [&](std::int64_t n) HWY_ATTR {
+      const TileColumns columns(b, a.k, n, a.zero);
+      std::int32_t row_sums[kByteRows] = {};
       if (a.k == 0) clear(sums, rows);
       for (std::int64_t first = 0; first < a.k; first += part) {
         const std::int64_t count = std::min(part, a.k - first);
-        a.gather(a.context, m, rows, first, count, numbers);
-        const Piece piece{numbers, rows, first / 2, pair_count(count)};
-        const std::int8_t* panel = b.data + n / kPanel * panel_stride;
+        const Piece piece = left.fetch(m, rows, first, count);
         if (first == 0) {
-          sum_products(piece, panel, panel_stride, columns, sums);
+          sum_products(piece, columns, sums);
         } else {
-          add_products(piece, panel, panel_stride, columns, sums);
+          add_products(piece, columns, sums);
         }
-        if (subtracts_row_sums(y)) add_rows(piece, row_sums);
+        if (subtracts_row_sums(y)) add_rows(piece, count, a.zero, row_sums);
       }
-      finish_tile(y, sums, m, rows, n, columns, row_sums);
+      finish_tile(y, sums, m, rows, n, columns.columns, row_sums);
     });
   }
 }
 
 template <typename TileSums, typename Result>
-HWY_INLINE void multiply_all(const LeftSourceI16& a, const Workspace& workspace, const RightPanelsI8& b,
-                             const Result& y) {
+HWY_INLINE void multiply_all(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const Result& y) {
   if (a.rows == 0) return;
-  const std::int64_t tile = std::min<std::int64_t>(kRows, a.rows);
-  const std::int64_t fit = workspace.count / std::max<std::int64_t>(row_numbers(a.k), 1);
-  // A tile of few rows costs less than sums that start and end again, and rows that are widened for each tile of
+  const Left left(a, workspace);
+  const std::int64_t tile = std::min(left.tile_rows(), a.rows);
+  const std::int64_t fit = left.stays() ? a.rows : left.capacity() / std::max<std::int64_t>(row_numbers(a.k), 1);
+  // A tile of few rows costs less than sums that start and end again, and rows that are fetched for each tile of
   // columns.
   constexpr std::int64_t kFewRows = 4;
   if (fit >= std::min(tile, kFewRows)) {
     // All rows, full tiles, or tiles of about the same size.
-    const std::int64_t full = std::min(fit / kRows * kRows, kMaxBlockRows);
-    const std::int64_t tiles = (a.rows + fit - 1) / fit;
-    const std::int64_t block = fit >= a.rows && a.rows <= kMaxBlockRows ? a.rows
-                               : fit < kRows                            ? (a.rows + tiles - 1) / tiles
-                                                                        : full;
-    multiply_rows<TileSums>(a, workspace.numbers, block, b, y);
+    const std::int64_t whole = fit / tile * tile;
+    const std::int64_t most = std::min(whole > 0 ? whole : fit, kMaxBlockRows);
+    multiply_rows<TileSums>(a, left, even_rows(a.rows, most), b, y);
   } else {
-    multiply_parts<TileSums>(a, workspace.numbers, std::max<std::int64_t>(workspace.count / tile / 2 * 2, 2), b, y);
+    multiply_parts<TileSums>(a, left, std::max<std::int64_t>(left.capacity() / tile / 4 * 4, 4), b, y);
   }
 }
 
-void multiply_int8(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const Int8Result& y) {
+void multiply_int8(const LeftSource& a, const Workspace& w, const RightPanelsI8& b, const Int8Result& y) {
   multiply_all<Sums>(a, w, b, y);
 }
 
-void multiply_int16(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const Int16Result& y) {
+void multiply_int16(const LeftSource& a, const Workspace& w, const RightPanelsI8& b, const Int16Result& y) {
   multiply_all<WideSums>(a, w, b, y);
 }
 
-void multiply_hybrid(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const HybridResult& y) {
+void multiply_hybrid(const LeftSource& a, const Workspace& w, const RightPanelsI8& b, const HybridResult& y) {
   multiply_all<Sums>(a, w, b, y);
 }
 
-void multiply_affine_u8(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b,
+void multiply_affine_u8(const LeftSource& a, const Workspace& w, const RightPanelsI8& b,
                         const AffineResult<std::uint8_t>& y) {
   multiply_all<Sums>(a, w, b, y);
 }
 
-void multiply_affine_i32(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b,
+void multiply_affine_i32(const LeftSource& a, const Workspace& w, const RightPanelsI8& b,
                          const AffineResult<std::int32_t>& y) {
   multiply_all<Sums>(a, w, b, y);
 }
 
-void multiply_affine_f32(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b,
+void multiply_affine_f32(const LeftSource& a, const Workspace& w, const RightPanelsI8& b,
                          const AffineResult<float>& y) {
   multiply_all<Sums>(a, w, b, y);
-}
-
-template <typename T>
-HWY_INLINE void widen_row(const T* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
-  const hn::ScalableTag<std::int16_t> d16;
-  const hn::Rebind<T, decltype(d16)> d8;
-  const auto zero = hn::Set(d16, static_cast<std::int16_t>(zero_point));
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d16));
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    hn::StoreU(hn::Sub(hn::PromoteTo(d16, hn::LoadU(d8, from + i)), zero), d16, to + i);
-  for (; i < n; ++i) to[i] = static_cast<std::int16_t>(from[i] - zero_point);
-}
-
-void widen_i8(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
-  widen_row(from, n, zero_point, to);
-}
-
-void widen_u8(const std::uint8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
-  widen_row(from, n, zero_point, to);
 }
 
 float largest_magnitude_target(const float* x, std::int64_t n, float previous) {
@@ -445,41 +442,36 @@ HWY_EXPORT(multiply_hybrid);
 HWY_EXPORT(multiply_affine_u8);
 HWY_EXPORT(multiply_affine_i32);
 HWY_EXPORT(multiply_affine_f32);
-HWY_EXPORT(widen_i8);
-HWY_EXPORT(widen_u8);
+HWY_EXPORT(widen_bytes);
 HWY_EXPORT(largest_magnitude_target);
 HWY_EXPORT(quantize_symmetric_target);
 
-void multiply(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const Int8Result& y) {
+void multiply(const LeftSource& a, const Workspace& w, const RightPanelsI8& b, const Int8Result& y) {
   HWY_DYNAMIC_DISPATCH(multiply_int8)(a, w, b, y);
 }
 
-void multiply(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const Int16Result& y) {
+void multiply(const LeftSource& a, const Workspace& w, const RightPanelsI8& b, const Int16Result& y) {
   HWY_DYNAMIC_DISPATCH(multiply_int16)(a, w, b, y);
 }
 
-void multiply(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const HybridResult& y) {
+void multiply(const LeftSource& a, const Workspace& w, const RightPanelsI8& b, const HybridResult& y) {
   HWY_DYNAMIC_DISPATCH(multiply_hybrid)(a, w, b, y);
 }
 
-void multiply(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const AffineResult<std::uint8_t>& y) {
+void multiply(const LeftSource& a, const Workspace& w, const RightPanelsI8& b, const AffineResult<std::uint8_t>& y) {
   HWY_DYNAMIC_DISPATCH(multiply_affine_u8)(a, w, b, y);
 }
 
-void multiply(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const AffineResult<std::int32_t>& y) {
+void multiply(const LeftSource& a, const Workspace& w, const RightPanelsI8& b, const AffineResult<std::int32_t>& y) {
   HWY_DYNAMIC_DISPATCH(multiply_affine_i32)(a, w, b, y);
 }
 
-void multiply(const LeftSourceI16& a, const Workspace& w, const RightPanelsI8& b, const AffineResult<float>& y) {
+void multiply(const LeftSource& a, const Workspace& w, const RightPanelsI8& b, const AffineResult<float>& y) {
   HWY_DYNAMIC_DISPATCH(multiply_affine_f32)(a, w, b, y);
 }
 
-void widen(const std::int8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
-  HWY_DYNAMIC_DISPATCH(widen_i8)(from, n, zero_point, to);
-}
-
-void widen(const std::uint8_t* from, std::int64_t n, std::int32_t zero_point, std::int16_t* to) {
-  HWY_DYNAMIC_DISPATCH(widen_u8)(from, n, zero_point, to);
+void widen(const std::uint8_t* from, std::int64_t n, ByteForm form, std::int16_t* to) {
+  HWY_DYNAMIC_DISPATCH(widen_bytes)(from, n, form, to);
 }
 
 float largest_magnitude_simd(const float* x, std::int64_t n, float previous) {

@@ -56,22 +56,15 @@ std::int64_t rows_in(const Extents& e, std::int64_t scratch_bytes) {
 }
 
 /// Neighbouring rows of int8.
-struct Rows {
-  const std::int8_t* data;
-  std::int64_t k;
-  std::int32_t zero_point;
-
-  gemm::LeftSourceI16 source(std::int64_t rows) const { return {rows, k, gather, this}; }
-
-  static void gather(const void* context, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count,
-                     std::int16_t* to) {
-    const Rows& self = *static_cast<const Rows*>(context);
-    for (std::int64_t m = row; m < row + rows; ++m, to += gemm::row_numbers(count)) {
-      gemm::widen(self.data + m * self.k + first, count, self.zero_point, to);
-      if (count % 2 != 0) to[count] = 0;
-    }
-  }
-};
+gemm::LeftSource rows_of(const std::int8_t* data, std::int64_t rows, std::int64_t k, std::int32_t zero_point) {
+  const gemm::ByteForm form = gemm::byte_form(0, zero_point);
+  return {.rows = rows,
+          .k = k,
+          .flip = form.flip,
+          .zero = form.zero,
+          .data = reinterpret_cast<const std::uint8_t*>(data),
+          .row_stride = k};
+}
 
 class PackedGates {
  public:
@@ -93,8 +86,7 @@ class PackedGates {
 
   void operator()(const std::int8_t* x, const std::int8_t* h, std::int16_t* gates) {
     if (next_ == available_) multiply_inputs(x);
-    const Rows state{h, e_.hidden, p_.hidden_zero_point};
-    multiply(state.source(1), workspace_, r_, result(of_state_, nullptr));
+    multiply(rows_of(h, 1, e_.hidden, p_.hidden_zero_point), workspace_, r_, result(of_state_, nullptr));
     const std::int32_t* of_input = products_ + next_++ * columns_;
     for (std::int64_t g = 0; g < kGates; ++g)
       for (std::int64_t i = g * e_.hidden; i < (g + 1) * e_.hidden; ++i)
@@ -113,8 +105,7 @@ class PackedGates {
     next_ = 0;
     available_ = std::min(rows_left_, rows_at_once_);
     rows_left_ -= available_;
-    const Rows rows{x, e_.input, p_.input_zero_point};
-    multiply(rows.source(available_), workspace_, w_, result(products_, bias_));
+    multiply(rows_of(x, available_, e_.input, p_.input_zero_point), workspace_, w_, result(products_, bias_));
   }
 
   const LstmQParams& p_;
@@ -155,7 +146,7 @@ void pack(const OpCall& call, int input, std::byte* destination) {
   const std::int64_t columns = call.in(input).dims[0];
   const std::int64_t k = call.in(input).dims[1];
   gemm::pack_panels_i8(static_cast<const std::int8_t*>(call.inputs[static_cast<std::size_t>(input)].data), k, columns,
-                       1, k, reinterpret_cast<std::int8_t*>(destination));
+                       1, k, 0, reinterpret_cast<std::int8_t*>(destination));
 }
 
 Status run_packed(const Invocation& call) {

@@ -1,5 +1,5 @@
-// matmul in int8, int16 and hybrid form on packed panels: rows of a are widened to int16, for the hybrid form after
-// quantising them, and multiplied by the packed weights.
+// matmul in int8, int16 and hybrid form on packed panels: rows of a, for the hybrid form quantised and widened to 16
+// bits, are multiplied by the packed weights.
 #include <algorithm>
 #include <cstring>
 
@@ -46,25 +46,16 @@ void for_each_block(const Invocation& call, const MatmulGeometry& g, Product pro
   }
 }
 
-/// The left matrix of the integer forms.
-template <typename X>
-struct IntegerRows {
-  const X* a;
+/// The left matrix of the int16 form.
+struct Int16Rows {
+  const std::int16_t* a;
   std::int64_t row_stride;
-  std::int32_t zero_point;  ///< of int8
 
   static void gather(const void* context, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count,
-                     std::int16_t* to) {
-    const IntegerRows& self = *static_cast<const IntegerRows*>(context);
-    for (std::int64_t m = row; m < row + rows; ++m, to += gemm::row_numbers(count)) {
-      const X* from = self.a + m * self.row_stride + first;
-      if constexpr (sizeof(X) == sizeof *to) {
-        std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof *to);
-      } else {
-        gemm::widen(from, count, self.zero_point, to);
-      }
-      if (count % 2 != 0) to[count] = 0;
-    }
+                     std::int64_t stride, std::int16_t* to) {
+    const Int16Rows& self = *static_cast<const Int16Rows*>(context);
+    for (std::int64_t m = row; m < row + rows; ++m, to += stride)
+      std::memcpy(to, self.a + m * self.row_stride + first, static_cast<std::size_t>(count) * sizeof *to);
   }
 };
 
@@ -76,9 +67,21 @@ void run_integer_form(const Invocation& call, const MatmulGeometry& g, std::int6
   for_each_block(
       call, g,
       [&](const gemm::Workspace& workspace, std::int64_t m, std::int64_t rows, const gemm::RightPanelsI8& weights) {
-        const IntegerRows<X> left{a + m * g.a.row_stride, g.a.row_stride, call.as<MatmulParams>().input_zero_point};
-        multiply({rows, g.k, IntegerRows<X>::gather, &left}, workspace, weights,
-                 Result{y + m * g.y.row_stride, g.y.row_stride, requantize});
+        const X* first_row = a + m * g.a.row_stride;
+        gemm::LeftSource left{.rows = rows, .k = g.k};
+        Int16Rows numbers{};
+        if constexpr (sizeof(X) == 1) {
+          const gemm::ByteForm form = gemm::byte_form(0, call.as<MatmulParams>().input_zero_point);
+          left.flip = form.flip;
+          left.zero = form.zero;
+          left.data = reinterpret_cast<const std::uint8_t*>(first_row);
+          left.row_stride = g.a.row_stride;
+        } else {
+          numbers = {first_row, g.a.row_stride};
+          left.gather_numbers = Int16Rows::gather;
+          left.context = &numbers;
+        }
+        multiply(left, workspace, weights, Result{y + m * g.y.row_stride, g.y.row_stride, requantize});
       });
 }
 
@@ -100,12 +103,14 @@ struct HybridRows {
   float* scales;  ///< by row
 
   static void gather(const void* context, std::int64_t row, std::int64_t rows, std::int64_t /*first*/,
-                     std::int64_t count, std::int16_t* to) {
+                     std::int64_t count, std::int64_t stride, std::int16_t* to) {
     const HybridRows& self = *static_cast<const HybridRows*>(context);
-    for (std::int64_t m = row; m < row + rows; ++m, to += gemm::row_numbers(count)) {
+    for (std::int64_t m = row; m < row + rows; ++m, to += stride)
       self.scales[m] = self.widen_row(self.a + m * self.row_stride, count, to);
-      if (count % 2 != 0) to[count] = 0;
-    }
+  }
+
+  static void widen(const std::int8_t* from, std::int64_t k, std::int32_t zero_point, std::int16_t* to) {
+    gemm::widen(reinterpret_cast<const std::uint8_t*>(from), k, gemm::byte_form(0, zero_point), to);
   }
 
   /// Returns the scale.
@@ -114,12 +119,12 @@ struct HybridRows {
     std::int8_t* quantized = reinterpret_cast<std::int8_t*>(to) + k;
     if (asymmetric) {
       const RowQuantization quantization = quantize_asymmetric(from, k, quantized);
-      gemm::widen(quantized, k, quantization.zero_point, to);
+      widen(quantized, k, quantization.zero_point, to);
       return quantization.scale;
     }
     const float scale = symmetric_scale(gemm::largest_magnitude_simd(from, k, 0.0F));
     gemm::quantize_symmetric_simd(from, k, scale, quantized);
-    gemm::widen(quantized, k, 0, to);
+    widen(quantized, k, 0, to);
     return scale;
   }
 };
@@ -136,9 +141,11 @@ void run_hybrid_form(const Invocation& call, const MatmulGeometry& g, std::int64
           float scales[kBlockRows] = {};
           const HybridRows left{a + i * g.a.row_stride, g.a.row_stride, call.as<MatmulParams>().asymmetric != 0,
                                 scales};
-          multiply({std::min(fit, m + rows - i), g.k, HybridRows::gather, &left}, workspace, weights,
-                   gemm::HybridResult{y + i * g.y.row_stride, g.y.row_stride, scales, scaler,
-                                      call.as<MatmulParams>().activation});
+          multiply(
+              {.rows = std::min(fit, m + rows - i), .k = g.k, .gather_numbers = HybridRows::gather, .context = &left},
+              workspace, weights,
+              gemm::HybridResult{y + i * g.y.row_stride, g.y.row_stride, scales, scaler,
+                                 call.as<MatmulParams>().activation});
         }
       });
 }
@@ -166,7 +173,7 @@ std::int64_t int8_packed_bytes(const OpCall& call, int input) {
 void int8_pack(const OpCall& call, int /*input*/, std::byte* destination) {
   const std::int64_t n = call.in(1).dims[0];
   const std::int64_t k = call.in(1).dims[1];
-  gemm::pack_panels_i8(static_cast<const std::int8_t*>(call.inputs[1].data), k, n, 1, k,
+  gemm::pack_panels_i8(static_cast<const std::int8_t*>(call.inputs[1].data), k, n, 1, k, 0,
                        reinterpret_cast<std::int8_t*>(destination));
 }
 

@@ -1,6 +1,5 @@
-// matmul_affine on packed panels (nn/gemm/gemm_i8.h): rows of a are widened to int16 with the zero points subtracted,
-// and multiplied by b, which the compiler has packed when it is constant and which is packed into scratch
-// otherwise.
+// matmul_affine on packed panels (nn/gemm/gemm_i8.h): rows of a are multiplied by b, which the compiler has packed when
+// it is constant and which is packed into scratch otherwise. Rows with zero points of their own are widened first.
 #include <algorithm>
 
 #include "base/shape.h"
@@ -17,7 +16,7 @@ MatmulGeometry call_geometry(const OpCall& call) {
   return geometry_of(call.as<MatmulAffineParams>(), call.in(0), call.in(1), call.out());
 }
 
-/// One thread's scratch: rows of a, widened.
+/// One thread's scratch: rows of a.
 struct BlockScratch {
   std::int64_t least = 0;
   std::int64_t useful = 0;
@@ -47,43 +46,46 @@ struct Product {
   Y* y;
   std::int64_t reserved;  ///< bytes of the scratch that are not for rows
 
-  void widen(const std::byte* from, std::int64_t m, std::int64_t count, std::int16_t* to) const {
-    if (call.in(0).type == ElementType::kU8) {
-      gemm::widen(reinterpret_cast<const std::uint8_t*>(from), count, a_zeros[m] + 128, to);
-    } else {
-      gemm::widen(reinterpret_cast<const std::int8_t*>(from), count, a_zeros[m], to);
-    }
-    if (count % 2 != 0) to[count] = 0;
-  }
+  gemm::ByteForm form(std::int64_t m) const { return gemm::byte_form(sign_flip(call.in(0).type), a_zeros[m]); }
 
-  /// Some rows of one product.
-  struct Rows {
+  /// Rows from m on, of which each has a zero point of its own.
+  struct WidenedRows {
     const Product& product;
-    const std::byte* a;
+    const std::uint8_t* a;
     std::int64_t m;
 
     static void gather(const void* context, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count,
-                       std::int16_t* to) {
-      const Rows& self = *static_cast<const Rows*>(context);
-      for (std::int64_t m = self.m + row; m < self.m + row + rows; ++m, to += gemm::row_numbers(count))
-        self.product.widen(self.a + m * self.product.g.a.row_stride + first, m, count, to);
+                       std::int64_t stride, std::int16_t* to) {
+      const WidenedRows& self = *static_cast<const WidenedRows*>(context);
+      for (std::int64_t m = self.m + row; m < self.m + row + rows; ++m, to += stride)
+        gemm::widen(self.a + m * self.product.g.a.row_stride + first, count, self.product.form(m), to);
     }
   };
 
   /// Rows [m, m + kBlockRows) of one product, panels [first, last) of b.
-  void block(const std::byte* a, const std::int8_t* panels, Y* out, std::int64_t slot, std::int64_t m,
+  void block(const std::uint8_t* a, const std::int8_t* panels, Y* out, std::int64_t slot, std::int64_t m,
              std::int64_t first, std::int64_t last) const {
     const std::int64_t bytes = slot_scratch_bytes(call, reserved);
     const gemm::Workspace workspace{reinterpret_cast<std::int16_t*>(call.scratch + reserved + slot * bytes),
                                     bytes / static_cast<std::int64_t>(sizeof(std::int16_t))};
-    const Rows rows{*this, a, m};
-    gemm::multiply({std::min<std::int64_t>(kBlockRows, g.m - m), g.k, Rows::gather, &rows}, workspace,
-                   gemm::RightPanelsI8{panels, g.n, first, last},
+    const WidenedRows widened{*this, a, m};
+    gemm::LeftSource rows{.rows = std::min<std::int64_t>(kBlockRows, g.m - m), .k = g.k};
+    if (a_zeros.several) {
+      rows.gather_numbers = WidenedRows::gather;
+      rows.context = &widened;
+    } else {
+      const gemm::ByteForm of_all = form(0);
+      rows.flip = of_all.flip;
+      rows.zero = of_all.zero;
+      rows.data = a + m * g.a.row_stride;
+      rows.row_stride = g.a.row_stride;
+    }
+    gemm::multiply(rows, workspace, gemm::RightPanelsI8{panels, g.n, first, last},
                    gemm::AffineResult<Y>{out + m * g.y.row_stride, g.y.row_stride, scaler, b_zeros});
   }
 
   /// One product, rows or panels in parallel.
-  void multiply(const std::byte* a, const std::int8_t* panels, Y* out) const {
+  void multiply(const std::uint8_t* a, const std::int8_t* panels, Y* out) const {
     const std::int64_t count = gemm::panel_count(g.n);
     if (g.m > kBlockRows) {
       parallel_slots(*call.threads, g.m, kBlockRows, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
@@ -98,20 +100,12 @@ struct Product {
   }
 };
 
-void flip_signs(std::int8_t* packed, std::int64_t n, std::uint8_t flip) {
-  if (flip == 0) return;
-  for (std::int64_t i = 0; i < n; ++i) packed[i] = static_cast<std::int8_t>(packed[i] ^ static_cast<std::int8_t>(flip));
-}
-
 /// Panels [first, last) of one b.
 void pack_range(const MatmulGeometry& g, const std::int8_t* b, std::uint8_t flip, std::int64_t first, std::int64_t last,
                 std::int8_t* packed) {
   const std::int64_t columns = std::min<std::int64_t>(last * gemm::kPanel, g.n) - first * gemm::kPanel;
-  const std::int64_t panel_bytes = gemm::packed_i8_bytes(g.k, gemm::kPanel);
   gemm::pack_panels_i8(b + first * gemm::kPanel * g.b.column_stride, g.k, columns, g.b.row_stride, g.b.column_stride,
-                       packed + first * panel_bytes);
-  // What pads the panels may have any value: it meets zeros of the left matrix, or belongs to no column.
-  flip_signs(packed + first * panel_bytes, (last - first) * panel_bytes, flip);
+                       flip, packed + first * gemm::panel_bytes(g.k));
 }
 
 /// `reserved`: bytes at the front of the scratch that are not for rows.
@@ -128,7 +122,7 @@ void run(const Invocation& call, const MatmulGeometry& g, std::int64_t reserved,
                              y,
                              reserved};
     for_each_element(g.batch, [&](const auto& offsets) {
-      body(product, call.input<std::byte>(0) + offsets[1], offsets[2], y + offsets[0]);
+      body(product, call.input<std::uint8_t>(0) + offsets[1], offsets[2], y + offsets[0]);
     });
   });
 }
@@ -162,7 +156,7 @@ Status run_packed(const Invocation& call) {
   // Rows with zero points of their own cannot be counted through a batch.
   const bool per_row = call.has(4) && call.in(4).elements() != 1;
   const MatmulGeometry g = per_row ? plain : fold_batch(plain);
-  run(call, g, 0, [&](const auto& product, const std::byte* a, std::int64_t, auto* y) {
+  run(call, g, 0, [&](const auto& product, const std::uint8_t* a, std::int64_t, auto* y) {
     product.multiply(a, call.input<std::int8_t>(1), y);
   });
   return ok_status();
@@ -190,7 +184,7 @@ Status run_dynamic(const Invocation& call) {
   auto* packed = reinterpret_cast<std::int8_t*>(call.scratch);
   const std::int64_t grain = std::max<std::int64_t>(32'768 / (gemm::kPanel * g.k), 1);
   std::int64_t ready = -1;  // offset of the b that is packed
-  run(call, g, panels_bytes(g), [&](const auto& product, const std::byte* a, std::int64_t b, auto* y) {
+  run(call, g, panels_bytes(g), [&](const auto& product, const std::uint8_t* a, std::int64_t b, auto* y) {
     if (b != ready) {
       parallel_ranges(*call.threads, gemm::panel_count(g.n), grain, [&](std::int64_t first, std::int64_t last) {
         pack_range(g, call.input<std::int8_t>(1) + b, flip, first, last, packed);

@@ -1,0 +1,159 @@
+// The left matrix of a convolution as the integer matrix product takes it (nn/gemm/gemm_i8.h): the windows of output
+// pixels, with what stands for zero where they leave the image. Pixels that are windows themselves are not copied. Used
+// by the integer kernels of conv2d and conv2d_affine; lives on the caller's stack while a product runs. Freestanding.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/nn/conv2d/problem.h"
+#include "ops/nn/gemm/gemm_i8.h"
+
+namespace bantam::ops::conv2d {
+
+/// Numbers are bytes, signed or not, or have 16 bits and no zero point.
+template <typename Number>
+class Windows {
+ public:
+  /// Windows of the output pixels from `index` on; `x` is the first channel of the group.
+  Windows(const Problem& p, const Number* x, gemm::ByteForm form, std::int64_t index)
+      : p_(p), x_(x), form_(form), index_(index), outside_(static_cast<Number>(form.zero ^ form.flip)) {}
+
+  /// Of `count` pixels. `overwritten`: results may be written over pixels that no later window reads. Refers to this.
+  gemm::LeftSource rows(std::int64_t count, bool overwritten) const {
+    gemm::LeftSource source{.rows = count, .k = p_.k, .flip = form_.flip, .zero = form_.zero, .context = this};
+    if constexpr (sizeof(Number) == 1) {
+      if (p_.one_run) {
+        source.data = reinterpret_cast<const std::uint8_t*>(x_) + index_ * p_.g.x.w_stride;
+        source.row_stride = p_.g.x.w_stride;
+        source.overwritten = overwritten;
+      }
+      source.gather_bytes = gather;
+    } else {
+      source.gather_numbers = gather;
+    }
+    return source;
+  }
+
+ private:
+  static void gather(const void* context, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count,
+                     std::int64_t stride, std::conditional_t<sizeof(Number) == 1, std::uint8_t, std::int16_t>* to) {
+    const Windows& self = *static_cast<const Windows*>(context);
+    const ImageShape& y = self.p_.g.y;
+    Pixel at = pixel_at(y, self.index_ + row);
+    for (std::int64_t i = 0; i < rows; ++i, to += stride) {
+      self.gather_window(at, first, count, reinterpret_cast<Number*>(to));
+      if (++at.x < y.w) continue;
+      at.x = 0;
+      if (++at.y < y.h) continue;
+      at.y = 0;
+      ++at.n;
+    }
+  }
+
+  /// Numbers [first, first + count) of the window of output pixel `at`, in the order of k.
+  void gather_window(const Pixel& at, std::int64_t first, std::int64_t count, Number* to) const {
+    const ConvGeometry& g = p_.g;
+    const std::int64_t y0 = window_origin(g.vertical, at.y);
+    const std::int64_t x0 = window_origin(g.horizontal, at.x);
+    const TapRange columns = taps_inside(g.horizontal, x0, 0, g.x.w);
+    const std::int64_t before = columns.first * p_.group_inputs;
+    const std::int64_t inside_end = before + columns.size() * p_.group_inputs;
+    const std::int64_t row = g.horizontal.kernel * p_.group_inputs;
+    for (std::int64_t ky = first == 0 ? 0 : first / row; ky * row < first + count; ++ky) {
+      // The part of this kernel row that is asked for, and of it what lies inside the image.
+      const std::int64_t low = std::max<std::int64_t>(first - ky * row, 0);
+      const std::int64_t high = std::min(first + count - ky * row, row);
+      const std::int64_t iy = y0 + ky * g.vertical.dilation;
+      const bool outside = iy < 0 || iy >= g.x.h || columns.size() == 0;
+      const std::int64_t begin = outside ? high : std::clamp(before, low, high);
+      const std::int64_t end = outside ? high : std::clamp(inside_end, low, high);
+      std::fill(to, to + (begin - low), outside_);
+      if (begin < end) copy_taps(x_ + g.x.offset(at.n, iy, x0), begin, end, to + begin - low);
+      std::fill(to + (end - low), to + (high - low), outside_);
+      to += high - low;
+    }
+  }
+
+  /// Numbers [begin, end) of a kernel row whose first tap lies at `from`.
+  void copy_taps(const Number* from, std::int64_t begin, std::int64_t end, Number* to) const {
+    if (p_.taps_touch) {
+      copy(from + begin, end - begin, to);
+      return;
+    }
+    const std::int64_t step = p_.g.x.w_stride * p_.g.horizontal.dilation;
+    for (std::int64_t kx = begin / p_.group_inputs; kx * p_.group_inputs < end; ++kx) {
+      const std::int64_t tap_begin = std::max(begin, kx * p_.group_inputs);
+      const std::int64_t tap_end = std::min(end, (kx + 1) * p_.group_inputs);
+      copy(from + (kx * step + tap_begin - kx * p_.group_inputs), tap_end - tap_begin, to + tap_begin - begin);
+    }
+  }
+
+  template <std::size_t kBytes>
+  static void copy_ends(const std::byte* from, std::size_t n, std::byte* to) {
+    std::byte last[kBytes];
+    std::memcpy(last, from + n - kBytes, kBytes);
+    std::memcpy(to, from, kBytes);
+    std::memcpy(to + n - kBytes, last, kBytes);
+  }
+
+  /// memcpy for the short pieces that windows consist of, without a call.
+  static void copy(const Number* numbers, std::int64_t count, Number* to_numbers) {
+    const auto* from = reinterpret_cast<const std::byte*>(numbers);
+    auto* to = reinterpret_cast<std::byte*>(to_numbers);
+    const std::size_t n = static_cast<std::size_t>(count) * sizeof(Number);
+    if (n > 256) {
+      std::memcpy(to, from, n);
+    } else if (n >= 32) {
+      std::size_t i = 0;
+      for (; i + 32 < n; i += 32) std::memcpy(to + i, from + i, 32);
+      std::memcpy(to + n - 32, from + n - 32, 32);
+    } else if (n >= 16) {
+      copy_ends<16>(from, n, to);
+    } else if (n >= 8) {
+      copy_ends<8>(from, n, to);
+    } else if (n >= 4) {
+      copy_ends<4>(from, n, to);
+    } else {
+      for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
+    }
+  }
+
+  const Problem& p_;
+  const Number* x_;
+  gemm::ByteForm form_;
+  std::int64_t index_;
+  Number outside_;
+};
+
+/// The pixels that one product of a convolution may take: all there are, but few where the result overlaps the operand,
+/// which is consumed from front to back.
+inline constexpr std::int64_t kOverlapPixels = gemm::kMaxTileRows;
+
+/// How many of the pixels from `index` to `end` the next product takes, so that products are about equal.
+inline std::int64_t product_pixels(const Problem& p, std::int64_t index, std::int64_t end, bool overlaps) {
+  if (!p.y_uniform) end = std::min(end, index + p.g.y.w - index % p.g.y.w);
+  return gemm::even_rows(end - index, overlaps ? kOverlapPixels : gemm::kMaxBlockRows);
+}
+
+/// The pixels that are worth a thread: some microseconds of work.
+inline std::int64_t product_grain(const Problem& p) {
+  constexpr std::int64_t kWork = 500'000;
+  const std::int64_t tile_work = std::max<std::int64_t>(p.k * p.group_outputs * p.g.groups * gemm::kMaxTileRows, 1);
+  return gemm::kMaxTileRows * ((kWork + tile_work - 1) / tile_work);
+}
+
+/// Scratch of the integer matrix products of a convolution, whose threads get equal parts.
+struct ProductScratch {
+  std::int64_t least = 0;  ///< bytes of one thread
+  std::int64_t useful = 0;
+};
+
+inline ProductScratch product_scratch(const Problem& p) {
+  constexpr std::int64_t kNumber = sizeof(std::int16_t);
+  const std::int64_t pixels = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w;
+  return {align_up(gemm::least_numbers(pixels, p.k) * kNumber, kAlignment),
+          align_up(gemm::useful_numbers(pixels, p.k) * kNumber, kAlignment)};
+}
+
+}  // namespace bantam::ops::conv2d

@@ -1,0 +1,337 @@
+// Depthwise convolution of bytes where the processor multiplies quads of them (VNNI), for the integer kernels of
+// depthwise_conv2d and conv2d_affine; exact. Of each image column up to four kernel rows are interleaved, so that a
+// quad holds one channel of them: neighbouring windows share it. Blocks of 64 channels; the sums of a block come in an
+// order that interleaving has made and that packing to bytes unmakes. Columns outside the image stand for zero like the
+// zero point. Included by *_simd.cpp files inside Highway's per-target compilation; buffers of 12 KiB lie on the stack.
+#if defined(BANTAM_OPS_DEPTHWISE_QUADS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BANTAM_OPS_DEPTHWISE_QUADS_SIMD_INL_H_
+#undef BANTAM_OPS_DEPTHWISE_QUADS_SIMD_INL_H_
+#else
+#define BANTAM_OPS_DEPTHWISE_QUADS_SIMD_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "ops/common/affine_simd-inl.h"
+#include "ops/common/requantize_simd-inl.h"
+#include "ops/nn/conv2d/geometry.h"
+#include "ops/nn/depthwise_conv2d/pixel_run.h"
+#include "ops/nn/gemm/gemm_i8.h"
+#include "ops/nn/gemm/unroll-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::depthwise::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// One convolution. y is dense in channels and has bytes.
+struct QuadProblem {
+  const ConvGeometry& g;
+  const std::uint8_t* x;
+  gemm::ByteForm form;
+  const std::int8_t* w;  ///< [KH,KW,C]
+  std::uint8_t* y;
+  bool overlaps;  ///< y is written over x, kMaxRunPixels at a time
+};
+
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+
+using D8 = hn::CappedTag<std::uint8_t, 64>;
+using D32 = hn::CappedTag<std::int32_t, 16>;
+using V8 = hn::Vec<D8>;
+using V32 = hn::Vec<D32>;
+constexpr std::int64_t kBlock = 64;    ///< channels
+constexpr std::int64_t kMaxTaps = 16;  ///< quads of kernel rows times kernel columns
+constexpr std::int64_t kMaxColumns = 32;
+constexpr std::int32_t kMaxKernelRows = 8;
+
+inline std::int32_t row_quads(const ConvGeometry& g) { return (g.vertical.kernel + 3) / 4; }
+inline std::int64_t window_columns(const ConvGeometry& g) {
+  return static_cast<std::int64_t>(g.horizontal.kernel - 1) * g.horizontal.dilation + 1;
+}
+
+/// Is the window small enough for the buffers?
+inline bool quads_fit(const ConvGeometry& g) {
+  return g.vertical.kernel <= kMaxKernelRows &&
+         row_quads(g) * static_cast<std::int64_t>(g.horizontal.kernel) <= kMaxTaps &&
+         window_columns(g) * row_quads(g) <= kMaxColumns;
+}
+
+/// The 64 channels of four rows as quads: quad i of vector j belongs to channel 16 (i / 4) + 4 j + i % 4.
+struct Quads {
+  V8 v[4];
+
+  HWY_INLINE Quads(V8 a, V8 b, V8 c, V8 d) {
+    const hn::Repartition<std::uint16_t, D8> d16;
+    const D8 d8;
+    const auto low_ab = hn::BitCast(d16, hn::InterleaveLower(d8, a, b));
+    const auto low_cd = hn::BitCast(d16, hn::InterleaveLower(d8, c, d));
+    const auto high_ab = hn::BitCast(d16, hn::InterleaveUpper(d8, a, b));
+    const auto high_cd = hn::BitCast(d16, hn::InterleaveUpper(d8, c, d));
+    v[0] = hn::BitCast(d8, hn::InterleaveLower(d16, low_ab, low_cd));
+    v[1] = hn::BitCast(d8, hn::InterleaveUpper(d16, low_ab, low_cd));
+    v[2] = hn::BitCast(d8, hn::InterleaveLower(d16, high_ab, high_cd));
+    v[3] = hn::BitCast(d8, hn::InterleaveUpper(d16, high_ab, high_cd));
+  }
+  HWY_INLINE void store(std::uint8_t* to) const {
+    for (int j = 0; j < 4; ++j) hn::Store(v[j], D8(), to + j * kBlock);
+  }
+};
+
+HWY_INLINE V32 add_quad_products(V32 sum, V32 bytes, V32 weights) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(bytes.raw), "v"(weights.raw));
+  return sum;
+}
+
+/// The 32-bit `values` of channels [0, channels) of a block, or one for all, as the sums are ordered.
+template <typename T>
+HWY_INLINE void order_channels(const T* values, bool several, std::int64_t channels, T* to) {
+  const hn::CappedTag<T, 16> d;
+  hn::Vec<decltype(d)> in[4];
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t left = std::clamp<std::int64_t>(channels - 16 * i, 0, 16);
+    in[i] = several ? hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(left)), d, values + (left > 0 ? 16 * i : 0))
+                    : hn::Set(d, values[0]);
+  }
+  // Lane group l of vector i becomes lane group i of vector l.
+  HWY_ALIGN T rows[64];
+  for (int i = 0; i < 4; ++i) hn::Store(in[i], d, rows + 16 * i);
+  const hn::CappedTag<T, 4> quarter;
+  for (int i = 0; i < 4; ++i)
+    for (int l = 0; l < 4; ++l) hn::Store(hn::Load(quarter, rows + 16 * i + 4 * l), quarter, to + 16 * l + 4 * i);
+}
+
+/// The last stage for a block of ONNX's arithmetic.
+class AffineBlock {
+ public:
+  HWY_INLINE AffineBlock(const AffineScaler& scaler, std::int64_t first, std::int64_t channels)
+      : AffineBlock(ordered(scaler.from_channel(first), channels)) {}
+
+  /// Numbers in the range of int8.
+  template <int j>
+  HWY_INLINE V32 finish(V32 sum) const {
+    return scale_[j].quantized(sum);
+  }
+  std::uint8_t flip() const { return flip_; }
+
+ private:
+  using Scale = ops::HWY_NAMESPACE::AffineVector<D32>;
+
+  struct Ordered {
+    HWY_ALIGN std::int32_t bias[64];
+    HWY_ALIGN float scale[64];
+    AffineScaler scaler;
+  };
+
+  static HWY_INLINE Ordered ordered(const AffineScaler& s, std::int64_t channels) {
+    Ordered result;
+    result.scaler = s;
+    if (s.bias != nullptr) order_channels(s.bias, true, channels, result.bias);
+    order_channels(s.scale, s.per_channel, channels, result.scale);
+    return result;
+  }
+  static HWY_INLINE Scale make(const Ordered& o, std::int64_t j) {
+    AffineScaler s = o.scaler;
+    if (s.bias != nullptr) s.bias = o.bias;
+    s.scale = o.scale;
+    s.per_channel = true;
+    return Scale(D32(), s, 16 * j, 16);
+  }
+  HWY_INLINE explicit AffineBlock(const Ordered& o)
+      : scale_{make(o, 0), make(o, 1), make(o, 2), make(o, 3)}, flip_(o.scaler.flip) {}
+
+  Scale scale_[4];
+  std::uint8_t flip_;
+};
+
+/// The last stage for a block of TensorFlow Lite's arithmetic.
+class RequantizeBlock {
+ public:
+  HWY_INLINE RequantizeBlock(const Requantizer& requantizer, std::int64_t first, std::int64_t channels)
+      : RequantizeBlock(ordered(requantizer.from_channel(first), channels)) {}
+
+  template <int j>
+  HWY_INLINE V32 finish(V32 sum) const {
+    return requantize_[j](sum);
+  }
+  std::uint8_t flip() const { return 0; }
+
+ private:
+  using Requantize = ops::HWY_NAMESPACE::RequantizeVector<D32>;
+
+  struct Ordered {
+    HWY_ALIGN std::int32_t bias[64];
+    HWY_ALIGN std::int32_t multiplier[64];
+    HWY_ALIGN std::int32_t shift[64];
+    Requantizer requantizer;
+  };
+
+  static HWY_INLINE Ordered ordered(const Requantizer& r, std::int64_t channels) {
+    Ordered result;
+    result.requantizer = r;
+    if (r.bias != nullptr) order_channels(r.bias, true, channels, result.bias);
+    order_channels(r.multiplier, true, channels, result.multiplier);
+    order_channels(r.shift, true, channels, result.shift);
+    return result;
+  }
+  static HWY_INLINE Requantize make(const Ordered& o, std::int64_t j) {
+    Requantizer r = o.requantizer;
+    if (r.bias != nullptr) r.bias = o.bias;
+    r.multiplier = o.multiplier;
+    r.shift = o.shift;
+    return Requantize(D32(), r, 16 * j, 16);
+  }
+  HWY_INLINE explicit RequantizeBlock(const Ordered& o) : requantize_{make(o, 0), make(o, 1), make(o, 2), make(o, 3)} {}
+
+  Requantize requantize_[4];
+};
+
+/// What is the same for all pixels of a block of channels.
+template <class Finish>
+class QuadBlock {
+ public:
+  template <class Scaler>
+  HWY_INLINE QuadBlock(const QuadProblem& p, const Scaler& scaler, std::int64_t first)
+      : p_(p),
+        first_(first),
+        row_quads_(row_quads(p.g)),
+        mask_(hn::FirstN(D8(), static_cast<std::size_t>(std::min(kBlock, p.g.x.c - first)))),
+        finish_(scaler, first, std::min(kBlock, p.g.x.c - first)) {
+    load_weights();
+  }
+
+  /// `count` output pixels of row oy of item n, from column ox on.
+  HWY_INLINE void convolve(std::int64_t n, std::int64_t oy, std::int64_t ox, std::int64_t count) const {
+    const std::int64_t stride = p_.g.horizontal.stride;
+    const std::int64_t most = (kMaxColumns / row_quads_ - window_columns(p_.g)) / stride + 1;
+    HWY_ALIGN std::uint8_t columns[kMaxColumns * 4 * kBlock];
+    for (std::int64_t done = 0; done < count;) {
+      const std::int64_t pixels = std::min(most, count - done);
+      const std::int64_t x0 = window_origin(p_.g.horizontal, ox + done);
+      interleave(n, window_origin(p_.g.vertical, oy), x0, (pixels - 1) * stride + window_columns(p_.g), columns);
+      std::uint8_t* y = p_.y + p_.g.y.offset(n, oy, ox + done) + first_;
+      std::int64_t i = 0;
+      for (; i + 4 <= pixels; i += 4)
+        convolve_pixels<4>(columns + i * stride * column_bytes(), y + i * p_.g.y.w_stride);
+      for (; i < pixels; ++i) convolve_pixels<1>(columns + i * stride * column_bytes(), y + i * p_.g.y.w_stride);
+      done += pixels;
+    }
+  }
+
+ private:
+  std::int64_t column_bytes() const { return row_quads_ * 4 * kBlock; }
+
+  HWY_INLINE V8 load(const std::uint8_t* from) const { return hn::MaskedLoad(mask_, D8(), from); }
+
+  /// Also what sums start at: the zero point of x taken off.
+  HWY_INLINE void load_weights() {
+    const std::int64_t taps = p_.g.horizontal.kernel;
+    const auto* w = reinterpret_cast<const std::uint8_t*>(p_.w) + first_;
+    const auto ones = hn::BitCast(D32(), hn::Set(D8(), std::uint8_t{1}));
+    V32 sums[4] = {hn::Zero(D32()), hn::Zero(D32()), hn::Zero(D32()), hn::Zero(D32())};
+    std::uint8_t* to = weights_;
+    for (std::int64_t kx = 0; kx < taps; ++kx)
+      for (std::int32_t quad = 0; quad < row_quads_; ++quad, to += 4 * kBlock) {
+        V8 rows[4];
+        for (int i = 0; i < 4; ++i) {
+          const std::int64_t ky = 4 * quad + i;
+          rows[i] = ky < p_.g.vertical.kernel ? load(w + (ky * taps + kx) * p_.g.x.c) : hn::Zero(D8());
+        }
+        const Quads quads(rows[0], rows[1], rows[2], rows[3]);
+        quads.store(to);
+        for (int j = 0; j < 4; ++j) sums[j] = add_quad_products(sums[j], ones, hn::BitCast(D32(), quads.v[j]));
+      }
+    for (int j = 0; j < 4; ++j) start_[j] = hn::Mul(sums[j], hn::Set(D32(), -p_.form.zero));
+  }
+
+  /// Image columns [x0, x0 + count) of the rows that the window from y0 on sees.
+  HWY_INLINE void interleave(std::int64_t n, std::int64_t y0, std::int64_t x0, std::int64_t count,
+                             std::uint8_t* to) const {
+    const ImageShape& x = p_.g.x;
+    const std::uint8_t* rows[kMaxKernelRows] = {};
+    for (std::int32_t ky = 0; ky < p_.g.vertical.kernel; ++ky) {
+      const std::int64_t iy = y0 + static_cast<std::int64_t>(ky) * p_.g.vertical.dilation;
+      if (iy >= 0 && iy < x.h) rows[ky] = p_.x + x.offset(n, iy, 0) + first_;
+    }
+    const V8 zero = hn::Set(D8(), static_cast<std::uint8_t>(p_.form.zero));
+    const V8 flip = hn::Set(D8(), p_.form.flip);
+    for (std::int64_t ix = x0; ix < x0 + count; ++ix)
+      for (std::int32_t quad = 0; quad < row_quads_; ++quad, to += 4 * kBlock) {
+        V8 v[4];
+        for (int i = 0; i < 4; ++i) {
+          const std::uint8_t* row = rows[4 * quad + i];
+          v[i] = row != nullptr && ix >= 0 && ix < x.w ? hn::Xor(load(row + ix * x.w_stride), flip) : zero;
+        }
+        Quads(v[0], v[1], v[2], v[3]).store(to);
+      }
+  }
+
+  template <int kPixels>
+  HWY_INLINE void convolve_pixels(const std::uint8_t* columns, std::uint8_t* y) const {
+    using ops::HWY_NAMESPACE::unroll;
+    V32 sums[kPixels][4];
+    unroll<kPixels>([&](auto i) HWY_ATTR { unroll<4>([&](auto j) HWY_ATTR { sums[i][j] = start_[j]; }); });
+    const std::int64_t pixel_step = p_.g.horizontal.stride * column_bytes();
+    const std::uint8_t* w = weights_;
+    for (std::int32_t kx = 0; kx < p_.g.horizontal.kernel; ++kx) {
+      const std::uint8_t* x = columns + static_cast<std::int64_t>(kx) * p_.g.horizontal.dilation * column_bytes();
+      for (std::int32_t quad = 0; quad < row_quads_; ++quad, x += 4 * kBlock, w += 4 * kBlock) {
+        V32 weights[4];
+        unroll<4>([&](auto j) HWY_ATTR { weights[j] = hn::BitCast(D32(), hn::Load(D8(), w + j * kBlock)); });
+        unroll<kPixels>([&](auto i) HWY_ATTR {
+          unroll<4>([&](auto j) HWY_ATTR {
+            const auto bytes = hn::BitCast(D32(), hn::Load(D8(), x + i * pixel_step + j * kBlock));
+            sums[i][j] = add_quad_products(sums[i][j], bytes, weights[j]);
+          });
+        });
+      }
+    }
+    const auto flip = hn::Set(D8(), finish_.flip());
+    unroll<kPixels>([&](auto i) HWY_ATTR {
+      const auto low =
+          _mm512_packs_epi32(finish_.template finish<0>(sums[i][0]).raw, finish_.template finish<1>(sums[i][1]).raw);
+      const auto high =
+          _mm512_packs_epi32(finish_.template finish<2>(sums[i][2]).raw, finish_.template finish<3>(sums[i][3]).raw);
+      hn::BlendedStore(hn::Xor(V8{_mm512_packs_epi16(low, high)}, flip), mask_, D8(), y + i * p_.g.y.w_stride);
+    });
+  }
+
+  const QuadProblem& p_;
+  std::int64_t first_;
+  std::int32_t row_quads_;
+  hn::Mask<D8> mask_;
+  Finish finish_;
+  V32 start_[4];
+  HWY_ALIGN std::uint8_t weights_[kMaxTaps * 4 * kBlock];
+};
+
+/// Output rows [begin, end), counted through all items.
+template <class Finish, class Scaler>
+HWY_NOINLINE void convolve_quads(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
+  const ConvGeometry& g = p.g;
+  if (p.overlaps) {
+    for (std::int64_t row = begin; row < end; ++row)
+      for (std::int64_t ox = 0; ox < g.y.w; ox += kMaxRunPixels)
+        for (std::int64_t c = 0; c < g.x.c; c += kBlock)
+          QuadBlock<Finish>(p, scaler, c)
+              .convolve(row / g.y.h, row % g.y.h, ox, std::min<std::int64_t>(kMaxRunPixels, g.y.w - ox));
+    return;
+  }
+  // So many rows that what they read stays in the cache while one block of channels follows the other.
+  constexpr std::int64_t kBandBytes = 24576;
+  const std::int64_t band = std::max<std::int64_t>(kBandBytes / (static_cast<std::int64_t>(g.x.w) * g.x.c), 1);
+  for (std::int64_t first = begin; first < end; first += band)
+    for (std::int64_t c = 0; c < g.x.c; c += kBlock) {
+      const QuadBlock<Finish> block(p, scaler, c);
+      for (std::int64_t row = first; row < std::min(first + band, end); ++row)
+        block.convolve(row / g.y.h, row % g.y.h, 0, g.y.w);
+    }
+}
+#endif
+
+}  // namespace bantam::ops::depthwise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,281 @@
+// The innermost loops of gemm_i8.h: sums of products of a few rows and columns, in registers. Included by
+// gemm_i8_simd.cpp inside Highway's per-target compilation.
+#if defined(BANTAM_OPS_GEMM_I8_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BANTAM_OPS_GEMM_I8_TILES_INL_H_
+#undef BANTAM_OPS_GEMM_I8_TILES_INL_H_
+#else
+#define BANTAM_OPS_GEMM_I8_TILES_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "hwy/highway.h"
+#include "ops/nn/gemm/gemm_i8.h"
+#include "ops/nn/gemm/unroll-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::gemm::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using ops::HWY_NAMESPACE::unroll;
+
+using D32 = hn::CappedTag<std::int32_t, kPanel>;
+constexpr D32 kD32;
+constexpr int kLanes = static_cast<int>(hn::MaxLanes(D32()));
+constexpr int kVectorsPerPanel = static_cast<int>(kPanel) / kLanes;
+
+/// Rows of a tile whose left numbers are bytes and have 16 bits, and vectors of columns.
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+constexpr int kByteRows = 12;
+constexpr int kRows = 6;
+constexpr int kVectors = 2;
+#elif HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+constexpr int kByteRows = 6;
+constexpr int kRows = 6;
+constexpr int kVectors = 2;
+#else
+constexpr int kByteRows = 2;
+constexpr int kRows = 2;
+constexpr int kVectors = kVectorsPerPanel;
+#endif
+constexpr std::int64_t kColumns = kVectors * kLanes;
+static_assert(kColumns % kPanel == 0 && kRows <= kByteRows && kByteRows <= kMaxTileRows);
+
+/// Can quads of bytes be multiplied? Highway 1.0.3 asks the processor for VNNI before it chooses AVX3_DL.
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+constexpr bool kMultipliesBytes = true;
+#else
+constexpr bool kMultipliesBytes = false;
+#endif
+
+/// The sums of one tile, row after row of kColumns.
+struct Sums {
+  HWY_ALIGN std::int32_t at[kByteRows * kColumns];
+};
+
+/// Some neighbouring quads of a tile's rows and panels.
+struct Span {
+  std::int64_t quads = 0;
+  std::int64_t row_stride = 0;    ///< numbers
+  std::int64_t panel_stride = 0;  ///< bytes
+};
+
+#if HWY_TARGET == HWY_SCALAR
+inline void sum_tile(const std::int16_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel, std::int64_t,
+                     Sums& sums) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < kPanel; ++c) {
+      std::uint32_t sum = 0;
+      for (std::int64_t k = 0; k < 4 * span.quads; ++k)
+        sum += static_cast<std::uint32_t>(a[r * span.row_stride + k] * panel[(k / 4 * kPanel + c) * 4 + k % 4]);
+      sums.at[r * kColumns + c] = static_cast<std::int32_t>(sum);
+    }
+}
+
+inline void order_quads(std::int16_t* /*numbers*/, std::int64_t /*count*/) {}
+#else
+/// The rows of a tile. Every third has a pointer; the two between are reached by an index, which keeps all in
+/// registers.
+template <int kTileRows, typename Number>
+struct TileRows {
+  const Number* base[(kTileRows + 2) / 3];
+  std::int64_t stride;
+
+  HWY_INLINE TileRows(const Number* a, std::int64_t row_stride) : stride(row_stride) {
+    unroll<(kTileRows + 2) / 3>([&](auto g) HWY_ATTR { base[g] = a + 3 * g * row_stride; });
+  }
+  /// Two numbers or four bytes of row r, in all lanes.
+  template <int r>
+  HWY_INLINE hn::Vec<D32> broadcast(std::int64_t i) const {
+    std::int32_t bits;
+    __builtin_memcpy(&bits, base[r / 3] + r % 3 * stride + i, sizeof bits);
+    return hn::Set(kD32, bits);
+  }
+};
+
+/// Sums of pairs of products. With VNNI one instruction does what takes two, and `high` stays as it is; the assembler
+/// knows it, though Highway does not name it to the compiler.
+template <class V16, class V32>
+HWY_INLINE V32 add_pair_products(V16 a, V16 b, V32 low, V32& high) {
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+  asm("vpdpwssd %2, %1, %0" : "+v"(low.raw) : "v"(a.raw), "v"(b.raw));
+  (void)high;
+  return low;
+#else
+  low = hn::ReorderWidenMulAccumulate(kD32, a, b, low, high);
+#if HWY_ARCH_X86
+  // Without this gcc collects products before it adds them, and runs out of registers.
+  asm volatile("" : "+x"(low.raw));
+#endif
+  return low;
+#endif
+}
+
+/// Where vector v of a tile's columns lies in the panels from `panel` on.
+template <int v>
+HWY_INLINE const std::int8_t* vector_at(const std::int8_t* panel, std::int64_t panel_stride) {
+  return panel + v / kVectorsPerPanel * panel_stride + v % kVectorsPerPanel * 4 * kLanes;
+}
+
+/// Adds the products of two numbers of each row, from the i-th on.
+template <int kTileRows, int kTileVectors, class V16, class V32>
+HWY_INLINE void add_pairs(const TileRows<kTileRows, std::int16_t>& rows, std::int64_t i,
+                          const V16 (&right)[kTileVectors], V32 (&low)[kTileRows][kTileVectors],
+                          V32 (&high)[kTileRows][kTileVectors]) {
+  unroll<kTileRows>([&](auto r) HWY_ATTR {
+    const auto x = hn::BitCast(hn::Repartition<std::int16_t, D32>(), rows.template broadcast<r>(i));
+    unroll<kTileVectors>([&](auto v) HWY_ATTR { low[r][v] = add_pair_products(x, right[v], low[r][v], high[r][v]); });
+  });
+}
+
+/// The first and third number of each quad are multiplied by the even bytes of a panel's 16-bit lanes, then the second
+/// and fourth by the odd ones: so bytes are widened by shifts. order_quads has put the left numbers in this order.
+template <int kTileRows, int kTileVectors>
+HWY_NOINLINE void sum_tile_of(const std::int16_t* a, const Span& span, const std::int8_t* panel, Sums& sums) {
+  using V32 = hn::Vec<D32>;
+  const hn::Repartition<std::int16_t, D32> d16;
+  const hn::Repartition<std::int8_t, D32> d8;
+  V32 low[kTileRows][kTileVectors];
+  V32 high[kTileRows][kTileVectors];
+  unroll<kTileRows>([&](auto r) HWY_ATTR {
+    unroll<kTileVectors>([&](auto v) HWY_ATTR { low[r][v] = high[r][v] = hn::Zero(kD32); });
+  });
+  const TileRows<kTileRows, std::int16_t> rows(a, span.row_stride);
+  const std::int64_t panel_stride = span.panel_stride;
+  for (std::int64_t i = 0; i < 4 * span.quads; i += 4, panel += 4 * kPanel) {
+    hn::Vec<decltype(d16)> right[kTileVectors];
+    unroll<kTileVectors>([&](auto v) HWY_ATTR {
+      right[v] = hn::BitCast(d16, hn::LoadU(d8, vector_at<v>(panel, panel_stride)));
+      right[v] = hn::ShiftRight<8>(hn::ShiftLeft<8>(right[v]));
+    });
+    add_pairs<kTileRows, kTileVectors>(rows, i, right, low, high);
+    // Loaded again: 16 registers have no room for what was loaded before. The compiler must not know that it is the
+    // same.
+    const std::int8_t* again = panel;
+    asm("" : "+r"(again));
+    unroll<kTileVectors>([&](auto v) HWY_ATTR {
+      right[v] = hn::ShiftRight<8>(hn::BitCast(d16, hn::LoadU(d8, vector_at<v>(again, panel_stride))));
+    });
+    add_pairs<kTileRows, kTileVectors>(rows, i + 2, right, low, high);
+  }
+  unroll<kTileRows>([&](auto r) HWY_ATTR {
+    unroll<kTileVectors>([&](auto v) HWY_ATTR {
+      hn::Store(hn::RearrangeToOddPlusEven(low[r][v], high[r][v]), kD32, sums.at + r * kColumns + v * kLanes);
+    });
+  });
+}
+
+/// Numbers 0, 1, 2, 3 of each quad become 0, 2, 1, 3.
+inline void order_quads(std::int16_t* numbers, std::int64_t count) {
+  const hn::CappedTag<std::int16_t, 16> d;
+  const hn::Repartition<std::uint8_t, decltype(d)> d8;
+  alignas(16) static constexpr std::uint8_t kOrder[16] = {0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15};
+  const auto order = hn::LoadDup128(d8, kOrder);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(hn::BitCast(d, hn::TableLookupBytes(hn::BitCast(d8, hn::LoadU(d, numbers + i)), order)), d, numbers + i);
+  for (; i < count; i += 4) std::swap(numbers[i + 1], numbers[i + 2]);
+}
+
+constexpr int kNarrow = std::max(kVectors / 2, 1);
+
+using TileFunction = void (*)(const std::int16_t*, const Span&, const std::int8_t*, Sums&);
+
+template <int kTileVectors, int... kRowsMinusOne>
+TileFunction tile_function(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
+  constexpr TileFunction kFunctions[] = {sum_tile_of<kRowsMinusOne + 1, kTileVectors>...};
+  return kFunctions[rows - 1];
+}
+
+inline void sum_tile(const std::int16_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
+                     std::int64_t columns, Sums& sums) {
+  constexpr auto kCounts = std::make_integer_sequence<int, kRows>();
+  const auto function =
+      columns <= kNarrow * kLanes ? tile_function<kNarrow>(rows, kCounts) : tile_function<kVectors>(rows, kCounts);
+  function(a, span, panel, sums);
+}
+#endif
+
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+/// sum + the products of four unsigned bytes and four signed ones.
+template <class V>
+HWY_INLINE V add_quad_products(V sum, V bytes, V weights) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(bytes.raw), "v"(weights.raw));
+  return sum;
+}
+
+/// Adds the products of one quad of each row.
+template <int kTileRows, int kTileVectors, class V32>
+HWY_INLINE void add_quads(const TileRows<kTileRows, std::uint8_t>& rows, std::int64_t quad, const std::int8_t* panel,
+                          std::int64_t panel_stride, V32 (&sum)[kTileRows][kTileVectors]) {
+  V32 right[kTileVectors];
+  unroll<kTileVectors>([&](auto v) HWY_ATTR {
+    const hn::Repartition<std::int8_t, D32> d8;
+    right[v] = hn::BitCast(kD32, hn::LoadU(d8, vector_at<v>(panel + 4 * kPanel * quad, panel_stride)));
+  });
+  unroll<kTileRows>([&](auto r) HWY_ATTR {
+    const V32 x = rows.template broadcast<r>(4 * quad);
+    unroll<kTileVectors>([&](auto v) HWY_ATTR { sum[r][v] = add_quad_products(sum[r][v], x, right[v]); });
+  });
+}
+
+/// Sums of bytes start at `start`, one number per column.
+template <int kTileRows, int kTileVectors>
+HWY_NOINLINE void sum_bytes_of(const std::uint8_t* a, const Span& span, const std::int8_t* panel,
+                               const std::int32_t* start, Sums& sums) {
+  using V32 = hn::Vec<D32>;
+  // Few rows have too few sums to hide the time that an addition takes: they have several for each.
+  constexpr int kChains = kTileRows == 1 ? 4 : kTileRows <= 3 ? 2 : 1;
+  V32 sum[kChains][kTileRows][kTileVectors];
+  unroll<kChains>([&](auto c) HWY_ATTR {
+    unroll<kTileRows>([&](auto r) HWY_ATTR {
+      unroll<kTileVectors>(
+          [&](auto v) HWY_ATTR { sum[c][r][v] = c == 0 ? hn::LoadU(kD32, start + v * kLanes) : hn::Zero(kD32); });
+    });
+  });
+  const TileRows<kTileRows, std::uint8_t> rows(a, span.row_stride);
+  const std::int64_t panel_stride = span.panel_stride;
+  const std::int64_t quads = span.quads;
+  std::int64_t quad = 0;
+  for (; quad + kChains <= quads; quad += kChains)
+    unroll<kChains>([&](auto c)
+                        HWY_ATTR { add_quads<kTileRows, kTileVectors>(rows, quad + c, panel, panel_stride, sum[c]); });
+  if constexpr (kChains > 1)
+    for (; quad < quads; ++quad) add_quads<kTileRows, kTileVectors>(rows, quad, panel, panel_stride, sum[0]);
+  unroll<kTileRows>([&](auto r) HWY_ATTR {
+    unroll<kTileVectors>([&](auto v) HWY_ATTR {
+      V32 total = sum[0][r][v];
+      unroll<kChains - 1>([&](auto c) HWY_ATTR { total = hn::Add(total, sum[c + 1][r][v]); });
+      hn::Store(total, kD32, sums.at + r * kColumns + v * kLanes);
+    });
+  });
+}
+
+using BytesFunction = void (*)(const std::uint8_t*, const Span&, const std::int8_t*, const std::int32_t*, Sums&);
+
+template <int kTileVectors, int... kRowsMinusOne>
+BytesFunction bytes_function(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
+  constexpr BytesFunction kFunctions[] = {sum_bytes_of<kRowsMinusOne + 1, kTileVectors>...};
+  return kFunctions[rows - 1];
+}
+
+inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
+                     std::int64_t columns, const std::int32_t* start, Sums& sums) {
+  constexpr auto kCounts = std::make_integer_sequence<int, kByteRows>();
+  const auto function =
+      columns <= kNarrow * kLanes ? bytes_function<kNarrow>(rows, kCounts) : bytes_function<kVectors>(rows, kCounts);
+  function(a, span, panel, start, sums);
+}
+#else
+inline void sum_tile(const std::uint8_t* /*a*/, std::int64_t /*rows*/, const Span& /*span*/,
+                     const std::int8_t* /*panel*/, std::int64_t /*columns*/, const std::int32_t* /*start*/,
+                     Sums& /*sums*/) {}
+#endif
+
+}  // namespace bantam::ops::gemm::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
