@@ -53,7 +53,7 @@ class AffineVector {
 
   HWY_INLINE void store(V sum, std::int64_t lanes, std::uint8_t* y) const {
     const hn::Rebind<std::uint8_t, D> u8;
-    const auto bytes = hn::BitCast(u8, demote_to_bytes(D(), quantized(sum)));
+    const auto bytes = hn::BitCast(u8, demote_to_bytes(D(), (*this)(sum)));
     store_lanes(u8, hn::Xor(bytes, hn::Set(u8, flip_)), lanes, y);
   }
 
@@ -63,9 +63,9 @@ class AffineVector {
   }
 
   /// An 8-bit result as an int8.
-  HWY_INLINE V quantized(V sum) const {
+  HWY_INLINE V operator()(V sum) const {
     const auto scaled = hn::Mul(hn::ConvertTo(DF(), hn::Add(sum, bias_)), limited_scale_);
-    return hn::Add(hn::NearestInt(hn::Min(hn::Max(scaled, low_), high_)), zero_point_);
+    return hn::Add(nearest_in_range(hn::Min(hn::Max(scaled, low_), high_)), zero_point_);
   }
 
  private:

@@ -23,6 +23,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_channels(D d, const T* from, std::int64_t lanes) {
   if (lanes >= static_cast<std::int64_t>(hn::Lanes(d))) return hn::LoadU(d, from);
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(lanes)), d, from);
+#endif
   HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)] = {};
   for (std::int64_t i = 0; i < lanes; ++i) buffer[i] = from[i];
   return hn::Load(d, buffer);
@@ -35,10 +38,37 @@ HWY_INLINE void store_lanes(D d, hn::Vec<D> v, std::int64_t lanes, T* to) {
     hn::StoreU(v, d, to);
     return;
   }
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  hn::BlendedStore(v, hn::FirstN(d, static_cast<std::size_t>(lanes)), d, to);
+  return;
+#endif
   HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)];
   hn::Store(v, d, buffer);
   for (std::int64_t i = 0; i < lanes; ++i) to[i] = buffer[i];
 }
+
+/// The nearest integers, even ones on ties, of floats that are in the range of int32.
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+template <std::size_t N>
+HWY_INLINE hn::Vec128<std::int32_t, N> nearest_in_range(hn::Vec128<float, N> v) {
+  return hn::Vec128<std::int32_t, N>{_mm_cvtps_epi32(v.raw)};
+}
+#if HWY_TARGET <= HWY_AVX2
+HWY_INLINE hn::Vec256<std::int32_t> nearest_in_range(hn::Vec256<float> v) {
+  return hn::Vec256<std::int32_t>{_mm256_cvtps_epi32(v.raw)};
+}
+#endif
+#if HWY_TARGET <= HWY_AVX3
+HWY_INLINE hn::Vec512<std::int32_t> nearest_in_range(hn::Vec512<float> v) {
+  return hn::Vec512<std::int32_t>{_mm512_cvtps_epi32(v.raw)};
+}
+#endif
+#else
+template <class V>
+HWY_INLINE auto nearest_in_range(V v) {
+  return hn::NearestInt(v);
+}
+#endif
 
 /// Numbers in the range of int8 as bytes.
 template <class D>

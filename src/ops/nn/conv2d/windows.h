@@ -36,19 +36,43 @@ class Windows {
   }
 
  private:
+  static constexpr std::int64_t kLoose = 32 / sizeof(Number);
+
   static void gather(const void* context, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count,
-                     std::int64_t stride, std::conditional_t<sizeof(Number) == 1, std::uint8_t, std::int16_t>* to) {
+                     std::int64_t stride, Number* to) {
     const Windows& self = *static_cast<const Windows*>(context);
     const ImageShape& y = self.p_.g.y;
     Pixel at = pixel_at(y, self.index_ + row);
+    const bool full = count == self.p_.k && self.p_.taps_touch;
     for (std::int64_t i = 0; i < rows; ++i, to += stride) {
-      self.gather_window(at, first, count, reinterpret_cast<Number*>(to));
+      // Short rows may be copied with what follows them, as long as it is overwritten later.
+      const bool loosely = full && (rows - 1 - i) * stride >= kLoose;
+      if (!loosely || !self.gather_inner(at, to)) self.gather_window(at, first, count, to);
       if (++at.x < y.w) continue;
       at.x = 0;
       if (++at.y < y.h) continue;
       at.y = 0;
       ++at.n;
     }
+  }
+
+  /// The whole window of output pixel `at`, if it consists of short rows inside the image, and up to kLoose numbers
+  /// behind it that mean nothing.
+  bool gather_inner(const Pixel& at, Number* to) const {
+    const ConvGeometry& g = p_.g;
+    const std::int64_t row = g.horizontal.kernel * p_.group_inputs;
+    const std::int64_t y0 = window_origin(g.vertical, at.y);
+    const std::int64_t x0 = window_origin(g.horizontal, at.x);
+    const std::int64_t last = y0 + static_cast<std::int64_t>(g.vertical.kernel - 1) * g.vertical.dilation;
+    if (row > kLoose || y0 < 0 || last >= g.x.h || x0 < 0) return false;
+    const std::int64_t end = g.x.w_stride * (g.x.w - 1) + p_.group_inputs;  // of an image row
+    if (x0 * g.x.w_stride + kLoose > end) return false;
+    const Number* from = x_ + g.x.offset(at.n, y0, x0);
+    for (std::int32_t ky = 0; ky < g.vertical.kernel; ++ky, to += row) {
+      std::memcpy(to, from, kLoose * sizeof(Number));
+      from += g.vertical.dilation * g.x.h_stride;
+    }
+    return true;
   }
 
   /// Numbers [first, first + count) of the window of output pixel `at`, in the order of k.

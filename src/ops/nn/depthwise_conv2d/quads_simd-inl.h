@@ -86,104 +86,97 @@ HWY_INLINE V32 add_quad_products(V32 sum, V32 bytes, V32 weights) {
 }
 
 /// The 32-bit `values` of channels [0, channels) of a block, or one for all, as the sums are ordered.
-template <typename T>
-HWY_INLINE void order_channels(const T* values, bool several, std::int64_t channels, T* to) {
-  const hn::CappedTag<T, 16> d;
-  hn::Vec<decltype(d)> in[4];
+HWY_INLINE void order_channels(const void* values, bool several, std::int64_t channels, std::int32_t* to) {
+  const D32 d;
+  // Bits of whatever type: floats too.
+  const auto* bits = static_cast<const std::int32_t*>(values);
+  std::int32_t first;
+  __builtin_memcpy(&first, values, sizeof first);
+  V32 in[4];
   for (int i = 0; i < 4; ++i) {
     const std::int64_t left = std::clamp<std::int64_t>(channels - 16 * i, 0, 16);
-    in[i] = several ? hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(left)), d, values + (left > 0 ? 16 * i : 0))
-                    : hn::Set(d, values[0]);
+    in[i] = several ? hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(left)), d, bits + (left > 0 ? 16 * i : 0))
+                    : hn::Set(d, first);
   }
   // Lane group l of vector i becomes lane group i of vector l.
-  HWY_ALIGN T rows[64];
+  HWY_ALIGN std::int32_t rows[kBlock];
   for (int i = 0; i < 4; ++i) hn::Store(in[i], d, rows + 16 * i);
-  const hn::CappedTag<T, 4> quarter;
+  const hn::CappedTag<std::int32_t, 4> quarter;
   for (int i = 0; i < 4; ++i)
     for (int l = 0; l < 4; ++l) hn::Store(hn::Load(quarter, rows + 16 * i + 4 * l), quarter, to + 16 * l + 4 * i);
 }
 
-/// The last stage for a block of ONNX's arithmetic.
+/// A block's scalers, made of `count` arrays of one number per channel, put in order.
+template <int kCount>
+struct OrderedChannels {
+  HWY_ALIGN std::int32_t numbers[kCount][kBlock];
+
+  template <typename T>
+  const T* as(int i) const {
+    return reinterpret_cast<const T*>(numbers[i]);
+  }
+};
+
+/// The last stage of a block of channels: numbers in the range of int8 for the sums of vector j.
 class AffineBlock {
  public:
   HWY_INLINE AffineBlock(const AffineScaler& scaler, std::int64_t first, std::int64_t channels)
-      : AffineBlock(ordered(scaler.from_channel(first), channels)) {}
+      : AffineBlock(scaler, ordered(scaler.from_channel(first), channels)) {}
 
-  /// Numbers in the range of int8.
-  template <int j>
-  HWY_INLINE V32 finish(V32 sum) const {
-    return scale_[j].quantized(sum);
-  }
+  HWY_INLINE V32 operator()(int j, V32 sum) const { return scale_[j](sum); }
   std::uint8_t flip() const { return flip_; }
 
  private:
   using Scale = ops::HWY_NAMESPACE::AffineVector<D32>;
-
-  struct Ordered {
-    HWY_ALIGN std::int32_t bias[64];
-    HWY_ALIGN float scale[64];
-    AffineScaler scaler;
-  };
+  using Ordered = OrderedChannels<2>;
 
   static HWY_INLINE Ordered ordered(const AffineScaler& s, std::int64_t channels) {
-    Ordered result;
-    result.scaler = s;
-    if (s.bias != nullptr) order_channels(s.bias, true, channels, result.bias);
-    order_channels(s.scale, s.per_channel, channels, result.scale);
+    Ordered result{};
+    if (s.bias != nullptr) order_channels(s.bias, true, channels, result.numbers[0]);
+    order_channels(s.scale, s.per_channel, channels, result.numbers[1]);
     return result;
   }
-  static HWY_INLINE Scale make(const Ordered& o, std::int64_t j) {
-    AffineScaler s = o.scaler;
-    if (s.bias != nullptr) s.bias = o.bias;
-    s.scale = o.scale;
+  static HWY_INLINE Scale make(AffineScaler s, const Ordered& o, std::int64_t j) {
+    s.bias = o.as<std::int32_t>(0);
+    s.scale = o.as<float>(1);
     s.per_channel = true;
     return Scale(D32(), s, 16 * j, 16);
   }
-  HWY_INLINE explicit AffineBlock(const Ordered& o)
-      : scale_{make(o, 0), make(o, 1), make(o, 2), make(o, 3)}, flip_(o.scaler.flip) {}
+  HWY_INLINE AffineBlock(const AffineScaler& s, const Ordered& o)
+      : scale_{make(s, o, 0), make(s, o, 1), make(s, o, 2), make(s, o, 3)}, flip_(s.flip) {}
 
   Scale scale_[4];
   std::uint8_t flip_;
 };
 
-/// The last stage for a block of TensorFlow Lite's arithmetic.
+/// The same for TensorFlow Lite's arithmetic.
 class RequantizeBlock {
  public:
   HWY_INLINE RequantizeBlock(const Requantizer& requantizer, std::int64_t first, std::int64_t channels)
-      : RequantizeBlock(ordered(requantizer.from_channel(first), channels)) {}
+      : RequantizeBlock(requantizer, ordered(requantizer.from_channel(first), channels)) {}
 
-  template <int j>
-  HWY_INLINE V32 finish(V32 sum) const {
-    return requantize_[j](sum);
-  }
+  HWY_INLINE V32 operator()(int j, V32 sum) const { return requantize_[j](sum); }
   std::uint8_t flip() const { return 0; }
 
  private:
   using Requantize = ops::HWY_NAMESPACE::RequantizeVector<D32>;
-
-  struct Ordered {
-    HWY_ALIGN std::int32_t bias[64];
-    HWY_ALIGN std::int32_t multiplier[64];
-    HWY_ALIGN std::int32_t shift[64];
-    Requantizer requantizer;
-  };
+  using Ordered = OrderedChannels<3>;
 
   static HWY_INLINE Ordered ordered(const Requantizer& r, std::int64_t channels) {
-    Ordered result;
-    result.requantizer = r;
-    if (r.bias != nullptr) order_channels(r.bias, true, channels, result.bias);
-    order_channels(r.multiplier, true, channels, result.multiplier);
-    order_channels(r.shift, true, channels, result.shift);
+    Ordered result{};
+    if (r.bias != nullptr) order_channels(r.bias, true, channels, result.numbers[0]);
+    order_channels(r.multiplier, true, channels, result.numbers[1]);
+    order_channels(r.shift, true, channels, result.numbers[2]);
     return result;
   }
-  static HWY_INLINE Requantize make(const Ordered& o, std::int64_t j) {
-    Requantizer r = o.requantizer;
-    if (r.bias != nullptr) r.bias = o.bias;
-    r.multiplier = o.multiplier;
-    r.shift = o.shift;
+  static HWY_INLINE Requantize make(Requantizer r, const Ordered& o, std::int64_t j) {
+    r.bias = o.as<std::int32_t>(0);
+    r.multiplier = o.as<std::int32_t>(1);
+    r.shift = o.as<std::int32_t>(2);
     return Requantize(D32(), r, 16 * j, 16);
   }
-  HWY_INLINE explicit RequantizeBlock(const Ordered& o) : requantize_{make(o, 0), make(o, 1), make(o, 2), make(o, 3)} {}
+  HWY_INLINE RequantizeBlock(const Requantizer& r, const Ordered& o)
+      : requantize_{make(r, o, 0), make(r, o, 1), make(r, o, 2), make(r, o, 3)} {}
 
   Requantize requantize_[4];
 };
@@ -213,9 +206,9 @@ class QuadBlock {
       interleave(n, window_origin(p_.g.vertical, oy), x0, (pixels - 1) * stride + window_columns(p_.g), columns);
       std::uint8_t* y = p_.y + p_.g.y.offset(n, oy, ox + done) + first_;
       std::int64_t i = 0;
-      for (; i + 4 <= pixels; i += 4)
-        convolve_pixels<4>(columns + i * stride * column_bytes(), y + i * p_.g.y.w_stride);
-      for (; i < pixels; ++i) convolve_pixels<1>(columns + i * stride * column_bytes(), y + i * p_.g.y.w_stride);
+      const std::int64_t step = stride * column_bytes();
+      for (; i + 4 <= pixels; i += 4) convolve_pixels<4>(finish_, columns + i * step, y + i * p_.g.y.w_stride);
+      for (; i < pixels; ++i) convolve_pixels<1>(finish_, columns + i * step, y + i * p_.g.y.w_stride);
       done += pixels;
     }
   }
@@ -250,27 +243,51 @@ class QuadBlock {
   HWY_INLINE void interleave(std::int64_t n, std::int64_t y0, std::int64_t x0, std::int64_t count,
                              std::uint8_t* to) const {
     const ImageShape& x = p_.g.x;
-    const std::uint8_t* rows[kMaxKernelRows] = {};
-    for (std::int32_t ky = 0; ky < p_.g.vertical.kernel; ++ky) {
-      const std::int64_t iy = y0 + static_cast<std::int64_t>(ky) * p_.g.vertical.dilation;
-      if (iy >= 0 && iy < x.h) rows[ky] = p_.x + x.offset(n, iy, 0) + first_;
-    }
-    const V8 zero = hn::Set(D8(), static_cast<std::uint8_t>(p_.form.zero));
-    const V8 flip = hn::Set(D8(), p_.form.flip);
-    for (std::int64_t ix = x0; ix < x0 + count; ++ix)
-      for (std::int32_t quad = 0; quad < row_quads_; ++quad, to += 4 * kBlock) {
-        V8 v[4];
-        for (int i = 0; i < 4; ++i) {
-          const std::uint8_t* row = rows[4 * quad + i];
-          v[i] = row != nullptr && ix >= 0 && ix < x.w ? hn::Xor(load(row + ix * x.w_stride), flip) : zero;
-        }
-        Quads(v[0], v[1], v[2], v[3]).store(to);
+    const std::int64_t inside = std::clamp<std::int64_t>(x0, 0, x.w);
+    const std::int64_t inside_end = std::clamp<std::int64_t>(x0 + count, 0, x.w);
+    for (std::int32_t quad = 0; quad < row_quads_; ++quad, to += 4 * kBlock) {
+      // Rows outside the image, and those that no kernel has, are this one again and again.
+      HWY_ALIGN std::uint8_t outside[kBlock];
+      hn::Store(hn::Set(D8(), static_cast<std::uint8_t>(p_.form.zero ^ p_.form.flip)), D8(), outside);
+      const std::uint8_t* rows[4];
+      std::int64_t steps[4];
+      for (int i = 0; i < 4; ++i) {
+        const std::int64_t iy = y0 + (4 * quad + std::int64_t{i}) * p_.g.vertical.dilation;
+        const bool is_row = 4 * quad + i < p_.g.vertical.kernel && iy >= 0 && iy < x.h;
+        rows[i] = is_row ? p_.x + x.offset(n, iy, inside) + first_ : outside;
+        steps[i] = is_row ? x.w_stride : 0;
       }
+      interleave_rows(rows, steps, inside_end - inside, to + (inside - x0) * column_bytes());
+      const V8 zero = hn::Set(D8(), static_cast<std::uint8_t>(p_.form.zero));
+      for (std::int64_t i = 0; i < count; ++i)
+        if (x0 + i < inside || x0 + i >= inside_end) Quads(zero, zero, zero, zero).store(to + i * column_bytes());
+    }
+  }
+
+  HWY_INLINE void interleave_rows(const std::uint8_t* const* rows, const std::int64_t* steps, std::int64_t count,
+                                  std::uint8_t* to) const {
+    const std::uint8_t *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+    const std::int64_t a_step = steps[0], b_step = steps[1], c_step = steps[2], d_step = steps[3];
+    const std::int64_t to_step = column_bytes();
+    const auto mask = mask_;
+    const V8 flip = hn::Set(D8(), p_.form.flip);
+    const auto flipped = [&](const std::uint8_t* from)
+                             HWY_ATTR { return hn::Xor(hn::MaskedLoad(mask, D8(), from), flip); };
+    for (; count > 0; --count, to += to_step) {
+      Quads(flipped(a), flipped(b), flipped(c), flipped(d)).store(to);
+      a += a_step;
+      b += b_step;
+      c += c_step;
+      d += d_step;
+    }
   }
 
   template <int kPixels>
-  HWY_INLINE void convolve_pixels(const std::uint8_t* columns, std::uint8_t* y) const {
+  HWY_INLINE void convolve_pixels(const Finish finish, const std::uint8_t* columns, std::uint8_t* y) const {
     using ops::HWY_NAMESPACE::unroll;
+    const std::int64_t y_step = p_.g.y.w_stride;
+    const auto mask = mask_;
+    const auto flip = hn::Set(D8(), finish.flip());
     V32 sums[kPixels][4];
     unroll<kPixels>([&](auto i) HWY_ATTR { unroll<4>([&](auto j) HWY_ATTR { sums[i][j] = start_[j]; }); });
     const std::int64_t pixel_step = p_.g.horizontal.stride * column_bytes();
@@ -288,13 +305,10 @@ class QuadBlock {
         });
       }
     }
-    const auto flip = hn::Set(D8(), finish_.flip());
     unroll<kPixels>([&](auto i) HWY_ATTR {
-      const auto low =
-          _mm512_packs_epi32(finish_.template finish<0>(sums[i][0]).raw, finish_.template finish<1>(sums[i][1]).raw);
-      const auto high =
-          _mm512_packs_epi32(finish_.template finish<2>(sums[i][2]).raw, finish_.template finish<3>(sums[i][3]).raw);
-      hn::BlendedStore(hn::Xor(V8{_mm512_packs_epi16(low, high)}, flip), mask_, D8(), y + i * p_.g.y.w_stride);
+      const auto low = _mm512_packs_epi32(finish(0, sums[i][0]).raw, finish(1, sums[i][1]).raw);
+      const auto high = _mm512_packs_epi32(finish(2, sums[i][2]).raw, finish(3, sums[i][3]).raw);
+      hn::BlendedStore(hn::Xor(V8{_mm512_packs_epi16(low, high)}, flip), mask, D8(), y + i * y_step);
     });
   }
 

@@ -42,17 +42,31 @@ bool subtracts_row_sums(const AffineResult<Y>& y) {
   return !y.zero_points.are_zero();
 }
 
+/// Stores scale(sums) of `rows` rows and `lanes` columns from column c of a tile on as bytes, with the bits of `flip`
+/// inverted. Arguments are values: nobody else's, so that storing bytes does not change them.
+template <typename Scale>
+HWY_INLINE void store_bytes(const Scale scale, const std::int32_t* sums, std::int64_t rows, std::int64_t lanes,
+                            std::uint8_t flip, std::uint8_t* to, std::int64_t row_stride) {
+  const hn::Rebind<std::uint8_t, D32> d8;
+  const auto flips = hn::Set(d8, flip);
+  const auto bytes = [&](std::int64_t r) HWY_ATTR {
+    return hn::Xor(hn::BitCast(d8, demote_to_bytes(kD32, scale(hn::LoadU(kD32, sums + r * kColumns)))), flips);
+  };
+  if (lanes >= kLanes) {
+    for (std::int64_t r = 0; r < rows; ++r) hn::StoreU(bytes(r), d8, to + r * row_stride);
+  } else {
+    for (std::int64_t r = 0; r < rows; ++r) store_lanes(d8, bytes(r), lanes, to + r * row_stride);
+  }
+}
+
 /// Scales the sums of `rows` rows and columns [first, first + columns), and stores them at row m on. `row_sums`: of the
 /// left matrix, from row m on; not used by most.
 void finish_tile(const Int8Result& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
                  std::int64_t columns, const std::int32_t* /*row_sums*/) {
-  const hn::Rebind<std::int8_t, D32> d8;
   for (std::int64_t c = 0; c < columns; c += kLanes) {
     const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
-    const RequantizeVector<D32> requantize(kD32, y.requantize, first + c, lanes);
-    for (std::int64_t r = 0; r < rows; ++r)
-      store_lanes(d8, demote_to_bytes(kD32, requantize(hn::LoadU(kD32, sums.at + r * kColumns + c))), lanes,
-                  y.data + (m + r) * y.row_stride + first + c);
+    store_bytes(RequantizeVector<D32>(kD32, y.requantize, first + c, lanes), sums.at + c, rows, lanes, 0,
+                reinterpret_cast<std::uint8_t*>(y.data + m * y.row_stride + first + c), y.row_stride);
   }
 }
 
@@ -81,18 +95,33 @@ void finish_tile(const HybridResult& y, const Sums& sums, std::int64_t m, std::i
   activate_rows(y.activation, y.data + m * y.row_stride + first, rows, y.row_stride, columns);
 }
 
+/// Takes the products of the columns' zero points and the rows' sums off.
 template <typename Y>
-void finish_tile(const AffineResult<Y>& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
+void subtract_row_sums(const AffineResult<Y>& y, std::int64_t rows, std::int64_t first, std::int64_t columns,
+                       const std::int32_t* row_sums, Sums& sums) {
+  for (std::int64_t c = 0; c < columns; c += kLanes) {
+    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
+    const auto zeros = load_zero_points(kD32, y.zero_points, first + c, lanes);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      std::int32_t* at = sums.at + r * kColumns + c;
+      hn::StoreU(hn::Sub(hn::LoadU(kD32, at), hn::Mul(zeros, hn::Set(kD32, row_sums[r]))), kD32, at);
+    }
+  }
+}
+
+template <typename Y>
+void finish_tile(const AffineResult<Y>& y, Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
                  std::int64_t columns, const std::int32_t* row_sums) {
+  if (subtracts_row_sums(y)) subtract_row_sums(y, rows, first, columns, row_sums, sums);
   for (std::int64_t c = 0; c < columns; c += kLanes) {
     const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
     const AffineVector<D32> scale(kD32, y.scaler, first + c, lanes);
-    auto zeros = hn::Zero(kD32);
-    if (subtracts_row_sums(y)) zeros = load_zero_points(kD32, y.zero_points, first + c, lanes);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      auto sum = hn::LoadU(kD32, sums.at + r * kColumns + c);
-      if (subtracts_row_sums(y)) sum = hn::Sub(sum, hn::Mul(zeros, hn::Set(kD32, row_sums[r])));
-      scale.store(sum, lanes, y.data + (m + r) * y.row_stride + first + c);
+    Y* to = y.data + m * y.row_stride + first + c;
+    if constexpr (std::is_same_v<Y, std::uint8_t>) {
+      store_bytes(scale, sums.at + c, rows, lanes, y.scaler.flip, to, y.row_stride);
+    } else {
+      for (std::int64_t r = 0; r < rows; ++r)
+        scale.store(hn::LoadU(kD32, sums.at + r * kColumns + c), lanes, to + r * y.row_stride);
     }
   }
   if constexpr (std::is_same_v<Y, float>)
