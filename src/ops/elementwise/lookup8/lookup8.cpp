@@ -2,6 +2,7 @@
 
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
+#include "ops/elementwise/lookup8/kernels.h"
 
 namespace bantam::ops {
 namespace {
@@ -35,6 +36,9 @@ Status run_ref(const Invocation& invocation) {
 }
 
 constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "any__simd", .supports = supports_lookup8_simd, .footprint = footprint_lookup8, .run = run_lookup8_simd},
+#endif
     {.name = "any__ref", .footprint = footprint_lookup8, .run = run_ref},
 };
 

@@ -389,8 +389,8 @@ HWY_INLINE void multiply_all(const LeftSource& a, const Workspace& workspace, co
   constexpr std::int64_t kFewRows = 4;
   if (fit >= std::min(tile, kFewRows)) {
     // All rows, full tiles, or tiles of about the same size.
-    const std::int64_t whole = fit / tile * tile;
-    const std::int64_t most = std::min(whole > 0 ? whole : fit, kMaxBlockRows);
+    const std::int64_t whole = fit >= a.rows ? a.rows : fit >= tile ? fit / tile * tile : fit;
+    const std::int64_t most = std::min(whole, kMaxBlockRows);
     multiply_rows<TileSums>(a, left, even_rows(a.rows, most), b, y);
   } else {
     multiply_parts<TileSums>(a, left, std::max<std::int64_t>(left.capacity() / tile / 4 * 4, 4), b, y);
