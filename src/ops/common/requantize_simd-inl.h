@@ -48,7 +48,7 @@ HWY_INLINE void store_lanes(D d, hn::Vec<D> v, std::int64_t lanes, T* to) {
 }
 
 /// The nearest integers, even ones on ties, of floats that are in the range of int32.
-#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE4
 template <std::size_t N>
 HWY_INLINE hn::Vec128<std::int32_t, N> nearest_in_range(hn::Vec128<float, N> v) {
   return hn::Vec128<std::int32_t, N>{_mm_cvtps_epi32(v.raw)};

@@ -105,7 +105,7 @@ HWY_INLINE V32 add_pair_products(V16 a, V16 b, V32 low, V32& high) {
   return low;
 #else
   low = hn::ReorderWidenMulAccumulate(kD32, a, b, low, high);
-#if HWY_ARCH_X86
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE4
   // Without this gcc collects products before it adds them, and runs out of registers.
   asm volatile("" : "+x"(low.raw));
 #endif
