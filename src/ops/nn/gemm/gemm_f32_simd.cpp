@@ -78,7 +78,7 @@ HWY_INLINE void store_columns(V v, float* to, std::int64_t columns) {
 #else
   HWY_ALIGN float lanes[kLanes];
   hn::Store(v, kD, lanes);
-  for (std::int64_t i = 0; i < columns; ++i) to[i] = lanes[i];
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(columns, kLanes); ++i) to[i] = lanes[i];
 #endif
 }
 
