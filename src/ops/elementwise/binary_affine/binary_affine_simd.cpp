@@ -5,6 +5,7 @@
 #include "hwy/highway.h"
 #include "ops/common/binary_rows_simd-inl.h"
 #include "ops/common/dispatch.h"
+#include "ops/common/requantize_simd-inl.h"
 #include "ops/elementwise/binary_affine/binary_affine.h"
 #include "ops/elementwise/binary_affine/kernels.h"
 
@@ -24,26 +25,47 @@ HWY_INLINE V combine_real(V a, V b) {
   return hn::Add(a, b);
 }
 
-/// The reference's arithmetic on vectors of int32.
-template <BinaryFunction kFunction, class D, class V = hn::Vec<D>>
-HWY_INLINE V combine(D d, const BinaryAffineParams& p, V qa, V qb) {
-  const hn::Rebind<float, D> df;
-  const auto real = [&](V q, std::int32_t zero_point, float scale) HWY_ATTR {
-    return hn::Mul(hn::ConvertTo(df, hn::Sub(q, hn::Set(d, zero_point))), hn::Set(df, scale));
-  };
-  const auto y =
-      hn::Div(combine_real<kFunction>(real(qa, p.a_zero_point, p.a_scale), real(qb, p.b_zero_point, p.b_scale)),
-              hn::Set(df, p.y_scale));
-  const auto number = hn::IfThenElseZero(hn::Eq(y, y), y);
-  const auto low = hn::Set(df, static_cast<float>(p.minimum - p.y_zero_point));
-  const auto high = hn::Set(df, static_cast<float>(p.maximum - p.y_zero_point));
-  return hn::Add(hn::NearestInt(hn::Min(hn::Max(number, low), high)), hn::Set(d, p.y_zero_point));
-}
+/// The reference's arithmetic on vectors of int32. Has copies of the parameters, which stores of bytes cannot change.
+template <BinaryFunction kFunction>
+class Combine {
+ public:
+  using D = hn::ScalableTag<std::int32_t>;
+  using DF = hn::Rebind<float, D>;
+  using V = hn::Vec<D>;
+  using VF = hn::Vec<DF>;
+
+  HWY_INLINE explicit Combine(const BinaryAffineParams& p)
+      : a_zero_(hn::Set(D(), p.a_zero_point)),
+        b_zero_(hn::Set(D(), p.b_zero_point)),
+        y_zero_(hn::Set(D(), p.y_zero_point)),
+        a_scale_(hn::Set(DF(), p.a_scale)),
+        b_scale_(hn::Set(DF(), p.b_scale)),
+        y_scale_(hn::Set(DF(), p.y_scale)),
+        low_(hn::Set(DF(), static_cast<float>(p.minimum - p.y_zero_point))),
+        high_(hn::Set(DF(), static_cast<float>(p.maximum - p.y_zero_point))) {}
+
+  HWY_INLINE V operator()(D /*d*/, V qa, V qb) const {
+    const auto a = hn::Mul(hn::ConvertTo(DF(), hn::Sub(qa, a_zero_)), a_scale_);
+    const auto b = hn::Mul(hn::ConvertTo(DF(), hn::Sub(qb, b_zero_)), b_scale_);
+    const VF y = hn::Div(combine_real<kFunction>(a, b), y_scale_);
+    const VF number = hn::IfThenElseZero(hn::Eq(y, y), y);
+    return hn::Add(nearest_in_range(hn::Min(hn::Max(number, low_), high_)), y_zero_);
+  }
+
+ private:
+  V a_zero_;
+  V b_zero_;
+  V y_zero_;
+  VF a_scale_;
+  VF b_scale_;
+  VF y_scale_;
+  VF low_;
+  VF high_;
+};
 
 template <BinaryFunction kFunction, typename T>
 void combine_affine(const Invocation& invocation, const StridedRows<3>& rows) {
-  const auto& p = invocation.as<BinaryAffineParams>();
-  combine_rows<T>(invocation, rows, [&p](auto d, auto a, auto b) HWY_ATTR { return combine<kFunction>(d, p, a, b); });
+  combine_rows<T>(invocation, rows, Combine<kFunction>(invocation.as<BinaryAffineParams>()));
 }
 
 void run_binary_affine(const Invocation& invocation, const StridedRows<3>& rows) {

@@ -255,11 +255,20 @@ struct TileColumns {
   std::int64_t columns = 0;
   /// What sums of bytes start at: the zero point of the left matrix taken off.
   HWY_ALIGN std::int32_t start[kColumns] = {};
+  const std::int8_t* ahead = nullptr;  ///< the next tile's panels, of which a quad of rows fetches `ahead_step` bytes
+  std::int64_t ahead_step = 0;
 
-  TileColumns(const RightPanelsI8& b, std::int64_t k, std::int64_t first, std::int32_t zero)
+  /// For `tiles` tiles of rows.
+  TileColumns(const RightPanelsI8& b, std::int64_t k, std::int64_t first, std::int32_t zero, std::int64_t tiles)
       : panel(b.data + first / kPanel * panel_bytes(k)),
         stride(panel_bytes(k)),
         columns(std::min({kColumns, b.n - first, b.last * kPanel - first})) {
+    if (first + kColumns < std::min(b.n, b.last * kPanel)) {
+      ahead = panel + kColumns / kPanel * stride;
+      ahead_step = (4 * kColumns + tiles - 1) / tiles;
+    } else {
+      ahead = panel;
+    }
     if (!kMultipliesBytes || zero == 0) return;
     const std::int64_t sums = row_numbers(k) * kPanel;
     for (std::int64_t c = 0; c < columns; c += kLanes) {
@@ -272,7 +281,7 @@ struct TileColumns {
 /// Sums of the products of a piece, or of `quads` of its quads from the `done`-th on. Columns beyond those that there
 /// are stay undefined.
 void sum_piece(const Piece& a, std::int64_t done, std::int64_t quads, const TileColumns& b, Sums& sums) {
-  const Span span{quads, a.stride, b.stride};
+  const Span span{quads, a.stride, b.stride, b.ahead + done * b.ahead_step, b.ahead_step};
   const std::int8_t* panel = b.panel + (a.first + done) * 4 * kPanel;
   if (a.bytes == nullptr) {
     sum_tile(a.numbers + 4 * done, a.rows, span, panel, b.columns, sums);
@@ -341,10 +350,11 @@ HWY_INLINE void multiply_rows(const LeftSource& a, const Left& left, std::int64_
     }
     const std::int64_t tile = even_rows(count, left.tile_rows());
     for_each_tile(b, [&](std::int64_t n) HWY_ATTR {
-      const TileColumns columns(b, a.k, n, a.zero);
+      TileColumns columns(b, a.k, n, a.zero, (count + tile - 1) / tile);
       for (std::int64_t m = 0; m < count; m += tile) {
         const std::int64_t rows = std::min(tile, count - m);
         sum_products(piece.some_rows(m, rows), columns, sums);
+        columns.ahead += columns.ahead_step * piece.quads;
         finish_tile(y, sums, start + m, rows, n, columns.columns, row_sums + m);
       }
     });
@@ -360,7 +370,7 @@ HWY_INLINE void multiply_parts(const LeftSource& a, const Left& left, std::int64
   for (std::int64_t m = 0; m < a.rows; m += tile) {
     const std::int64_t rows = std::min(tile, a.rows - m);
     for_each_tile(b, [&](std::int64_t n) HWY_ATTR {
-      const TileColumns columns(b, a.k, n, a.zero);
+      const TileColumns columns(b, a.k, n, a.zero, 1);
       std::int32_t row_sums[kByteRows] = {};
       if (a.k == 0) clear(sums, rows);
       for (std::int64_t first = 0; first < a.k; first += part) {

@@ -60,6 +60,9 @@ struct Span {
   std::int64_t quads = 0;
   std::int64_t row_stride = 0;    ///< numbers
   std::int64_t panel_stride = 0;  ///< bytes
+  /// Weights that come next: a tile fetches so many bytes of them per quad, while it computes.
+  const std::int8_t* ahead = nullptr;
+  std::int64_t ahead_step = 0;
 };
 
 #if HWY_TARGET == HWY_SCALAR
@@ -240,9 +243,15 @@ HWY_NOINLINE void sum_bytes_of(const std::uint8_t* a, const Span& span, const st
   const std::int64_t panel_stride = span.panel_stride;
   const std::int64_t quads = span.quads;
   std::int64_t quad = 0;
-  for (; quad + kChains <= quads; quad += kChains)
+  const std::int8_t* ahead = span.ahead;
+  for (; quad + kChains <= quads; quad += kChains) {
+    if constexpr (kChains == 1) {
+      __builtin_prefetch(ahead, 0, 2);
+      ahead += span.ahead_step;
+    }
     unroll<kChains>([&](auto c)
                         HWY_ATTR { add_quads<kTileRows, kTileVectors>(rows, quad + c, panel, panel_stride, sum[c]); });
+  }
   if constexpr (kChains > 1)
     for (; quad < quads; ++quad) add_quads<kTileRows, kTileVectors>(rows, quad, panel, panel_stride, sum[0]);
   unroll<kTileRows>([&](auto r) HWY_ATTR {
