@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "ops/testing/harness.h"
 
@@ -95,9 +96,9 @@ OpCase random_conv2d_affine_case(Random& random, bool depthwise) {
     p.form.activation = {UnaryFunction::kRelu, 0.0F, 0.0F};
   }
   const std::int64_t per_group = depthwise ? 1 : random_int(random, 1, random() % 3 == 0 ? 40 : 5);
-  p.groups = depthwise ? small(4, 70) : (random() % 4 == 0 ? small(2, 3) : 1);
+  p.groups = depthwise ? small(4, random() % 4 == 0 ? 150 : 70) : (random() % 4 == 0 ? small(2, 3) : 1);
   const std::int64_t oc = p.groups * (depthwise ? 1 : random_int(random, 1, random() % 2 == 0 ? 70 : 9));
-  const std::int64_t kh = random_int(random, 1, 4);
+  const std::int64_t kh = random_int(random, 1, depthwise && random() % 3 == 0 ? 9 : 4);
   const std::int64_t kw = random_int(random, 1, 4);
   const std::int64_t h = kh + random_int(random, 0, 7);
   const std::int64_t w = (kw - 1) * p.dilation_w + random_int(random, 1, random() % 3 == 0 ? 60 : 12);
@@ -139,6 +140,22 @@ TEST(Conv2dAffine, PointwiseVariantsMatchReference) {
 TEST(Conv2dAffine, DepthwiseVariantsMatchReference) {
   testing::expect_variants_match_reference([](Random& random) { return random_conv2d_affine_case(random, true); },
                                            {.cases = 80, .must_cover = {"i8_depthwise__simd", "i8_gemm__simd"}});
+}
+
+TEST(Conv2dAffine, ScalesThatAreNoNumbersMeanTheSameInEveryVariant) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        constexpr float kInfinity = std::numeric_limits<float>::infinity();
+        const float scales[] = {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity, 0.01F};
+        const std::int64_t groups = random() % 2 == 0 ? 4 : 1;
+        Conv2dAffineParams p{.groups = static_cast<std::int32_t>(groups), .form = form_to(ElementType::kU8, 5, 0)};
+        return make_case(
+            kConv2dAffine, p,
+            {random_tensor(ElementType::kU8, {1, 3, 5, 4}, random, 4, 6),
+             constant(random_tensor(ElementType::kI8, {4, 1, 1, groups == 4 ? 1 : 4}, random, -1, 1)), absent(),
+             constant(tensor_of<float>({4}, std::vector<float>(std::begin(scales), std::end(scales))))});
+      },
+      {.cases = 10, .must_cover = {"i8_gemm__simd", "i8_depthwise__simd"}});
 }
 
 TEST(Conv2dAffine, IntegerResultsAreExactInEveryVariant) {
