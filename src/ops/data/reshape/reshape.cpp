@@ -54,12 +54,62 @@ bool reshape_view(const OpCall& call, TensorDesc* view, std::int64_t* offset) {
 
 bool both_dense(const TensorDesc& x, const TensorDesc& out) { return x.is_dense() && out.is_dense(); }
 
-/// Where both sides have gaps there is no common walk; graphs with such a reshape copy first. 4-bit elements are only
-/// moved as whole tensors.
+/// Walks a shape from its innermost dimension outwards, in pieces of any size that divides what is left of a dimension.
+class Pieces {
+ public:
+  explicit Pieces(const TensorDesc& desc) : desc_(desc), dim_(desc.rank) {}
+
+  /// Elements left in the current dimension; 1 when there are no more.
+  std::int64_t left() {
+    while (left_ == 1 && dim_ > 0) {
+      left_ = desc_.dims[--dim_];
+      stride_ = desc_.strides[dim_];
+    }
+    return left_;
+  }
+
+  /// Takes `size` of them and returns their stride.
+  std::int64_t take(std::int64_t size) {
+    const std::int64_t stride = stride_;
+    stride_ *= size;
+    left_ /= size;
+    return stride;
+  }
+
+ private:
+  const TensorDesc& desc_;
+  int dim_;
+  std::int64_t left_ = 1;
+  std::int64_t stride_ = 1;
+};
+
+/// The walk that both sides have in common, whatever gaps they have. False when dimensions cut across one another, as
+/// in [2, 3] to [3, 2]. Neither side is empty.
+bool common_walk(const TensorDesc& x, const TensorDesc& out, Box* box) {
+  Pieces from(x);
+  Pieces to(out);
+  Box inner_first;
+  while (from.left() > 1 || to.left() > 1) {
+    const std::int64_t size = std::min(from.left(), to.left());
+    if (size == 1 || from.left() % size != 0 || to.left() % size != 0) return false;
+    const std::int64_t source = from.take(size);
+    inner_first.add(size, source, to.take(size));
+  }
+  for (int i = inner_first.rank - 1; i >= 0; --i)
+    box->add(inner_first.levels[i].size, inner_first.levels[i].source, inner_first.levels[i].destination);
+  return true;
+}
+
+/// Where one side is dense, the other's shape is the walk.
+bool has_dense_side(const TensorDesc& x, const TensorDesc& out) { return x.is_dense() || out.is_dense(); }
+
+/// Where both sides have gaps and no common walk, graphs copy first. 4-bit elements are only moved as whole tensors.
 bool supports_reshape(const OpCall& call) {
   const TensorDesc& x = call.in(0);
   const TensorDesc& out = call.out();
-  return both_dense(x, out) || (element_size(x.type) != 0 && (x.is_dense() || out.is_dense()));
+  if (both_dense(x, out)) return true;
+  Box box;
+  return element_size(x.type) != 0 && (has_dense_side(x, out) || x.elements() == 0 || common_walk(x, out, &box));
 }
 
 Footprint reshape_footprint(const OpCall& call, int /*threads*/) {
@@ -74,13 +124,19 @@ void copy_dense(const Invocation& call) {
     std::memcpy(call.outputs[0].data, call.inputs[0].data, bytes);
 }
 
-/// Walks the shape of the side that has gaps; the other side is then one unbroken sequence.
+/// Walks the shape of the side that has gaps, the other side then being one unbroken sequence, or what they share.
 void copy_with_gaps(const Invocation& call) {
-  const bool dense_output = call.out().is_dense();
-  TensorDesc dense = dense_output ? call.in(0) : call.out();
-  dense.set_dense_strides();
-  const Box box = dense_output ? make_box(call.in(0), call.in(0), dense) : make_box(call.out(), dense, call.out());
-  copy_box(box, element_size(call.out().type), call.inputs[0].data, call.outputs[0].data);
+  const TensorDesc& x = call.in(0);
+  const TensorDesc& out = call.out();
+  Box box;
+  if (has_dense_side(x, out)) {
+    TensorDesc dense = out.is_dense() ? x : out;
+    dense.set_dense_strides();
+    box = out.is_dense() ? make_box(x, x, dense) : make_box(out, dense, out);
+  } else if (x.elements() == 0 || !common_walk(x, out, &box)) {
+    return;
+  }
+  copy_box(box, element_size(out.type), call.inputs[0].data, call.outputs[0].data);
 }
 
 Status run_reshape(const Invocation& call) {

@@ -94,11 +94,36 @@ TEST(Reshape, WritesThroughOutputStrides) {
   EXPECT_EQ(y.outputs[0].packed(), x.packed());
 }
 
+TEST(Reshape, WalksGapsOnBothSidesUnlessDimensionsCutAcross) {
+  const TestTensor x = tensor_of<std::int32_t>({2, 6}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  TensorDesc gaps = x.desc();
+  gaps.strides[0] = 9;
+  const auto copied = [&](const std::vector<std::int32_t>& shape) {
+    RunOptions options;
+    options.outputs = {dense_desc(ElementType::kI32, {shape.begin(), shape.end()})};
+    options.outputs[0].strides[0] += 3;
+    return run_variant(make_case(kReshape, ReshapeParams{int_list(shape)}, {x.with_strides(gaps)}),
+                       reference_variant(kReshape), options)
+        .outputs[0]
+        .packed();
+  };
+  EXPECT_EQ(copied({4, 3}), x.packed());
+  EXPECT_EQ(copied({2, 2, 1, 3}), x.packed());
+  TensorDesc across = dense_desc(ElementType::kI32, {3, 4});
+  across.strides[0] = 5;
+  const ReshapeParams params = reshape_to({3, 4});
+  const Tensor input{nullptr, &gaps};
+  const Tensor output{nullptr, &across};
+  EXPECT_FALSE(supports(reference_variant(kReshape), {&params, {&input, 1}, {&output, 1}}));
+}
+
 TEST(Reshape, VariantsMatchReference) {
   expect_variants_match_reference([](Random& random) {
     const auto dims = random_dims(random, 3, 0, 4);
-    const auto whole = static_cast<std::int32_t>(dims[0] * dims[1] * dims[2]);
-    return make_case(kReshape, reshape_to({whole}), {random_tensor(ElementType::kF32, dims, random)});
+    const auto d = [&](std::size_t i) { return static_cast<std::int32_t>(dims[i]); };
+    const ReshapeParams shapes[] = {reshape_to({d(0) * d(1) * d(2)}), reshape_to({d(0) * d(1), d(2)}),
+                                    reshape_to({d(2), d(0), d(1)}), reshape_to({d(0), 1, d(1), d(2)})};
+    return make_case(kReshape, shapes[random_int(random, 0, 3)], {random_tensor(ElementType::kF32, dims, random)});
   });
 }
 
