@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -93,6 +96,34 @@ std::optional<std::vector<int>> axes_of(const Graph& graph, const Node& node, st
   return axes;
 }
 
+/// A part is called after the whole layer and its channels there, "conv channels 32 to 63", also when a part is cut
+/// again.
+class PartNames {
+ public:
+  explicit PartNames(const std::string& whole) : layer_(whole) {
+    const std::size_t at = whole.rfind(kChannels);
+    if (at == std::string::npos) return;
+    const char* number = whole.data() + at + kChannels.size();
+    const char* end = whole.data() + whole.size();
+    const auto [rest, error] = std::from_chars(number, end, first_);
+    if (error != std::errc() || !std::string_view(rest, end).starts_with(kTo)) {
+      first_ = 0;
+    } else {
+      layer_.resize(at);
+    }
+  }
+
+  std::string of(std::int64_t first, std::int64_t last) const {
+    return fmt::format("{}{}{}{}{}", layer_, kChannels, first_ + first, kTo, first_ + last - 1);
+  }
+
+ private:
+  static constexpr std::string_view kChannels = " channels ";
+  static constexpr std::string_view kTo = " to ";
+  std::string layer_;
+  std::int64_t first_ = 0;
+};
+
 }  // namespace
 
 std::optional<Graph> in_channel_parts(const Graph& graph, NodeId n, int parts) {
@@ -103,6 +134,7 @@ std::optional<Graph> in_channel_parts(const Graph& graph, NodeId n, int parts) {
   const std::int64_t blocks = (channels + kBlock - 1) / kBlock;
   const auto axes = axes_of(graph, whole, channels);
   if (!axes || parts < 2 || blocks < parts) return std::nullopt;
+  const PartNames names(whole.name);
   Graph result = graph;
   std::vector<NodeId> order;
   for (NodeId before = 0; before < n; ++before) order.push_back(before);
@@ -117,7 +149,7 @@ std::optional<Graph> in_channel_parts(const Graph& graph, NodeId n, int parts) {
     const std::int64_t last = std::min(blocks * (p + 1) / parts * kBlock, channels);
     const auto id = static_cast<NodeId>(result.nodes.size());
     Node part = whole;
-    part.name = fmt::format("{} part {} of {}", whole.name, p + 1, parts);
+    part.name = names.of(first, last);
     for (std::size_t i = 1; i < part.inputs.size(); ++i)
       if ((*axes)[i] >= 0) part.inputs[i] = append_slice(result, part.inputs[i], (*axes)[i], first, last);
     graph::Value value;
