@@ -48,10 +48,8 @@ class FleetCompiler {
 
   Result<Compiled> run() {
     for (const auto step : {&FleetCompiler::check_spec, &FleetCompiler::load_models, &FleetCompiler::resolve_links,
-                            &FleetCompiler::plan_sessions})
+                            &FleetCompiler::plan_fleet, &FleetCompiler::meet_budget})
       if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
-    if (auto done = finish(); !done) return fail(std::move(done.error()));
-    if (auto done = meet_budget(); !done) return fail(std::move(done.error()));
     return std::move(result_);
   }
 
@@ -198,6 +196,35 @@ class FleetCompiler {
     return result;
   }
 
+  /// Plans everything, with activations reduced to at most `target` bytes where they can be.
+  Result<void> plan_with_target(std::optional<std::int64_t> target) {
+    activation_target_ = target;
+    package_ = {};
+    plans_.clear();
+    result_ = {};
+    if (auto done = plan_sessions(); !done) return done;
+    return finish();
+  }
+
+  static bool is_too_small(const Result<void>& planned) {
+    return !planned && planned.error().code == StatusCode::kArenaTooSmall;
+  }
+
+  /// With a budget models are also reduced where the memories are too small for them as they are. How much less they
+  /// have to need is not known: it depends on what lies in which memory.
+  Result<void> plan_fleet() {
+    auto planned = plan_with_target({});
+    if (!fleet_.budget || !is_too_small(planned)) return planned;
+    std::uint64_t room = 0;
+    for (const MemorySpec& memory : fleet_.memories)
+      room += std::min(memory.bytes, *fleet_.budget - std::min(room, *fleet_.budget));
+    for (std::uint64_t target = room; is_too_small(planned); target = target > room / 4 ? target * 3 / 4 : 0) {
+      planned = plan_with_target(static_cast<std::int64_t>(target));
+      if (target == 0) break;
+    }
+    return planned;
+  }
+
   /// Reduces activations to what the budget leaves for them; where that fails, as far as it goes, which is the smallest
   /// plan whatever the budget.
   Result<void> meet_budget() {
@@ -205,15 +232,15 @@ class FleetCompiler {
     const std::uint64_t budget = *fleet_.budget;
     const Requirements& need = result_.requirements_;
     const std::uint64_t others = need.arena_bytes - need.activation_bytes;
-    for (const std::uint64_t target : {budget > others ? budget - others : 0, std::uint64_t{0}}) {
-      if (result_.requirements_.arena_bytes <= budget) break;
-      activation_target_ = static_cast<std::int64_t>(target);
-      package_ = {};
-      plans_.clear();
-      result_ = {};
-      if (auto done = plan_sessions(); !done) return done;
-      if (auto done = finish(); !done) return done;
+    const auto reached = static_cast<std::uint64_t>(activation_target_.value_or(INT64_MAX));
+    const std::uint64_t left = budget > others ? budget - others : 0;
+    Result<void> planned;
+    for (const std::uint64_t target : {std::min(reached, left), std::uint64_t{0}}) {
+      if (planned && result_.requirements_.arena_bytes <= budget) break;
+      planned = plan_with_target(static_cast<std::int64_t>(target));
+      if (!planned && !is_too_small(planned)) return planned;
     }
+    if (!planned) return planned;
     if (result_.requirements_.arena_bytes > budget && !options_.best_effort) return fail(over_budget());
     return {};
   }

@@ -106,6 +106,22 @@ TEST(Budget, SmallestArenaThatIsNamedIsAnArenaThatWorks) {
   EXPECT_NE(refused.error().message.find(std::to_string(bytes)), std::string::npos) << refused.error().message;
 }
 
+TEST(Budget, MemoriesTooSmallForTheWholePlanLeadToReductions) {
+  const TestModel model = bundled_models().front();
+  const auto smallest = compile({.models = {model.spec()}, .budget = 1}, {.best_effort = true});
+  ASSERT_TRUE(smallest) << smallest.error().message;
+  FleetSpec fleet{.models = {model.spec()}};
+  fleet.memories = {{"ram", smallest->requirements().arena_bytes, 1}};
+  const auto refused = compile(fleet);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, StatusCode::kArenaTooSmall);
+  fleet.budget = fleet.memories.front().bytes;
+  const auto reduced = compile(fleet);
+  ASSERT_TRUE(reduced) << reduced.error().message;
+  EXPECT_LE(reduced->requirements().arena_bytes, *fleet.budget);
+  EXPECT_FALSE(reduced->models().front().reductions.empty());
+}
+
 TEST(Budget, OneThatIsLargeEnoughChangesNothing) {
   const TestModel model = bundled_models().front();
   const auto free = compile({.models = {model.spec()}});
