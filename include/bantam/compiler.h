@@ -171,11 +171,12 @@ struct OperandReport {
 };
 
 struct StepReport {
-  std::string name;                       ///< the model's node
-  std::string origin;                     ///< the model's operator(s)
-  std::string op;                         ///< core operator
-  std::string variant;                    ///< kernel
-  std::string fallback;                   ///< why the kernel is not of the backend that was asked for; empty when it is
+  std::string name;      ///< the model's node
+  std::string origin;    ///< the model's operator(s)
+  std::string op;        ///< core operator
+  std::string variant;   ///< kernel
+  std::string fallback;  ///< why the kernel is not of the backend that was asked for; empty when it is
+  std::string copies;    ///< why it moves values, some at least, where a view might have done; empty when it does not
   std::vector<std::string> alternatives;  ///< other fast kernels that support the call
   std::int64_t index = 0;                 ///< position in the plan's time
   std::string output;                     ///< "f32[1,8,8,32]"

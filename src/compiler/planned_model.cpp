@@ -16,6 +16,7 @@
 #include "compiler/scratch.h"
 #include "compiler/strips.h"
 #include "compiler/ways.h"
+#include "compiler/windows.h"
 #include "package/control_flow.h"
 #include "package/format.h"
 #include "plan/problem.h"
@@ -39,6 +40,16 @@ std::int64_t append(std::int64_t& total, std::int64_t bytes) {
   const std::int64_t offset = align_up(total, buffer_alignment(bytes));
   total = offset + bytes;
   return offset;
+}
+
+/// What must wait for what besides its operands.
+std::vector<Precedence> precedences_of(const graph::Graph& graph, const std::vector<SizedGraph>& instances,
+                                       const PlanOptions& options) {
+  std::vector<Precedence> precedences = size_precedences(graph, instances, options.dimensions);
+  if (!instances.empty()) return precedences;
+  const std::vector<Precedence> of_windows = window_precedences(graph);
+  precedences.insert(precedences.end(), of_windows.begin(), of_windows.end());
+  return precedences;
 }
 
 /// One attempt: a graph in a fixed order with fixed sharing.
@@ -113,6 +124,8 @@ class Attempt {
       step.variant = variants_[n];
       step.outputs = marks_[n];
       step.fallback = std::move(selected_[n].fallback);
+      step.copies = map_.copies[n];
+      if (step.copies != CopyReason::kNone) model_.moved_bytes += moved_bytes(n);
       std::int64_t useful = 0;
       for (std::size_t k = 0; k < std::max<std::size_t>(instances_.size(), 1); ++k) {
         const ops::Footprint f = footprint_of(k == 0 ? model_.graph : instances_[k].graph, n, k);
@@ -124,6 +137,17 @@ class Attempt {
       model_.steps.push_back(step);
       useful_scratch_.push_back(useful);
     }
+  }
+
+  /// By a step that might have been a view: operands that lie in their places within the result stay there.
+  std::int64_t moved_bytes(std::size_t n) const {
+    const graph::Node& node = model_.graph.nodes[n];
+    if (node.op->input_view == nullptr) return model_.graph.value(node.outputs[0]).desc.bytes();
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.inputs[i] != graph::kNone && ((map_.within[n] >> i) & 1U) == 0)
+        bytes += model_.graph.value(node.inputs[i]).desc.bytes();
+    return bytes;
   }
 
   /// What the package's reader asks of loops inside one another.
@@ -246,7 +270,7 @@ class Attempt {
     const StorageMap views = map_storage(model_.graph, variants_, storage_options_);
     std::vector<bool> counted;
     for (const Storage& s : views.storages) counted.push_back(in_activations(s));
-    const auto precedences = size_precedences(model_.graph, instances_, options_.dimensions);
+    const auto precedences = precedences_of(model_.graph, instances_, options_);
     return order_costs(
         {model_.graph, model_.flow, variants_, least_scratch_, views, map_, counted, precedences, options_.threads});
   }
@@ -446,7 +470,7 @@ class Attempt {
 
 Result<std::vector<NodeId>> order_of(const graph::Graph& graph, const PlanOptions& options, const Way& way) {
   if (!way.order.empty()) return way.order;
-  const std::vector<Precedence> precedences = size_precedences(graph, options.instances, options.dimensions);
+  const std::vector<Precedence> precedences = precedences_of(graph, options.instances, options);
   auto order = way.choice.by_memory ? order_by_memory(graph, precedences) : order_of_model(graph, precedences);
   if (order.size() == graph.nodes.size()) return order;
   return fail(StatusCode::kUnsupported, "a size that the model computes depends on itself",
@@ -465,6 +489,8 @@ Result<PlannedModel> plan_in_one_way(const graph::Graph& graph, const PlanOption
   StorageOptions storage;
   storage.concat_views = way.choice.concat_views;
   storage.in_place = way.choice.in_place;
+  storage.other_views = way.other_views;
+  storage.windows = way.windows;
   storage.overlaps = way.overlaps;
   storage.preserved_inputs = options.external_inputs;
   storage.threads = options.threads;

@@ -65,6 +65,7 @@ struct PlannedStep {
   const ops::KernelVariant* variant = nullptr;  ///< null for a step that jumps
   std::uint64_t outputs = 0;                    ///< that need it, see output_marks
   std::string fallback;                         ///< see Selection
+  CopyReason copies = CopyReason::kNone;
   std::int64_t scratch_offset = 0;
   std::int64_t scratch_bytes = 0;
   std::uint32_t scratch_tier = 0;
@@ -123,6 +124,7 @@ struct PlannedModel {
   std::int64_t lower_bound_bytes = 0;    ///< no placement of these buffers in this order can be smaller
   std::int64_t peak_step = 0;            ///< a step at which lower_bound_bytes are alive
   std::int64_t copied_bytes = 0;         ///< by copies between tiers that compiler/memories.h added
+  std::int64_t moved_bytes = 0;          ///< by steps that might have been views (StorageMap::copies)
   std::int64_t scratch_bytes = 0;        ///< the largest scratch of a step; part of activation_bytes
   bool has_strips = false;               ///< some storages were placed strip by strip
   int threads = 1;

@@ -164,6 +164,7 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
     if (step.variant != nullptr)
       for (const ops::KernelVariant* other : alternatives(model.graph, node, *step.variant, target))
         s.alternatives.emplace_back(other->name);
+    s.copies = describe(step.copies);
     s.index = step.node;
     if (!node.outputs.empty() && node.outputs.front() != graph::kNone) {
       const TensorDesc& desc = model.graph.value(node.outputs.front()).desc;

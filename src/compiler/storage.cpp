@@ -54,6 +54,8 @@ class StorageMapper {
         flow_(options.flow != nullptr ? *options.flow : kStraight),
         uses_(graph) {
     map_.elided.assign(graph.nodes.size(), false);
+    map_.within.assign(graph.nodes.size(), 0);
+    map_.copies.assign(graph.nodes.size(), CopyReason::kNone);
     for (const SizedGraph& instance : options.instances) sizes_.push_back(instance.sizes);
     contents_.resize(graph.values.size());
     std::iota(contents_.begin(), contents_.end(), 0);
@@ -66,9 +68,11 @@ class StorageMapper {
     share_control_values();
     update_states_in_place();
     for (const ControlCopy& copy : flow_.copies) leave_out(copy);
+    for (std::size_t n = 0; n < options_.windows.size(); ++n)
+      if (options_.windows[n]) grow_state(static_cast<NodeId>(n));
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) make_output_view(static_cast<NodeId>(n));
-    if (options_.concat_views)
-      for (std::size_t n = 0; n < graph_.nodes.size(); ++n) make_input_views(static_cast<NodeId>(n));
+    // From the last on, so that a part of a part of a value finds its place.
+    for (std::size_t n = graph_.nodes.size(); n-- > 0;) make_input_views(static_cast<NodeId>(n));
     if (options_.in_place)
       for (std::size_t n = 0; n < graph_.nodes.size(); ++n) write_in_place(static_cast<NodeId>(n));
     for (std::size_t n = 0; n < options_.overlaps.size(); ++n)
@@ -250,12 +254,17 @@ class StorageMapper {
   }
 
   /// Does a kernel that runs read `operand` and write `result`? Parts of one value may interleave in memory, as the
-  /// channels of a concat do, but not the operand and the result of one kernel.
+  /// channels of a concat do, but not the operand and the result of one kernel, unless it leaves the operand there.
   bool computed_from(ValueId result, ValueId operand) const {
     const NodeId n = graph_.value(result).producer;
     if (n == kNone || map_.elided[static_cast<std::size_t>(n)]) return false;
-    return std::ranges::count(node(n).inputs, operand) > 0;
+    for (std::size_t i = 0; i < node(n).inputs.size(); ++i)
+      if (node(n).inputs[i] == operand && !is_within(n, i)) return true;
+    return false;
   }
+
+  /// Does operand i of node n lie in its place within the result?
+  bool is_within(NodeId n, std::size_t i) const { return ((map_.within[static_cast<std::size_t>(n)] >> i) & 1U) != 0; }
 
   /// May a and b, at these byte ranges of one storage, live together?
   bool compatible(ValueId a, const ByteRange& at_a, ValueId b, const ByteRange& at_b,
@@ -335,7 +344,7 @@ class StorageMapper {
   }
 
   std::int64_t anchored_bytes(const Storage& s, std::size_t instance) const {
-    return graph(instance).value(s.members.front()).desc.bytes();
+    return std::max(graph(instance).value(s.members.front()).desc.bytes(), s.room);
   }
 
   /// By how much `part` must move to lie at these bytes within `whole`.
@@ -393,6 +402,30 @@ class StorageMapper {
     }
   }
 
+  /// Lets a window, what a state holds and new rows behind it, lie where the state does: the rows are written there,
+  /// and what the state keeps of them moves to its front.
+  void grow_state(NodeId n) {
+    const Node& x = node(n);
+    if (x.op->input_view == nullptr || instances() != 1 || !placed(x.inputs[0])) return;
+    const ValueId window = x.outputs[0];
+    Storage& target = storage(x.inputs[0]);
+    const std::optional<Views> views = input_views(n, 0);
+    if (target.kind != StorageKind::kState || target.members.front() != x.inputs[0] || target.room != 0 || !views ||
+        views->offsets[0] != 0 || !are_dense(views->descs) || (footprint(n).within & 1U) == 0 ||
+        std::count(x.inputs.begin(), x.inputs.end(), x.inputs[0]) != 1 || storage(window).members.size() != 1)
+      return;
+    const ValueId next = graph_.states[static_cast<std::size_t>(target.index)].out;
+    const Overwrite overwrite = permitted_overwrite(graph_.value(next).producer, next, window);
+    target.room = graph_.value(window).desc.bytes();
+    map_.within[static_cast<std::size_t>(n)] |= 1U;
+    const ValueId before = contents_[static_cast<std::size_t>(contents(window))];
+    same_contents(window, x.inputs[0]);
+    if (merge(member(window).storage, member(x.inputs[0]).storage, {0}, overwrite)) return;
+    contents_[static_cast<std::size_t>(before)] = before;
+    map_.within[static_cast<std::size_t>(n)] &= ~std::uint64_t{1};
+    target.room = 0;
+  }
+
   /// What the kernel permits at every size.
   ops::Footprint footprint(NodeId n) const {
     ops::Footprint common;
@@ -405,6 +438,7 @@ class StorageMapper {
           ops::footprint(*variants_[static_cast<std::size_t>(n)], tables.call(node), options_.threads);
       if (k == 0) common = f;
       for (std::size_t o = 0; o < std::size(f.overwrites); ++o) common.overwrites[o] &= f.overwrites[o];
+      common.within &= f.within;
     }
     return common;
   }
@@ -484,16 +518,24 @@ class StorageMapper {
     return views;
   }
 
+  /// Notes why a step stays that could have been a view.
+  void copies(NodeId n, CopyReason reason) {
+    CopyReason& known = map_.copies[static_cast<std::size_t>(n)];
+    if (known == CopyReason::kNone) known = reason;
+  }
+
   void make_output_view(NodeId n) {
     const Node& x = node(n);
-    if (map_.elided[static_cast<std::size_t>(n)] || x.op->output_view == nullptr || x.inputs.empty() ||
-        !placed(x.inputs[0]))
-      return;
+    if (map_.elided[static_cast<std::size_t>(n)] || x.op->output_view == nullptr || x.inputs.empty()) return;
     const ValueId input = x.inputs[0];
     const ValueId output = x.outputs[0];
+    if (!placed(input)) return copies(n, CopyReason::kConstant);
     const std::optional<Views> views = output_views(n);
-    if (!views) return;
-    if (!are_dense(views->descs) && (must_be_dense(output) || !accepted_strides(output, views->descs, n))) return;
+    if (!views) return copies(n, CopyReason::kElements);
+    if (!are_dense(views->descs)) {
+      if (must_be_dense(output)) return copies(n, CopyReason::kDense);
+      if (!accepted_strides(output, views->descs, n)) return copies(n, CopyReason::kKernel);
+    }
     const ValueId before = contents_[static_cast<std::size_t>(contents(output))];
     same_contents(output, input);
     const std::vector<TensorDesc> dense = descs(output);
@@ -503,6 +545,8 @@ class StorageMapper {
     map_.elided[static_cast<std::size_t>(n)] = false;
     set_descs(output, dense);
     contents_[static_cast<std::size_t>(before)] = before;
+    const bool anchored = is_anchored(storage(input)) || is_anchored(storage(output));
+    copies(n, anchored ? CopyReason::kAnchored : CopyReason::kOccupied);
   }
 
   /// True when nothing in the value's storage lies outside the value.
@@ -522,7 +566,8 @@ class StorageMapper {
     Views views;
     for (std::size_t k = 0; k < instances(); ++k) {
       const Node& x = graph(k).node(n);
-      const graph::OperandTables tables = graph::operand_tables(graph(k), x);
+      graph::OperandTables tables = graph::operand_tables(graph(k), x);
+      tables.outputs[0].desc = &extent(x.outputs[0], k).desc;
       TensorDesc view = graph(k).value(x.inputs[i]).desc;
       std::int64_t offset = 0;
       if (!x.op->input_view(tables.call(x), static_cast<int>(i), &view, &offset)) return std::nullopt;
@@ -533,43 +578,67 @@ class StorageMapper {
     return views;
   }
 
-  void make_input_views(NodeId n) {
-    const Node& x = node(n);
-    if (x.op->input_view == nullptr || !is_dense(x.outputs[0])) return;
-    std::vector<Views> all;
-    for (std::size_t i = 0; i < x.inputs.size(); ++i) {
-      const ValueId input = x.inputs[i];
-      if (!placed(input) || std::count(x.inputs.begin(), x.inputs.end(), input) != 1) return;
-      std::optional<Views> views = input_views(n, i);
-      if (!views) return;
-      if (!is_dense(input) || is_anchored(storage(input)) || !fills_storage(input)) return;
-      const bool alone = storage(input).members.size() == 1;
-      if (!are_dense(views->descs) && (!alone || must_be_dense(input) || !accepted_strides(input, views->descs, n)))
-        return;
-      all.push_back(std::move(*views));
-    }
-    try_input_views(n, all);
+  bool wants_input_views(NodeId n) const {
+    const auto at = static_cast<std::size_t>(n);
+    return options_.concat_views != (at < options_.other_views.size() && options_.other_views[at]);
   }
 
-  /// All or nothing: a concat with one operand elsewhere would still have to run.
-  void try_input_views(NodeId n, const std::vector<Views>& views) {
+  void make_input_views(NodeId n) {
     const Node& x = node(n);
-    const ValueId output = x.outputs[0];
-    const StorageMap before = map_;
-    const auto last_reads_before = last_reads_;
-    const std::vector<ValueId> contents_before = contents_;
-    map_.elided[static_cast<std::size_t>(n)] = true;
+    if (x.op->input_view == nullptr || map_.elided[static_cast<std::size_t>(n)]) return;
+    if (!wants_input_views(n)) return copies(n, CopyReason::kPreferred);
+    const std::uint64_t permitted = footprint(n).within;
     for (std::size_t i = 0; i < x.inputs.size(); ++i) {
-      const ValueId input = x.inputs[i];
-      same_contents(input, output);
-      set_descs(input, views[i].descs);
-      if (!merge(member(input).storage, member(output).storage, shifts_to(input, output, views[i].offsets), {})) {
-        map_ = before;
-        last_reads_ = last_reads_before;
-        contents_ = contents_before;
-        return;
-      }
+      if (((permitted >> i) & 1U) == 0 || is_within(n, i)) continue;
+      const CopyReason reason = put_within(n, i);
+      if (reason != CopyReason::kNone) copies(n, reason);
     }
+    map_.elided[static_cast<std::size_t>(n)] = is_filled(n);
+  }
+
+  /// Do the operands that lie within the result make up all of it?
+  bool is_filled(NodeId n) const {
+    for (std::size_t k = 0; k < instances(); ++k) {
+      const Node& x = graph(k).node(n);
+      std::int64_t missing = graph(k).value(x.outputs[0]).desc.elements();
+      for (std::size_t i = 0; i < x.inputs.size(); ++i)
+        if (is_within(n, i)) missing -= graph(k).value(x.inputs[i]).desc.elements();
+      if (missing != 0) return false;
+    }
+    return map_.within[static_cast<std::size_t>(n)] != 0;
+  }
+
+  /// May a value with nothing else in its storage but what is a part of it get these strides?
+  CopyReason obstacle(NodeId n, ValueId id, const std::vector<TensorDesc>& views) {
+    if (is_anchored(storage(id))) return CopyReason::kAnchored;
+    if (!is_dense(id) || !fills_storage(id)) return CopyReason::kPart;
+    if (are_dense(views)) return CopyReason::kNone;
+    if (storage(id).members.size() != 1 || must_be_dense(id)) return CopyReason::kPart;
+    return accepted_strides(id, views, n) ? CopyReason::kNone : CopyReason::kKernel;
+  }
+
+  /// Lets operand i of node n be produced where it lies within the result, or says why not.
+  CopyReason put_within(NodeId n, std::size_t i) {
+    const Node& x = node(n);
+    const ValueId input = x.inputs[i];
+    const ValueId output = x.outputs[0];
+    if (!placed(input)) return CopyReason::kConstant;
+    if (std::count(x.inputs.begin(), x.inputs.end(), input) != 1) return CopyReason::kTwice;
+    const std::optional<Views> views = input_views(n, i);
+    if (!views) return CopyReason::kElements;
+    if (const CopyReason reason = obstacle(n, input, views->descs); reason != CopyReason::kNone) return reason;
+    const ValueId before = contents_[static_cast<std::size_t>(contents(input))];
+    same_contents(input, output);
+    const std::vector<TensorDesc> dense = descs(input);
+    set_descs(input, views->descs);
+    const std::uint64_t bit = std::uint64_t{1} << i;
+    map_.within[static_cast<std::size_t>(n)] |= bit;
+    if (merge(member(input).storage, member(output).storage, shifts_to(input, output, views->offsets), {}))
+      return CopyReason::kNone;
+    map_.within[static_cast<std::size_t>(n)] &= ~bit;
+    set_descs(input, dense);
+    contents_[static_cast<std::size_t>(before)] = before;
+    return CopyReason::kOccupied;
   }
 
   void write_in_place(NodeId n) {
@@ -661,6 +730,22 @@ class StorageMapper {
 };
 
 }  // namespace
+
+std::string_view describe(CopyReason reason) {
+  switch (reason) {
+    case CopyReason::kNone: return "";
+    case CopyReason::kElements: return "rows of the result do not lie in the operand so";
+    case CopyReason::kConstant: return "an operand is a constant";
+    case CopyReason::kTwice: return "an operand is needed in two places";
+    case CopyReason::kAnchored: return "an input, output or state has memory of its own";
+    case CopyReason::kPart: return "an operand is part of another value";
+    case CopyReason::kDense: return "an output, or another view, needs it without gaps";
+    case CopyReason::kKernel: return "a kernel does not take the strides";
+    case CopyReason::kOccupied: return "the memory is needed for other values";
+    case CopyReason::kPreferred: return "the plan needs less with the copy";
+  }
+  return "";
+}
 
 StorageMap map_storage(const Graph& graph, const std::vector<const ops::KernelVariant*>& variants,
                        const StorageOptions& options) {

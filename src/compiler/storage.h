@@ -9,7 +9,7 @@
 //
 // An *anchored* storage has a place that the plan cannot choose freely: a model input or output (the caller may bind
 // memory of its own to it) or a state. Two anchored storages never merge, except a state's next value with its present
-// one, which is the update in place.
+// one, which is the update in place, and, where asked for, a window with the state that it begins with.
 // For a model with dimensions every rule is checked at many sizes, the least and the bounds among them. Offsets and
 // strides that follow no expression of the sizes (size_fit.h) are not used: such values get storage of their own.
 // Control flow (flatten.h) adds to the rule: what a loop reads and did not make lives to the loop's end, and values of
@@ -22,6 +22,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/composites.h"
@@ -44,6 +45,7 @@ struct Storage {
   StorageKind kind = StorageKind::kActivation;
   std::int32_t index = -1;
   std::int64_t bytes = 0;
+  std::int64_t room = 0;   ///< bytes that a state may grow to; 0: its own
   std::int64_t lower = 0;  ///< alive in [lower, upper); the whole run for states
   std::int64_t upper = 0;
   std::vector<graph::ValueId> members;  ///< the first is the one the storage was made for
@@ -66,8 +68,28 @@ struct Member : Extent {
   Extent& at(std::size_t instance) { return instance == 0 ? *this : resized[instance - 1]; }
 };
 
+/// Why a step moves values that might have been views.
+enum class CopyReason : std::uint8_t {
+  kNone,       ///< it moves nothing
+  kElements,   ///< the result's rows do not lie in the operand so
+  kConstant,   ///< an operand is a constant
+  kTwice,      ///< an operand is needed in two places
+  kAnchored,   ///< an operand or the result is an input, an output or a state, in memory of its own
+  kPart,       ///< an operand is a part of another value, or has views that are dense
+  kDense,      ///< the result is an output, or has views that need it dense
+  kKernel,     ///< a kernel that reads or writes it does not take the strides
+  kOccupied,   ///< the memory has other contents then
+  kPreferred,  ///< the plan needs no more, or less, with a copy
+};
+
+/// "a kernel does not take the strides"; empty for kNone.
+std::string_view describe(CopyReason reason);
+
 struct StorageOptions {
-  bool concat_views = true;  ///< let operands of a concat be written straight into its result
+  bool concat_views = true;         ///< let operands of a concat or pad be written straight into its result
+  std::vector<bool> other_views{};  ///< by node: treated the other way than concat_views says; missing: no
+  /// By node: a concat's result lies where its first operand does, a state, which gets room for it; missing: no.
+  std::vector<bool> windows{};
   bool in_place = true;
   std::vector<bool> overlaps{};  ///< by node: its result may overlap its operand, if its kernel permits; missing: no
   std::vector<bool> preserved_inputs;  ///< by input port: the invoke must leave its contents intact
@@ -83,6 +105,9 @@ struct StorageMap {
   std::vector<Storage> storages;
   std::vector<Member> members;  ///< by value
   std::vector<bool> elided;     ///< by node: its result is a view, no kernel runs
+  /// By node: bit i set if operand i lies within the result where the kernel leaves it (ops::Footprint::within).
+  std::vector<std::uint64_t> within;
+  std::vector<CopyReason> copies;  ///< by node that could have been a view, and is not or not for all operands
 };
 
 /// `variants` is by node, null for nodes of control flow; a view is made only where the chosen variants of all readers

@@ -31,6 +31,11 @@ class Mapped {
     return map_.storages[static_cast<std::size_t>(member(name).storage)];
   }
   bool share(const std::string& a, const std::string& b) const { return member(a).storage == member(b).storage; }
+  /// Of the node that makes the value.
+  CopyReason copies(const std::string& name) const {
+    const auto it = std::ranges::find(graph_.values, name, &graph::Value::name);
+    return map_.copies[static_cast<std::size_t>(it->producer)];
+  }
   std::ptrdiff_t elided() const { return std::ranges::count(map_.elided, true); }
 
  private:
@@ -106,6 +111,39 @@ TEST(Storage, ConcatOperandsAreWrittenIntoItsResult) {
   const Mapped copied(text, copies);
   EXPECT_FALSE(copied.share("a", "b"));
   EXPECT_EQ(copied.elided(), 0);
+}
+
+TEST(Storage, ConcatOperandsThatCannotBeInItAreCopied) {
+  const char* text = R"(graph "g" {
+    %0 "x" = input : f32[2,4]
+    %1 "a" = unary(%0) {function="exp"}
+    %2 "k" = const : f32[2,4] splat(1)
+    %3 "c" = concat(%2, %1, %0) {axis=0}
+    %4 "y" = unary(%3) {function="exp"}
+    output "y" %4
+  })";
+  const Mapped m(text);
+  EXPECT_TRUE(m.share("a", "c"));
+  EXPECT_EQ(m.member("a").offset, 32);
+  EXPECT_FALSE(m.share("x", "c"));
+  EXPECT_EQ(m.elided(), 0);
+  EXPECT_EQ(m.copies("c"), CopyReason::kConstant);
+  StorageOptions otherwise;
+  otherwise.other_views = {false, true};
+  EXPECT_FALSE(Mapped(text, otherwise).share("a", "c"));
+}
+
+TEST(Storage, PadLeavesItsOperandInTheMiddle) {
+  const Mapped m(R"(graph "g" {
+    %0 "x" = input : f32[3,4]
+    %1 "a" = softmax(%0)
+    %2 "p" = pad(%1) {before=[1, 0], after=[1, 0]}
+    %3 "y" = unary(%2) {function="exp"}
+    output "y" %3
+  })");
+  EXPECT_TRUE(m.share("a", "p"));
+  EXPECT_EQ(m.member("a").offset, 16);
+  EXPECT_EQ(m.elided(), 0);
 }
 
 TEST(Storage, ConcatOfOneValueTwiceIsACopy) {

@@ -10,6 +10,7 @@
 
 #include "compiler/overlaps.h"
 #include "compiler/patch_rows.h"
+#include "compiler/windows.h"
 #include "ops/data/slice/slice.h"
 #include "package/format.h"
 
@@ -35,6 +36,9 @@ bool has_partial_values(const graph::Graph& graph) {
 constexpr std::int64_t kPadding = static_cast<std::int64_t>(format::kBufferAlignment);
 constexpr int kMaxSearches = 3;
 constexpr int kMaxOverlapRounds = 64;
+/// Plans that share otherwise in single places, and the largest graph for which they are made: bounds the time.
+constexpr int kMaxVariations = 24;
+constexpr std::size_t kMaxVariedNodes = 1000;
 
 plan::SolveOptions greedily() {
   plan::SolveOptions options;
@@ -52,7 +56,8 @@ class Planner {
   }
 
   Result<PlannedModel> run() {
-    for (const auto step : {&Planner::try_choices, &Planner::search_orders, &Planner::overlap, &Planner::close_gap}) {
+    for (const auto step : {&Planner::try_choices, &Planner::search_orders, &Planner::overlap, &Planner::close_gap,
+                            &Planner::vary_views}) {
       if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
       if (options_.quick) break;
     }
@@ -72,9 +77,9 @@ class Planner {
     auto planned = plan_in_one_way(graph_, options_, way, search, costs);
     if (!planned) return fail(std::move(planned.error()));
     last_ = std::move(*planned);
-    const bool better = !plan_ || last_->activation_bytes < plan_->activation_bytes;
-    // Of the many ways to overlap only those that help are worth a line.
-    if (!better && !way.overlaps.empty()) return {};
+    const bool better = !plan_ || cost_of(*last_) < cost_of(*plan_);
+    // Of the many ways to overlap, or to share in single places, only those that help are worth a line.
+    if (!better && !(way.overlaps.empty() && way.other_views.empty() && way.windows.empty())) return {};
     trials_.push_back({describe(way) + (search.step_budget > 0 ? ", places searched" : ""), last_->activation_bytes,
                        last_->lower_bound_bytes, work_of(last_->graph), false});
     tried_.push_back(way);
@@ -82,6 +87,11 @@ class Planner {
     plan_ = *last_;
     best_ = trials_.size() - 1;
     return {};
+  }
+
+  /// What plans are compared by: all that they keep of the arena, then what they copy.
+  static std::pair<std::int64_t, std::int64_t> cost_of(const PlannedModel& model) {
+    return {model.activation_bytes + model.state_bytes + 2 * model.swap_bytes, model.moved_bytes};
   }
 
   /// Greedy placement is enough to tell the ways apart; the search for places then works on the best ones.
@@ -185,6 +195,60 @@ class Planner {
     return {};
   }
 
+  /// Views for all or for none are rarely best: where the best plan copies by choice, views for some; where it does
+  /// not, copies for those that are in the way at the peak. Then windows where states are.
+  Result<void> vary_views() {
+    if (options_.choice || graph_.nodes.size() > kMaxVariedNodes) return {};
+    std::vector<std::size_t> nodes;
+    const PlannedModel& model = *plan_;
+    for (const PlannedStep& step : model.steps)
+      if (step.copies == CopyReason::kPreferred) nodes.push_back(static_cast<std::size_t>(step.node));
+    if (tried_[best_].choice.concat_views) {
+      for (std::size_t n = 0; n < model.graph.nodes.size(); ++n)
+        if (model.graph.nodes[n].op->input_view != nullptr && is_at_peak(model, model.graph.nodes[n].outputs[0]))
+          nodes.push_back(n);
+    }
+    variations_ = kMaxVariations;
+    if (auto done = vary(&Way::other_views, nodes); !done) return done;
+    if (!options_.instances.empty() || !plan_->flow.kinds.empty()) return {};
+    nodes.clear();
+    for (const Window& window : find_windows(plan_->graph)) nodes.push_back(static_cast<std::size_t>(window.join));
+    return vary(&Way::windows, nodes);
+  }
+
+  static bool is_at_peak(const PlannedModel& model, graph::ValueId id) {
+    const std::int32_t block = id == graph::kNone ? -1 : model.value_blocks[static_cast<std::size_t>(id)];
+    if (block < 0) return false;
+    const PlanBlock& b = model.blocks[static_cast<std::size_t>(block)];
+    return b.lower <= model.peak_step && model.peak_step < b.upper;
+  }
+
+  /// Does the other thing at all these nodes, or, where that is no better, at either half of them.
+  Result<void> vary(std::vector<bool> Way::*choices, std::span<const std::size_t> nodes) {
+    if (nodes.empty() || variations_ == 0) return {};
+    --variations_;
+    Way way = tried_[best_];
+    (way.*choices).resize(plan_->graph.nodes.size(), false);
+    for (const std::size_t n : nodes) (way.*choices)[n] = !(way.*choices)[n];
+    const std::size_t best = best_;
+    if (auto done = plan(way, greedily(), nullptr); !done) return done;
+    if (best_ == best && options_.search_steps > 0 && may_be_better(*last_)) {
+      plan::SolveOptions search;
+      search.step_budget = options_.search_steps / kMaxVariations;
+      if (auto done = plan(way, search, nullptr); !done) return done;
+    }
+    if (best_ != best || nodes.size() == 1) return {};
+    if (auto done = vary(choices, nodes.first(nodes.size() / 2)); !done) return done;
+    return vary(choices, nodes.subspan(nodes.size() / 2));
+  }
+
+  /// With other places for the same buffers.
+  bool may_be_better(const PlannedModel& model) const {
+    auto [bytes, moved] = cost_of(model);
+    bytes -= model.activation_bytes - model.lower_bound_bytes;
+    return std::pair(bytes, moved) < cost_of(*plan_);
+  }
+
   void say(const std::string& what) const {
     if (options_.progress) options_.progress(what);
   }
@@ -200,6 +264,7 @@ class Planner {
   std::vector<std::pair<PlanChoice, OrderCosts>> costs_;  ///< by sharing
   std::vector<std::pair<std::int64_t, Way>> hopeful_;     ///< with what they would need at least
   std::optional<std::int64_t> order_bound_;
+  int variations_ = 0;  ///< that may still be tried
 };
 
 }  // namespace
@@ -212,6 +277,10 @@ std::string describe(const Way& way) {
   if (choice.strips) text += ", row by row";
   if (const auto overlaps = std::ranges::count(way.overlaps, true); overlaps > 0)
     text += fmt::format(", {} overlapping", overlaps);
+  if (const auto views = std::ranges::count(way.other_views, true); views > 0)
+    text += fmt::format(", {} {}", views, choice.concat_views ? "concats copied" : "concat views");
+  if (const auto windows = std::ranges::count(way.windows, true); windows > 0)
+    text += fmt::format(", {} windows in states", windows);
   return text;
 }
 

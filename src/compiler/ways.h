@@ -13,8 +13,11 @@ namespace bantam::compiler {
 
 struct Way {
   PlanChoice choice{};
-  std::vector<graph::NodeId> order{};  ///< empty: the one that the choice names
-  std::vector<bool> overlaps{};        ///< see StorageOptions
+  std::vector<graph::NodeId> order{};                     ///< empty: the one that the choice names
+  std::vector<graph::NodeId> named{};                     ///< that one, where it is known already
+  std::vector<bool> overlaps{};                           ///< see StorageOptions
+  std::vector<bool> other_views{};                        ///< see StorageOptions
+  std::vector<bool> windows{};                            ///< see StorageOptions
 };
 
 /// "model order, concat copies".

@@ -94,6 +94,10 @@ struct Footprint {
   /// it). The input is then destroyed. For kernels that consume their input from front to back; both dense.
   std::int64_t lead_bytes = kNoOverlap;
 
+  /// Bit i set: input i may lie in its place within output 0, where `OpDef::input_view` says; the kernel leaves it
+  /// there and writes the rest of the output around it.
+  std::uint64_t within = 0;
+
   static constexpr std::int64_t kNoOverlap = INT64_MAX;
 };
 
@@ -172,7 +176,8 @@ struct OpDef {
   /// input 0 may itself be strided.
   bool (*output_view)(const OpCall& call, TensorDesc* view, std::int64_t* offset) = nullptr;
   /// Optional. True when input `i` can be produced in place inside output 0: sets the strides of the input within the
-  /// dense output, and the element offset. When it is true for all inputs the step needs no kernel.
+  /// output, which may itself be strided, and the element offset. The places of different inputs do not overlap. When
+  /// inputs in their places have as many elements as the output the step needs no kernel.
   bool (*input_view)(const OpCall& call, int i, TensorDesc* view, std::int64_t* offset) = nullptr;
   /// Optional. Multiply-accumulate operations of one run; for reports and cost models.
   std::int64_t (*work)(const OpCall& call) = nullptr;

@@ -162,7 +162,7 @@ class ModelVerifier {
     const ops::OpCall call{params, inputs, outputs};
     if (!ops::supports(variant, call)) return bad("the kernel variant does not support its operands");
     BANTAM_RETURN_IF_ERROR(verify_constants(step, variant, call));
-    return verify_memory(step, ops::footprint(variant, call, model_.threads()));
+    return verify_memory(step, op, call, ops::footprint(variant, call, model_.threads()));
   }
 
   /// Will the session leave the step out, because its results have no elements (Session::invoke)?
@@ -397,7 +397,8 @@ class ModelVerifier {
     return {port.default_slot(), port.default_offset() + v.offset(), v.bytes()};
   }
 
-  Status verify_memory(const Step& step, const ops::Footprint& footprint) const {
+  Status verify_memory(const Step& step, const ops::OpDef& op, const ops::OpCall& call,
+                       const ops::Footprint& footprint) const {
     if (footprint.scratch_bytes < 0 || static_cast<std::uint64_t>(footprint.scratch_bytes) > step.scratch_bytes())
       return bad("too little scratch", step.scratch_bytes(), static_cast<std::uint64_t>(footprint.scratch_bytes));
     const std::uint32_t slot = scratch_slot(model_, index_of(step));
@@ -415,7 +416,8 @@ class ModelVerifier {
         if (operand(step, i) == kAbsent) continue;
         const Stretch in = stretch(value(operand(step, i)));
         const bool permitted = (((footprint.overwrites[o] >> i) & 1U) != 0 && in.first == out.first) ||
-                               (o == 0 && i == 0 && leads(out, in, footprint.lead_bytes));
+                               (o == 0 && i == 0 && leads(out, in, footprint.lead_bytes)) ||
+                               (o == 0 && ((footprint.within >> i) & 1U) != 0 && lies_within(op, call, i, out, in));
         if (out.overlaps(in) && !permitted) return bad("a result overlaps an operand that it must not overwrite");
         if (in.overlaps(scratch)) return bad("an operand overlaps the scratch");
       }
@@ -427,6 +429,16 @@ class ModelVerifier {
   static bool leads(const Stretch& out, const Stretch& in, std::int64_t lead_bytes) {
     // Places are below 2^41, leads may be anything.
     return lead_bytes <= static_cast<std::int64_t>(in.first) - static_cast<std::int64_t>(out.first);
+  }
+
+  /// Is operand i, at `in`, where its operator places it within the result at `out`?
+  static bool lies_within(const ops::OpDef& op, const ops::OpCall& call, int i, const Stretch& out, const Stretch& in) {
+    TensorDesc view;
+    std::int64_t offset = 0;
+    if (op.input_view == nullptr || !op.input_view(call, i, &view, &offset)) return false;
+    for (int d = 0; d < view.rank; ++d)
+      if (view.dims[d] > 1 && view.strides[d] != call.in(i).strides[d]) return false;
+    return in.first == out.first + static_cast<std::uint64_t>(offset * element_size(view.type));
   }
 
   const Model& model_;

@@ -87,6 +87,7 @@ nlohmann::json model_json(const ModelReport& model) {
                           {"kernel", s.variant},
                           {"alternatives", s.alternatives},
                           {"fallback", s.fallback},
+                          {"copies", s.copies},
                           {"output", s.output},
                           {"output_bytes", s.output_bytes},
                           {"weights_bytes", s.weights_bytes},
@@ -228,6 +229,17 @@ void print_reductions(const ModelReport& model) {
              format_table(rows, {false, true, true, true, true}));
 }
 
+/// Steps that might have been views.
+void print_copies(const ModelReport& model) {
+  std::map<std::string, int> reasons;
+  for (const StepReport& s : model.steps)
+    if (!s.copies.empty()) ++reasons[s.copies];
+  if (reasons.empty()) return;
+  fmt::print("{}:\n", printable(model.name));
+  for (const auto& [reason, steps] : reasons)
+    fmt::print("  {} {} where a view might have done: {}\n", steps, steps == 1 ? "step copies" : "steps copy", reason);
+}
+
 void print_plan(const Compiled& compiled, bool layers) {
   std::vector<std::vector<std::string>> rows = {
       {"model", "weights", "state", "activations", "of it scratch", "lower bound", "placed by"}};
@@ -244,6 +256,7 @@ void print_plan(const Compiled& compiled, bool layers) {
     for (const StepReport& s : m.steps)
       if (!s.fallback.empty()) ++reasons[s.fallback];
     if (!reasons.empty()) fmt::print("{}:\n{}", printable(m.name), describe_fallbacks(reasons));
+    print_copies(m);
   }
   if (has_lanes(compiled)) print_lanes(compiled);
   if (!compiled.memories().empty()) print_memories(compiled);

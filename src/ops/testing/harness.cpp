@@ -11,6 +11,7 @@
 #include "base/shape.h"
 #include "base/testing/sanitizers.h"
 #include "hwy/targets.h"
+#include "ops/common/box.h"
 
 namespace bantam::ops::testing {
 namespace {
@@ -131,6 +132,19 @@ void check_intact(const OpCase& op_case, const KernelVariant& variant, const Run
   EXPECT_TRUE(memory.shared.intact()) << variant.name << " wrote around overlapping operands";
 }
 
+/// Moves an operand, which has the strides for it, to its place within the result.
+void put_within(const OpCase& op_case, int i, const Tensor& output, std::vector<Tensor>* inputs) {
+  TensorDesc view;
+  std::int64_t offset = 0;
+  Tensor& input = (*inputs)[static_cast<std::size_t>(i)];
+  const OpCall call{op_case.params.data(), *inputs, {&output, 1}};
+  ASSERT_TRUE(op_case.op->input_view(call, i, &view, &offset));
+  const std::int64_t bytes = element_size(view.type);
+  void* place = advance(output.data, offset, bytes);
+  copy_box(make_box(view, *input.desc, view), bytes, input.data, place);
+  input.data = place;
+}
+
 bool equal_bits(const TestTensor& a, const TestTensor& b) { return a.packed() == b.packed(); }
 
 }  // namespace
@@ -178,6 +192,8 @@ Outcome run_variant(const OpCase& op_case, const KernelVariant& variant, const R
   const auto in_place_output = static_cast<std::size_t>(options.in_place_output);
   if (options.in_place_input >= 0)
     outputs[in_place_output].data = memory.inputs[static_cast<std::size_t>(options.in_place_input)].data();
+
+  if (options.within_input >= 0) put_within(op_case, options.within_input, outputs[0], &inputs);
 
   if (options.overlapping) {
     inputs[0].data = memory.shared.data() + footprint(variant, view.call(), 1).lead_bytes;
@@ -312,6 +328,22 @@ class CaseComparison {
     }
     check_instruction_sets(form, variant, options, expected);
     check_in_place(form, descs, variant, view.call(), serial);
+    if (needs.within != 0) check_within(form, variant, options, view.call(), needs.within, serial);
+  }
+
+  /// Operands that lie in their places within the result.
+  void check_within(const OpCase& form, const KernelVariant& variant, RunOptions options, const OpCall& call,
+                    std::uint64_t within, const Outcome& serial) {
+    for (std::size_t i = 0; i < form.inputs.size(); ++i) {
+      if ((within >> i & 1U) == 0 || form.inputs[i].constant) continue;
+      TensorDesc view;
+      std::int64_t offset = 0;
+      ASSERT_TRUE(case_.op->input_view(call, static_cast<int>(i), &view, &offset));
+      OpCase inside = form;
+      inside.inputs[i].tensor = inside.inputs[i].tensor.with_strides(view);
+      options.within_input = static_cast<int>(i);
+      check(variant, run_variant(inside, variant, options), serial, Accuracy{}, "operand within the result");
+    }
   }
 
   /// Results do not depend on how much scratch there is.

@@ -79,6 +79,8 @@ struct RunOptions {
   int in_place_output = 0;
   /// Output 0 overlaps input 0 with exactly the lead of the footprint.
   bool overlapping = false;
+  /// This input lies in its place within output 0, with the strides that it must have there; -1: none does.
+  int within_input = -1;
   /// The useful scratch of the footprint instead of the least.
   bool useful_scratch = false;
 };

@@ -33,12 +33,16 @@ bool concat_view(const OpCall& call, int i, TensorDesc* view, std::int64_t* offs
   const std::int32_t axis = call.as<ConcatParams>().axis;
   std::int64_t before = 0;
   for (int k = 0; k < i; ++k) before += call.in(k).dims[axis];
-  TensorDesc dense = call.out();
-  dense.set_dense_strides();
   *view = call.in(i);
-  for (int d = 0; d < view->rank; ++d) view->strides[d] = dense.strides[d];
-  *offset = view->elements() == 0 ? 0 : before * dense.strides[axis];
+  for (int d = 0; d < view->rank; ++d) view->strides[d] = call.out().strides[d];
+  *offset = view->elements() == 0 ? 0 : before * call.out().strides[axis];
   return true;
+}
+
+Footprint concat_footprint(const OpCall& call, int /*threads*/) {
+  Footprint footprint;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) footprint.within |= std::uint64_t{1} << i;
+  return footprint;
 }
 
 Status run_concat(const Invocation& call) {
@@ -48,9 +52,9 @@ Status run_concat(const Invocation& call) {
   std::int64_t before = 0;
   for (int i = 0; i < static_cast<int>(call.inputs.size()); ++i) {
     const TensorDesc& x = call.in(i);
-    if (x.elements() != 0)
-      copy_box(make_box(x, x, out), bytes, call.inputs[static_cast<std::size_t>(i)].data,
-               advance(call.output<void>(), before * out.strides[axis], bytes));
+    const void* from = call.inputs[static_cast<std::size_t>(i)].data;
+    void* to = advance(call.output<void>(), before * out.strides[axis], bytes);
+    if (x.elements() != 0 && from != to) copy_box(make_box(x, x, out), bytes, from, to);
     before += x.dims[axis];
   }
   return ok_status();
@@ -58,7 +62,7 @@ Status run_concat(const Invocation& call) {
 
 constexpr ConcatParams kDefaults{};
 constexpr ParamField kFields[] = {i32_field("axis", offsetof(ConcatParams, axis))};
-constexpr KernelVariant kVariants[] = {{.name = "any__ref", .run = run_concat}};
+constexpr KernelVariant kVariants[] = {{.name = "any__ref", .footprint = concat_footprint, .run = run_concat}};
 
 }  // namespace
 

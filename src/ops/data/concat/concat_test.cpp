@@ -59,6 +59,19 @@ TEST(Concat, OperandsProducedInPlaceGiveTheSameResult) {
   }
 }
 
+TEST(Concat, OperandsThatLieWithinTheResultStayThere) {
+  expect_variants_match_reference([](Random& random) {
+    const auto axis = static_cast<std::int32_t>(random_int(random, 0, 2));
+    auto dims = random_dims(random, 3, 0, 4);
+    std::vector<Operand> operands;
+    for (int i = 0; i < 3; ++i) {
+      dims[static_cast<std::size_t>(axis)] = random_int(random, 0, 3);
+      operands.emplace_back(random_tensor(ElementType::kI16, dims, random, -999, 999));
+    }
+    return make_case(kConcat, ConcatParams{.axis = axis}, operands);
+  });
+}
+
 TEST(Concat, RefusesOperandsThatDoNotMatch) {
   std::vector<TensorDesc> outputs;
   const TestTensor a = tensor_of<float>({2, 2}, {1, 2, 3, 4});

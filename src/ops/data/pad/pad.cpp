@@ -36,13 +36,36 @@ Status infer_pad(const void* params, std::span<const Tensor> inputs, std::span<T
   return make_desc(x.type, dims, x.rank, &outputs[0]);
 }
 
+/// The operand within the result, unless some of it is cropped.
+bool pad_view(const OpCall& call, int i, TensorDesc* view, std::int64_t* offset) {
+  const auto& p = call.as<PadParams>();
+  if (i != 0) return false;
+  *view = call.in(0);
+  *offset = 0;
+  for (int d = 0; d < view->rank; ++d) {
+    if (p.before[d] < 0 || p.after[d] < 0) return false;
+    view->strides[d] = call.out().strides[d];
+    *offset += static_cast<std::int64_t>(p.before[d]) * call.out().strides[d];
+  }
+  if (view->elements() == 0) *offset = 0;
+  return true;
+}
+
+Footprint pad_footprint(const OpCall& call, int /*threads*/) {
+  Footprint footprint;
+  TensorDesc view;
+  std::int64_t offset = 0;
+  footprint.within = pad_view(call, 0, &view, &offset) ? 1 : 0;
+  return footprint;
+}
+
 constexpr PadParams kDefaults{};
 constexpr ParamField kFields[] = {
     enum_field("mode", offsetof(PadParams, mode), kModeNames),
     list_field("before", offsetof(PadParams, before)),
     list_field("after", offsetof(PadParams, after)),
 };
-constexpr KernelVariant kVariants[] = {{.name = "any__ref", .run = run_pad}};
+constexpr KernelVariant kVariants[] = {{.name = "any__ref", .footprint = pad_footprint, .run = run_pad}};
 
 }  // namespace
 
@@ -53,6 +76,7 @@ constexpr OpDef kPad{.name = "pad",
                      .min_inputs = 1,
                      .max_inputs = 2,
                      .infer = infer_pad,
+                     .input_view = pad_view,
                      .variants = kVariants};
 
 }  // namespace bantam::ops

@@ -1,5 +1,6 @@
 // Adds `before` and `after` elements along every axis (negative values crop). Operand 0: any type; operand 1: the
 // constant value (optional scalar of the same type, default zero). Reflect and edge need a non-empty axis.
+// Where nothing is cropped the operand may lie in its place within the result; then only what surrounds it is written.
 #pragma once
 
 #include "ops/op.h"

@@ -47,6 +47,11 @@ Section inner_section(const PadParams& p, const TensorDesc& x, const TensorDesc&
   return section;
 }
 
+/// An operand that lies within the result is there already.
+void copy_unless_there(const Box& box, std::int64_t bytes, const void* from, void* to) {
+  if (from != to) copy_box(box, bytes, from, to);
+}
+
 /// The part of the result that repeats the operand itself.
 void copy_inside(const Invocation& call, const Section* sections) {
   const TensorDesc& x = call.in(0);
@@ -62,7 +67,7 @@ void copy_inside(const Invocation& call, const Section* sections) {
     from += s.source * x.strides[i];
     to += s.begin * out.strides[i];
   }
-  copy_box(box, bytes, advance(call.input<void>(0), from, bytes), advance(call.output<void>(), to, bytes));
+  copy_unless_there(box, bytes, advance(call.input<void>(0), from, bytes), advance(call.output<void>(), to, bytes));
 }
 
 /// Sets everything outside the inner sections: per axis one slab before and one after, which spans the inner sections
@@ -87,7 +92,7 @@ void fill_outside(const Invocation& call, const Section* sections, const void* v
   }
 }
 
-/// Pads with repetitions of the operand: walks the result's axes down to the last padded one.
+/// Pads an operand that is no scalar with repetitions of it: walks the result's axes down to the last padded one.
 class Repeater {
  public:
   Repeater(const Invocation& call, const Section* sections)
@@ -107,32 +112,44 @@ class Repeater {
  private:
   /// The axes from `axis` on, at these element offsets. Recursion is at most kMaxRank deep.
   void repeat(int axis, std::int64_t from, std::int64_t to) const {
-    if (axis > last_padded_) {
-      copy_rest(axis, 1, from, to);
-      return;
-    }
     const Section& s = sections_[axis];
-    const auto repeat_range = [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t source = mirrored(params_.mode, i - params_.before[axis], x_.dims[axis]);
-        repeat(axis + 1, from + source * x_.strides[axis], to + i * out_.strides[axis]);
-      }
-    };
-    repeat_range(0, s.begin);
-    if (axis == last_padded_) {
-      copy_rest(axis, s.end - s.begin, from + s.source * x_.strides[axis], to + s.begin * out_.strides[axis]);
-    } else {
-      repeat_range(s.begin, s.end);
-    }
-    repeat_range(s.end, out_.dims[axis]);
+    // What surrounds the operand comes last: where it lies within the result, it is all that is written.
+    repeat_range(axis, s.begin, s.end, from, to);
+    repeat_range(axis, 0, s.begin, from, to);
+    repeat_range(axis, s.end, out_.dims[axis], from, to);
   }
 
-  /// `size` positions of `axis` and all of the axes behind it, none of which is padded. `axis` may be the rank.
-  void copy_rest(int axis, std::int64_t size, std::int64_t from, std::int64_t to) const {
+  std::int64_t source_of(int axis, std::int64_t i) const {
+    return mirrored(params_.mode, i - params_.before[axis], x_.dims[axis]);
+  }
+
+  /// Positions [begin, end) of `axis` in the result. Along the last padded one, positions whose sources lie evenly
+  /// apart are copied at once.
+  void repeat_range(int axis, std::int64_t begin, std::int64_t end, std::int64_t from, std::int64_t to) const {
+    while (begin < end) {
+      const std::int64_t source = source_of(axis, begin);
+      std::int64_t n = 1;
+      std::int64_t step = 1;
+      if (axis == last_padded_ && begin + 1 < end) {
+        step = source_of(axis, begin + 1) - source;
+        while (begin + n < end && source_of(axis, begin + n) == source + n * step) ++n;
+      }
+      const std::int64_t first = from + source * x_.strides[axis];
+      if (axis == last_padded_) {
+        copy_rest(axis, n, step, first, to + begin * out_.strides[axis]);
+      } else {
+        repeat(axis + 1, first, to + begin * out_.strides[axis]);
+      }
+      begin += n;
+    }
+  }
+
+  /// `size` positions of `axis`, `step` apart, and all of the axes behind it, none of which is padded.
+  void copy_rest(int axis, std::int64_t size, std::int64_t step, std::int64_t from, std::int64_t to) const {
     Box box;
-    for (int i = axis; i < x_.rank; ++i)
-      box.add(i == axis && axis == last_padded_ ? size : x_.dims[i], x_.strides[i], out_.strides[i]);
-    copy_box(box, bytes_, advance(from_, from, bytes_), advance(to_, to, bytes_));
+    box.add(size, step * x_.strides[axis], out_.strides[axis]);
+    for (int i = axis + 1; i < x_.rank; ++i) box.add(x_.dims[i], x_.strides[i], out_.strides[i]);
+    copy_unless_there(box, bytes_, advance(from_, from, bytes_), advance(to_, to, bytes_));
   }
 
   const PadParams& params_;
@@ -142,7 +159,7 @@ class Repeater {
   std::int64_t bytes_;
   const std::byte* from_;
   std::byte* to_;
-  int last_padded_ = -1;
+  int last_padded_ = 0;
 };
 
 }  // namespace
@@ -154,7 +171,7 @@ Status run_pad(const Invocation& call) {
   Section sections[kMaxRank];
   for (int i = 0; i < x.rank; ++i) sections[i] = inner_section(p, x, out, i);
   if (out.elements() == 0) return ok_status();
-  if (p.mode != PadMode::kConstant) {
+  if (p.mode != PadMode::kConstant && out.rank > 0) {
     Repeater(call, sections).run();
     return ok_status();
   }

@@ -23,6 +23,21 @@ std::vector<std::int32_t> pad_row(PadMode mode, std::int32_t before, std::int32_
   return run_reference(make_case(kPad, padding(mode, {before}, {after}), {x})).outputs[0].values<std::int32_t>();
 }
 
+TEST(Pad, AnOperandThatLiesWithinTheResultStaysThere) {
+  expect_variants_match_reference([](Random& random) {
+    const auto dims = random_dims(random, 3, 1, 4);
+    const auto pads = [&] {
+      std::vector<std::int32_t> values;
+      for (int i = 0; i < 3; ++i) values.push_back(static_cast<std::int32_t>(random_int(random, -1, 5)));
+      return values;
+    };
+    PadParams params = padding(static_cast<PadMode>(random_int(random, 0, 4)), pads(), pads());
+    for (std::size_t i = 0; i < dims.size(); ++i)
+      if (dims[i] + params.before.v[i] + params.after.v[i] < 0) params.before.v[i] = 1;
+    return make_case(kPad, params, {random_tensor(ElementType::kI16, dims, random, -999, 999)});
+  });
+}
+
 TEST(Pad, ModesExtendARow) {
   using Row = std::vector<std::int32_t>;
   EXPECT_EQ(pad_row(PadMode::kConstant, 2, 1), (Row{0, 0, 1, 2, 3, 4, 0}));

@@ -1,8 +1,12 @@
 #include "ops/data/slice/slice.h"
 
+#include <array>
+#include <cstring>
+
 #include "ops/common/box.h"
 #include "ops/common/operands.h"
 #include "ops/common/params.h"
+#include "ops/common/strides.h"
 
 namespace bantam::ops {
 namespace {
@@ -51,10 +55,48 @@ bool slice_view(const OpCall& call, TensorDesc* view, std::int64_t* offset) {
   return finish_view(view);
 }
 
+/// A result from front to back never writes what it has yet to read when nothing is read backwards.
+Footprint slice_footprint(const OpCall& call, int /*threads*/) {
+  const auto& p = call.as<SliceParams>();
+  Footprint footprint;
+  bool forwards = call.in(0).is_dense() && call.out().is_dense();
+  for (int i = 0; i < call.in(0).rank; ++i) forwards = forwards && (p.steps[i] > 0 || p.sizes[i] <= 1);
+  footprint.overwrites[0] = forwards ? 1 : 0;
+  return footprint;
+}
+
+/// Moves rows to the front of the memory that they lie in, element after element.
+void move_rows(const Invocation& call, const TensorDesc& from, std::int64_t first) {
+  const auto bytes = static_cast<std::size_t>(element_size(from.type));
+  auto* base = call.output<std::byte>();
+  const auto rows = make_rows<2>(call.out(), {&call.out(), &from});
+  for_each_row(rows, [&](std::array<std::int64_t, 2> offsets, std::int64_t n) {
+    auto* to = base + static_cast<std::size_t>(offsets[0]) * bytes;
+    const auto* source = base + static_cast<std::size_t>(first + offsets[1]) * bytes;
+    if (rows.all_contiguous()) {
+      std::memmove(to, source, static_cast<std::size_t>(n) * bytes);
+      return;
+    }
+    for (std::int64_t i = 0; i < n; ++i, to += bytes, source += static_cast<std::size_t>(rows.row_strides[1]) * bytes)
+      std::memmove(to, source, bytes);
+  });
+}
+
+/// The operand's elements that the slice takes, from `first_element` on.
+TensorDesc taken_elements(const SliceParams& p, const TensorDesc& x, const TensorDesc& out) {
+  TensorDesc taken = out;
+  for (int i = 0; i < out.rank; ++i) taken.strides[i] = out.dims[i] > 1 ? x.strides[i] * p.steps[i] : 0;
+  return taken;
+}
+
 Status run_slice(const Invocation& call) {
   const auto& p = call.as<SliceParams>();
   const TensorDesc& x = call.in(0);
   const TensorDesc& out = call.out();
+  if (call.outputs[0].data == call.inputs[0].data) {
+    move_rows(call, taken_elements(p, x, out), first_element(p, x, out));
+    return ok_status();
+  }
   Box box;
   for (int i = 0; i < out.rank; ++i)
     box.add(out.dims[i], static_cast<std::int64_t>(x.strides[i]) * p.steps[i], out.strides[i]);
@@ -69,7 +111,7 @@ constexpr ParamField kFields[] = {
     list_field("steps", offsetof(SliceParams, steps)),
     list_field("sizes", offsetof(SliceParams, sizes)),
 };
-constexpr KernelVariant kVariants[] = {{.name = "any__ref", .run = run_slice}};
+constexpr KernelVariant kVariants[] = {{.name = "any__ref", .footprint = slice_footprint, .run = run_slice}};
 
 }  // namespace
 

@@ -88,6 +88,19 @@ TEST(Slice, StridesOfOperandAndResultDoNotMatter) {
   }
 }
 
+TEST(Slice, VariantsMatchReferenceInPlaceToo) {
+  expect_variants_match_reference([](Random& random) {
+    const auto dims = random_dims(random, 3, 1, 7);
+    std::vector<Axis> axes;
+    for (const std::int64_t dim : dims) {
+      const auto start = static_cast<std::int32_t>(random_int(random, 0, dim - 1));
+      const auto step = static_cast<std::int32_t>(random_int(random, 1, 2));
+      axes.push_back({start, step, static_cast<std::int32_t>(random_int(random, 0, (dim - 1 - start) / step + 1))});
+    }
+    return make_case(kSlice, slice_of(axes), {random_tensor(ElementType::kI16, dims, random, -999, 999)});
+  });
+}
+
 TEST(Slice, RefusesHostileRanges) {
   std::vector<TensorDesc> outputs;
   const TestTensor x = tensor_of<std::int32_t>({4}, {0, 1, 2, 3});
