@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/shape.h"
+#include "compiler/body_orders.h"
 #include "compiler/branches.h"
 #include "compiler/composites.h"
 #include "compiler/legalize.h"
@@ -483,8 +484,9 @@ Result<PlannedModel> plan_in_one_way(const graph::Graph& graph, const PlanOption
   if (!order) return fail(order.error());
   graph::Graph ordered = graph;
   std::vector<SizedGraph> instances = options.instances;
+  reorder_bodies(ordered, way.body_orders);
   reorder(ordered, *order);
-  if (way.choice.by_memory) order_bodies_by_memory(ordered);
+  if (way.choice.by_memory && way.body_orders.empty()) order_bodies_by_memory(ordered);
   for (SizedGraph& instance : instances) reorder(instance.graph, *order);
   StorageOptions storage;
   storage.concat_views = way.choice.concat_views;
@@ -548,11 +550,17 @@ Result<void> settle_empty_sizes(PlanOptions& options) {
   return {};
 }
 
+void compact_all(graph::Graph& graph) {
+  for (graph::Node& node : graph.nodes)
+    for (graph::Graph& body : node.bodies) compact_all(body);
+  graph::compact(graph);
+}
+
 }  // namespace
 
 Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& given) {
   if (auto legal = legalize(graph); !legal) return fail(std::move(legal.error()));
-  graph::compact(graph);
+  compact_all(graph);
   PlanOptions options = given;
   if (auto settled = settle_empty_sizes(options); !settled) return fail(std::move(settled.error()));
   return plan_in_the_best_way(graph, options);

@@ -8,9 +8,11 @@
 #include <span>
 #include <utility>
 
+#include "compiler/body_orders.h"
 #include "compiler/overlaps.h"
 #include "compiler/patch_rows.h"
 #include "compiler/windows.h"
+#include "graph/control.h"
 #include "ops/data/slice/slice.h"
 #include "package/format.h"
 
@@ -132,8 +134,23 @@ class Planner {
       proven = proven && costs.exact;
       order_bound_ = std::min(order_bound_.value_or(bound), bound - costs.rounding);
     }
+    if (graph::has_control(graph_))
+      if (auto done = search_inside(); !done) return done;
     // Rounding hides no order: what is proved smallest with it differs from the smallest by less than one padding.
     if (proven && plan_->lower_bound_bytes - *order_bound_ < kPadding) order_bound_ = plan_->lower_bound_bytes;
+    return {};
+  }
+
+  /// Orders of bodies, and of the steps around them: either may be worth it without the other.
+  Result<void> search_inside() {
+    auto found = search_inner_orders(graph_, options_, order_options());
+    if (!found) return fail(std::move(found.error()));
+    for (const bool outside : {false, true}) {
+      Way way;
+      way.body_orders = found->bodies;
+      if (outside) way.order = found->order;
+      if (auto done = plan(way, greedily(), nullptr); !done) return done;
+    }
     return {};
   }
 
@@ -272,6 +289,7 @@ class Planner {
 std::string describe(const Way& way) {
   const PlanChoice& choice = way.choice;
   std::string text = !way.order.empty() ? "searched order" : choice.by_memory ? "order by memory" : "model order";
+  if (!way.body_orders.empty()) text += ", searched in branches and loops";
   if (!choice.concat_views) text += ", concat copies";
   if (!choice.in_place) text += ", nothing in place";
   if (choice.strips) text += ", row by row";

@@ -15,6 +15,7 @@ struct Way {
   PlanChoice choice{};
   std::vector<graph::NodeId> order{};                     ///< empty: the one that the choice names
   std::vector<graph::NodeId> named{};                     ///< that one, where it is known already
+  std::vector<std::vector<graph::NodeId>> body_orders{};  ///< see InnerOrders; none: as the choice says
   std::vector<bool> overlaps{};                           ///< see StorageOptions
   std::vector<bool> other_views{};                        ///< see StorageOptions
   std::vector<bool> windows{};                            ///< see StorageOptions
