@@ -127,7 +127,9 @@ class Reducer {
         work_(work_of(graph)),
         can_patch_(options.instances.empty() && options.dimensions.empty() && graph.measured.empty() &&
                    !graph::has_control(graph)),
-        best_{std::move(unreduced), work_, 0, 0} {}
+        best_{std::move(unreduced), work_, 0, 0} {
+    options_.enough = target;
+  }
 
   Result<ReducedModel> run() {
     for (std::size_t round = 0; round < kMaxRounds && !fits(best_); ++round) {
@@ -387,6 +389,7 @@ class Reducer {
     for (const Patching& p : ranked(candidates_around(worst))) {
       if (effort_ > kMaxEffort) break;
       say(describe(graph_, p));
+      quick.hopeless = smallest ? smallest->model.activation_bytes : best_.model.activation_bytes;
       auto made = plan(with(p), quick);
       if (!made) return fail(std::move(made.error()));
       ++planned;

@@ -308,6 +308,7 @@ class Attempt {
            0, step.scratch_bytes},
           static_cast<std::int64_t>(ops::kAlignment));
     }
+    if (is_hopeless(problem)) return {};
     const auto solved = plan::solve(problem, search);
     if (!solved) return fail(Error(solved.error()).in(model_.graph.name));
     const plan::LowerBound& bound = solved->lower_bound;
@@ -339,6 +340,19 @@ class Attempt {
     model_.useful_scratch = useful_scratch_;
     grow_scratch(useful_scratch_, &model_);
     return {};
+  }
+
+  /// Then the bound is all that becomes known of the plan.
+  bool is_hopeless(const plan::Problem& problem) {
+    if (options_.hopeless == std::numeric_limits<std::int64_t>::max()) return false;
+    const plan::LowerBound bound = plan::lower_bound(problem);
+    if (bound.bytes < options_.hopeless) return false;
+    model_.activation_bytes = model_.lower_bound_bytes = bound.bytes;
+    model_.peak_step = bound.peaks.empty() ? 0 : bound.peaks.front().lower;
+    model_.method = "given up";
+    storage_blocks_.assign(map_.storages.size(), -1);
+    storage_offsets_.assign(map_.storages.size(), 0);
+    return true;
   }
 
   /// Places storages that do not need all their bytes all the time as what they are, where that takes less.
@@ -471,6 +485,7 @@ class Attempt {
 
 Result<std::vector<NodeId>> order_of(const graph::Graph& graph, const PlanOptions& options, const Way& way) {
   if (!way.order.empty()) return way.order;
+  if (!way.named.empty()) return way.named;
   const std::vector<Precedence> precedences = precedences_of(graph, options.instances, options);
   auto order = way.choice.by_memory ? order_by_memory(graph, precedences) : order_of_model(graph, precedences);
   if (order.size() == graph.nodes.size()) return order;

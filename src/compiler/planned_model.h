@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -42,6 +43,9 @@ struct PlanOptions {
   bool whole_blocks = false;           ///< one block per buffer, for those who move blocks (block_accesses.h)
   std::optional<PlanChoice> choice{};  ///< absent: several are tried, the smallest plan counts
   bool quick = false;                  ///< greedy placement only: for a plan that is compared with many others
+  std::int64_t enough = 0;             ///< bytes of activations: no plan smaller than that is looked for
+  /// Bytes of activations: ways that need as many are not followed up, and say their lower bound only.
+  std::int64_t hopeless = std::numeric_limits<std::int64_t>::max();
   std::int64_t search_steps = plan::kDefaultSearchSteps;  ///< for a placement that meets the lower bound
   std::optional<double> seconds{};                        ///< to search for; absent: steps are counted instead
   std::function<void(const std::string&)> progress{};     ///< see CompileOptions

@@ -61,7 +61,7 @@ class Planner {
     for (const auto step : {&Planner::try_choices, &Planner::search_orders, &Planner::overlap, &Planner::close_gap,
                             &Planner::vary_views}) {
       if (auto done = (this->*step)(); !done) return fail(std::move(done.error()));
-      if (options_.quick) break;
+      if (options_.quick || plan_->activation_bytes <= options_.enough) break;
     }
     trials_[best_].kept = true;
     PlannedModel& model = *plan_;
@@ -100,11 +100,17 @@ class Planner {
   Result<void> try_choices() {
     std::span<const PlanChoice> choices = kChoices;
     if (options_.choice) choices = {&*options_.choice, 1};
+    const auto models = order_of(graph_, options_, {});
+    const auto by_memory = order_of(graph_, options_, {.choice = {.by_memory = true}});
+    if (!models || !by_memory) return fail(models ? by_memory.error() : models.error());
+    const bool one_order = *models == *by_memory && !graph::has_control(graph_);
     for (const PlanChoice& choice : choices) {
+      if (plan_ && (plan_->activation_bytes <= options_.enough || (choice.by_memory && one_order))) continue;
       if (plan_ && choice.strips && (options_.whole_blocks || !has_partial_values(graph_))) continue;
       std::optional<OrderCosts> costs;
       const bool models_own = !choice.by_memory && !choice.strips && !options_.choice && !options_.quick;
-      if (auto done = plan({choice}, greedily(), models_own ? &costs : nullptr); !done) return done;
+      Way way{.choice = choice, .named = choice.by_memory ? *by_memory : *models};
+      if (auto done = plan(way, greedily(), models_own ? &costs : nullptr); !done) return done;
       if (costs) costs_.emplace_back(choice, std::move(*costs));
     }
     return {};
