@@ -373,6 +373,7 @@ class FleetCompiler {
     // Kept with the plan, which may be made anew for several memories.
     if (options_.progress)
       options.progress = [this, name](const std::string& what) { options_.progress(name + ": " + what); };
+    options.windows = sessions_.size() == 1;
     options.external_inputs = session.external_inputs;
     options.external_outputs = session.external_outputs;
     options.dimensions = models_[session.model].dimensions;

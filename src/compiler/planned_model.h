@@ -42,8 +42,10 @@ struct PlanOptions {
   std::vector<Dimension> dimensions{};
   bool whole_blocks = false;           ///< one block per buffer, for those who move blocks (block_accesses.h)
   std::optional<PlanChoice> choice{};  ///< absent: several are tried, the smallest plan counts
-  bool quick = false;                  ///< greedy placement only: for a plan that is compared with many others
-  std::int64_t enough = 0;             ///< bytes of activations: no plan smaller than that is looked for
+  /// Windows may lie where their states do (windows.h): not where others use the activations too, and not the states.
+  bool windows = true;
+  bool quick = false;       ///< greedy placement only: for a plan that is compared with many others
+  std::int64_t enough = 0;  ///< bytes of activations: no plan smaller than that is looked for
   /// Bytes of activations: ways that need as many are not followed up, and say their lower bound only.
   std::int64_t hopeless = std::numeric_limits<std::int64_t>::max();
   std::int64_t search_steps = plan::kDefaultSearchSteps;  ///< for a placement that meets the lower bound

@@ -131,8 +131,7 @@ TEST(Views, AConcatCopiesOnlyWhatLiesElsewhere) {
     %c = concat(%x, %a) {axis=0}
     %y = softmax(%c)
     output "y" %y
-  })",
-                                                 {.external_inputs = {true}});
+  })");
   EXPECT_EQ(steps_of(model, "concat"), 1U);
   EXPECT_EQ(model.moved_bytes, 4 * 16 * 4) << model.method;
 }

@@ -233,7 +233,7 @@ class Planner {
     }
     variations_ = kMaxVariations;
     if (auto done = vary(&Way::other_views, nodes); !done) return done;
-    if (!options_.instances.empty() || !plan_->flow.kinds.empty()) return {};
+    if (!options_.windows || !options_.instances.empty() || !plan_->flow.kinds.empty()) return {};
     nodes.clear();
     for (const Window& window : find_windows(plan_->graph)) nodes.push_back(static_cast<std::size_t>(window.join));
     return vary(&Way::windows, nodes);
