@@ -89,7 +89,7 @@ class FleetCompiler {
     const auto add = [&](const SessionSpec& session) -> Result<void> {
       const auto& [name, model, lane, priority] = session;
       const auto it = std::find_if(fleet_.models.begin(), fleet_.models.end(),
-                                   [&](const ModelSpec& m) { return model_name(m) == model; });
+                                   [&wanted = model](const ModelSpec& m) { return model_name(m) == wanted; });
       if (it == fleet_.models.end())
         return fail(StatusCode::kInvalidArgument,
                     fmt::format("session '{}' uses model '{}', which the fleet does not have", name, model),
