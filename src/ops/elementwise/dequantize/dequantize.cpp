@@ -1,5 +1,7 @@
 #include "ops/elementwise/dequantize/dequantize.h"
 
+#include <type_traits>
+
 #include "ops/common/elementwise.h"
 #include "ops/common/params.h"
 #include "ops/common/quantization_operands.h"
@@ -30,8 +32,9 @@ Status infer_dequantize(const void* params, std::span<const Tensor> inputs, std:
 
 template <typename T>
 float to_real(T x, T zero_point, float scale) {
-  // The difference of two i32 may need 33 bits; for the narrower types it is exact in float.
-  return static_cast<float>(static_cast<std::int64_t>(x) - static_cast<std::int64_t>(zero_point)) * scale;
+  // The difference of two i32 may need 33 bits; for the narrower types it is exact in float, and vectors convert it.
+  using Difference = std::conditional_t<sizeof(T) < sizeof(std::int32_t), std::int32_t, std::int64_t>;
+  return static_cast<float>(static_cast<Difference>(x) - static_cast<Difference>(zero_point)) * scale;
 }
 
 /// One scale: a plain map, which compilers vectorise.

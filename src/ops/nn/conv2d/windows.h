@@ -68,9 +68,12 @@ class Windows {
     const std::int64_t end = g.x.w_stride * (g.x.w - 1) + p_.group_inputs;  // of an image row
     if (x0 * g.x.w_stride + kLoose > end) return false;
     const Number* from = x_ + g.x.offset(at.n, y0, x0);
-    for (std::int32_t ky = 0; ky < g.vertical.kernel; ++ky, to += row) {
+    // Values of their own: bytes that are stored could be anything else.
+    const std::int64_t step = g.vertical.dilation * g.x.h_stride;
+    for (std::int32_t rows = g.vertical.kernel; rows > 0; --rows) {
       std::memcpy(to, from, kLoose * sizeof(Number));
-      from += g.vertical.dilation * g.x.h_stride;
+      from += step;
+      to += row;
     }
     return true;
   }
