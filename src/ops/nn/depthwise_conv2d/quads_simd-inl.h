@@ -52,9 +52,10 @@ inline std::int64_t window_columns(const ConvGeometry& g) {
   return static_cast<std::int64_t>(g.horizontal.kernel - 1) * g.horizontal.dilation + 1;
 }
 
-/// Is the window small enough for the buffers?
+/// Is the window small enough for the buffers, and are there channels enough that a block does not waste its time?
 inline bool quads_fit(const ConvGeometry& g) {
-  return g.vertical.kernel <= kMaxKernelRows &&
+  constexpr std::int32_t kLeastChannels = 32;
+  return g.x.c >= kLeastChannels && g.vertical.kernel <= kMaxKernelRows &&
          row_quads(g) * static_cast<std::int64_t>(g.horizontal.kernel) <= kMaxTaps &&
          window_columns(g) * row_quads(g) <= kMaxColumns;
 }
