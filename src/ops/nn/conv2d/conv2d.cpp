@@ -25,6 +25,13 @@ std::int64_t work(const OpCall& call) {
 
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
+    {.name = "f32_winograd__simd",
+     .supports = conv2d::winograd_supports,
+     .footprint = conv2d::winograd_footprint,
+     .packed_bytes = conv2d::winograd_packed_bytes,
+     .pack = conv2d::winograd_pack,
+     .run = conv2d::run_winograd,
+     .accuracy = {Accuracy::Kind::kRelative, 3e-5F}},
     {.name = "f32_gemm__simd",
      .supports = conv2d::gemm_supports,
      .footprint = conv2d::gemm_footprint,

@@ -5,7 +5,9 @@
 // OW. A result without elements is allowed; a kernel larger than the padded image is not. 1-D convolutions have H = 1.
 //
 // Forms, by element type:
-//   f32:    x, w, bias f32; y = activation(sum + bias).
+//   f32:    x, w, bias f32; y = activation(sum + bias). 3x3 kernels with stride 1 and many channels are computed in
+//           transformed tiles, with errors of up to 2e-5 of the largest result at 512 channels, instead of 2e-6, and
+//           a value that is not finite spoils the 4x4 results of its tiles.
 //   int8:   x, w, y i8; bias i32; 3 multiplier i32 [OC] (Q31); 4 shift i32 [OC]. y = clamp(multiply_by_quantized_
 //           multiplier(sum((x - input_zero_point) * w) + bias, multiplier, shift) + output_zero_point, minimum,
 //           maximum): TFLite's reference arithmetic, exact (ops/fixed_point.h). Weights are symmetric. Padding counts
@@ -42,6 +44,6 @@ struct Conv2dParams {
   std::int32_t maximum = 127;
 };
 
-extern const OpDef kConv2d;  // "conv2d". Accuracy: bound 1e-05
+extern const OpDef kConv2d;  // "conv2d". Accuracy: bound 3e-05
 
 }  // namespace bantam::ops

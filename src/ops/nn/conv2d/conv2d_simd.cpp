@@ -1,7 +1,8 @@
 // conv2d in f32 as an implicit matrix product: the rows are output pixels, the columns output channels, and k runs over
 // taps and input channels. Pixels whose window lies inside the image are multiplied where they lie; the others, and
-// those at row ends, are first gathered into a tile of a few rows with zeros for the padding. There is no im2col
-// buffer.
+// those at row ends, are first gathered into a tile of a few rows with zeros for the padding. Where weights are many,
+// all pixels are gathered, many rows and a piece of k at a time, so that weights are not read again for every few
+// pixels. There is no im2col buffer.
 #include <algorithm>
 
 #include "ops/common/parallel.h"
@@ -18,6 +19,12 @@ namespace {
 std::int64_t gathered_rows(std::int64_t k) {
   constexpr std::int64_t kTileFloats = 12288;
   return std::clamp<std::int64_t>(kTileFloats / k, 6, gemm::kMaxTileRows);
+}
+
+/// Would the weights not stay in the second-level cache from one tile to the next?
+bool has_many_weights(const Problem& p) {
+  constexpr std::int64_t kManyWeights = 65536;
+  return !p.always_inside && p.y_uniform && p.k * p.group_outputs >= kManyWeights;
 }
 
 bool is_padded(const ConvGeometry& g) {
@@ -47,13 +54,15 @@ std::int64_t tile_bytes(const Problem& p, std::int64_t rows) {
 /// The tile of one thread.
 struct Tile {
   float* floats = nullptr;
-  std::int64_t rows = 0;
+  std::int64_t rows = 0;  ///< of whole windows
+  std::int64_t size = 0;  ///< in floats
 };
 
 Tile tile_of(const Invocation& call, const Problem& p, std::int64_t slot) {
   const std::int64_t bytes = slot_scratch_bytes(call);
   const std::int64_t fit = bytes / (p.k * static_cast<std::int64_t>(sizeof(float)));
-  return {reinterpret_cast<float*>(call.scratch + slot * bytes), std::min(gemm::tile_rows(), fit)};
+  return {reinterpret_cast<float*>(call.scratch + slot * bytes), std::min(gemm::tile_rows(), fit),
+          bytes / static_cast<std::int64_t>(sizeof(float))};
 }
 
 /// How many pixels from `at` on, in the same row, have their whole window inside the image.
@@ -90,6 +99,35 @@ gemm::LeftRows windows_in_place(const Problem& p, const float* x, const Pixel& a
 
 void copy_floats(const float* from, std::int64_t n, float* to) { std::copy_n(from, n, to); }
 
+/// Pixels to gather at once, a piece of k at a time; 0 where whole windows do as well.
+std::int64_t rows_of_pieces(const Problem& p, const Tile& gathered) {
+  constexpr std::int64_t kPieceFloats = 384;
+  constexpr std::int64_t kLeastPieceFloats = 64;
+  constexpr std::int64_t kMostTiles = 5;
+  if (!has_many_weights(p)) return 0;
+  const std::int64_t tile = gemm::tile_rows();
+  const std::int64_t tiles = std::min(gathered.size / (kPieceFloats * tile), kMostTiles);
+  if (tiles > 1) return tiles * tile;
+  return gathered.rows < tile && gathered.size >= kLeastPieceFloats * tile ? tile : 0;
+}
+
+/// Gathers and multiplies the windows of pixels [index, index + count), which the tile holds at least in pieces.
+void multiply_gathered(const Problem& p, const float* x, const gemm::RightPanels& weights, gemm::Result y,
+                       std::int64_t index, std::int64_t count, const Tile& gathered) {
+  const std::int64_t piece = std::min(gathered.size / count, p.k);
+  for (std::int64_t first = 0; first < p.k; first += piece) {
+    const std::int64_t length = std::min(piece, p.k - first);
+    for (std::int64_t i = 0; i < count; ++i)
+      gather_window(p, x, pixel_at(p.g.y, index + i), first, length, gathered.floats + i * length, copy_floats);
+    gemm::RightPanels panels = weights;
+    panels.first_k = first;
+    panels.k = p.k;
+    y.resumes = first > 0;
+    y.ends = first + length == p.k;
+    multiply({.data = gathered.floats, .rows = count, .row_stride = length, .length = length}, panels, y);
+  }
+}
+
 /// Pixels that may be computed at once when the result overlaps x.
 constexpr std::int64_t kOverlapPixels = gemm::kMaxTileRows;
 
@@ -98,11 +136,18 @@ constexpr std::int64_t kOverlapPixels = gemm::kMaxTileRows;
 void convolve_pixels(const Problem& p, const float* x, const gemm::RightPanels& weights, gemm::Result y,
                      std::int64_t begin, std::int64_t end, std::int64_t most, const Tile& gathered) {
   const std::int64_t tile = std::min(gemm::tile_rows(), gathered_rows(p.k));
+  const std::int64_t many = most > tile ? rows_of_pieces(p, gathered) : 0;
   float* const y_base = y.data;
   y.row_stride = p.g.y.w_stride;
   for (std::int64_t index = begin; index < end;) {
     const Pixel at = pixel_at(p.g.y, index);
     y.data = y_base + p.g.y.offset(at.n, at.y, at.x);
+    if (many > 0) {
+      const std::int64_t count = std::min(many, end - index);
+      multiply_gathered(p, x, weights, y, index, count, gathered);
+      index += count;
+      continue;
+    }
     std::int64_t count = std::min(pixels_inside(p, at), end - index);
     if (p.one_run) count = end - index;
     count = std::min(count, most);
@@ -111,9 +156,7 @@ void convolve_pixels(const Problem& p, const float* x, const gemm::RightPanels& 
       multiply(windows_in_place(p, x, at, count), weights, y);
     } else {
       count = std::min({gathered.rows, end - index, p.y_uniform ? tile : p.g.y.w - at.x});
-      for (std::int64_t i = 0; i < count; ++i)
-        gather_window(p, x, pixel_at(p.g.y, index + i), 0, p.k, gathered.floats + i * p.k, copy_floats);
-      multiply({.data = gathered.floats, .rows = count, .row_stride = p.k, .length = p.k}, weights, y);
+      multiply_gathered(p, x, weights, y, index, count, gathered);
     }
     index += count;
   }

@@ -205,6 +205,26 @@ TEST(Conv2d, PointwiseVariantsMatchReference) {
       {.cases = 60, .must_cover = {"f32_gemm__simd"}});
 }
 
+TEST(Conv2d, TransformedTilesMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const auto small = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        constexpr UnaryFunction kFunctions[] = {UnaryFunction::kIdentity, UnaryFunction::kRelu, UnaryFunction::kSilu};
+        Conv2dParams p{.pad_top = small(0, 2), .pad_left = small(0, 2), .pad_bottom = small(0, 2), .pad_right = 1};
+        p.activation = {kFunctions[small(0, 2)], 0, 0};
+        const std::int64_t c = 16 * small(2, 3);
+        const std::int64_t oc = 16 * small(2, 3);
+        std::vector<testing::Operand> inputs;
+        inputs.emplace_back(random_tensor(ElementType::kF32, {small(1, 2), small(11, 14), small(14, 17), c}, random));
+        inputs.push_back(constant(random_tensor(ElementType::kF32, {oc, 3, 3, c}, random)));
+        if (small(0, 1) != 0) inputs.push_back(constant(random_tensor(ElementType::kF32, {oc}, random)));
+        return make_case(kConv2d, p, std::move(inputs));
+      },
+      {.cases = 4, .must_cover = {"f32_winograd__simd"}});
+}
+
 /// The float case with int8 operands instead. Scales reach from tiny to beyond 1, and a few are extreme.
 OpCase random_int8_conv2d_case(Random& random) {
   OpCase c = random_float_conv2d_case(random);

@@ -20,6 +20,13 @@ std::int64_t gemm_packed_bytes(const OpCall& call, int input);
 void gemm_pack(const OpCall& call, int input, std::byte* destination);
 Status run_gemm(const Invocation& call);
 
+/// f32, 3x3, strides 1, one group, whole panels of channels and many tiles; constant weights.
+bool winograd_supports(const OpCall& call);
+Footprint winograd_footprint(const OpCall& call, int threads);
+std::int64_t winograd_packed_bytes(const OpCall& call, int input);
+void winograd_pack(const OpCall& call, int input, std::byte* destination);
+Status run_winograd(const Invocation& call);
+
 /// int8 and hybrid, constant weights.
 bool int8_supports(const OpCall& call);
 Footprint int8_footprint(const OpCall& call, int threads);

@@ -1,0 +1,325 @@
+// conv2d in f32 for 3x3 kernels with stride 1 as Winograd's F(4x4, 3x3) (Lavin and Gray, "Fast Algorithms for
+// Convolutional Neural Networks", 2016): a tile of 4x4 results takes 36 products per pair of channels instead of 144.
+// Tiles of 6x6 pixels are transformed, 36 matrix products multiply a block of tiles by weights that were transformed
+// when they were packed (four times as many), and the products are transformed back. The order of sums differs from
+// conv2d_simd.cpp's, so errors are some ten times as large, within the same bound.
+#include <algorithm>
+
+#include "ops/common/parallel.h"
+#include "ops/nn/conv2d/kernels.h"
+#include "ops/nn/conv2d/overlap.h"
+#include "ops/nn/gemm/gemm_f32.h"
+
+#ifndef BANTAM_CONV2D_WINOGRAD_PROBLEM_
+#define BANTAM_CONV2D_WINOGRAD_PROBLEM_
+namespace bantam::ops::conv2d {
+namespace {
+
+constexpr int kTile = 6;     ///< rows and columns of the image that a tile reads
+constexpr int kResults = 4;  ///< rows and columns of results that it gives
+constexpr int kProducts = kTile * kTile;
+
+/// Tiles of results of one batch, from left to right, row after row, item after item.
+struct Tiles {
+  ConvGeometry g;
+  std::int64_t rows = 0;     ///< of one item
+  std::int64_t columns = 0;  ///< of one row
+
+  explicit Tiles(const ConvGeometry& geometry)
+      : g(geometry),
+        rows((geometry.y.h + kResults - 1) / kResults),
+        columns((geometry.y.w + kResults - 1) / kResults) {}
+
+  std::int64_t count() const { return g.y.n * rows * columns; }
+};
+
+struct TilePlace {
+  std::int64_t n = 0;
+  std::int64_t y = 0;  ///< of its first result
+  std::int64_t x = 0;
+};
+
+TilePlace place_of(const Tiles& tiles, std::int64_t index) {
+  const std::int64_t row = index / tiles.columns;
+  return {row / tiles.rows, row % tiles.rows * kResults, index % tiles.columns * kResults};
+}
+
+/// Where the numbers of a block of tiles lie: product after product, tile after tile, channel after channel.
+struct BlockMemory {
+  float* floats = nullptr;
+  std::int64_t tiles = 0;  ///< that it has room for
+  std::int64_t channels = 0;
+
+  float* at(std::int64_t product, std::int64_t tile) const { return floats + (product * tiles + tile) * channels; }
+};
+
+}  // namespace
+}  // namespace bantam::ops::conv2d
+#endif
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/nn/conv2d/conv2d_winograd_simd.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "ops/common/activate_rows_simd-inl.h"
+#include "ops/nn/gemm/unroll-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::conv2d::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using ops::HWY_NAMESPACE::activate_rows;
+using ops::HWY_NAMESPACE::ClampedStore;
+using ops::HWY_NAMESPACE::unroll;
+
+using D = hn::CappedTag<float, 16>;  // channels are whole panels
+using V = hn::Vec<D>;
+constexpr D kD;
+constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(D()));
+
+/// The image's transform along one axis.
+HWY_INLINE void transform_in(const V (&d)[kTile], V (&t)[kTile]) {
+  const V two = hn::Set(kD, 2.0F);
+  const V four = hn::Set(kD, 4.0F);
+  const V five = hn::Set(kD, 5.0F);
+  const V even = hn::NegMulAdd(four, d[2], d[4]);
+  const V odd = hn::NegMulAdd(four, d[1], d[3]);
+  const V near = hn::Sub(d[4], d[2]);
+  const V far = hn::Mul(two, hn::Sub(d[3], d[1]));
+  t[0] = hn::MulAdd(four, d[0], hn::NegMulAdd(five, d[2], d[4]));
+  t[1] = hn::Add(even, odd);
+  t[2] = hn::Sub(even, odd);
+  t[3] = hn::Add(near, far);
+  t[4] = hn::Sub(near, far);
+  t[5] = hn::MulAdd(four, d[1], hn::NegMulAdd(five, d[3], d[5]));
+}
+
+/// The products' transform along one axis.
+HWY_INLINE void transform_out(const V (&m)[kTile], V (&t)[kResults]) {
+  const V four = hn::Set(kD, 4.0F);
+  const V two = hn::Set(kD, 2.0F);
+  const V near_sum = hn::Add(m[1], m[2]);
+  const V near_difference = hn::Sub(m[1], m[2]);
+  const V far_sum = hn::Add(m[3], m[4]);
+  const V far_difference = hn::Mul(two, hn::Sub(m[3], m[4]));
+  t[0] = hn::Add(hn::Add(m[0], near_sum), far_sum);
+  t[1] = hn::Add(near_difference, far_difference);
+  t[2] = hn::MulAdd(four, far_sum, near_sum);
+  t[3] = hn::Add(hn::MulAdd(four, far_difference, near_difference), m[5]);
+}
+
+/// Which rows and columns of the tile at `place` lie inside the image.
+struct Inside {
+  std::int64_t y0;
+  std::int64_t x0;
+  TapRange rows;
+  TapRange columns;
+};
+
+Inside inside_of(const ConvGeometry& g, const TilePlace& place) {
+  constexpr WindowAxis kAxis{.kernel = kTile};
+  const std::int64_t y0 = window_origin(g.vertical, place.y);
+  const std::int64_t x0 = window_origin(g.horizontal, place.x);
+  return {y0, x0, taps_inside(kAxis, y0, 0, g.x.h), taps_inside(kAxis, x0, 0, g.x.w)};
+}
+
+/// All channels of one tile of the image.
+void take_tile(const ConvGeometry& g, const float* x, const TilePlace& place, const BlockMemory& to,
+               std::int64_t tile) {
+  const Inside in = inside_of(g, place);
+  const bool whole = in.rows.size() == kTile && in.columns.size() == kTile;
+  for (std::int64_t c = 0; c < g.x.c; c += kLanes) {
+    V half[kTile][kTile];  // [column][row]
+    const float* from = x + c;
+    unroll<kTile>([&](auto i) HWY_ATTR {
+      V d[kTile];
+      unroll<kTile>([&](auto r) HWY_ATTR {
+        const bool there =
+            whole || (r >= in.rows.first && r < in.rows.last && i >= in.columns.first && i < in.columns.last);
+        d[r] = there ? hn::LoadU(kD, from + g.x.offset(place.n, in.y0 + r, in.x0 + i)) : hn::Zero(kD);
+      });
+      transform_in(d, half[i]);
+    });
+    unroll<kTile>([&](auto r) HWY_ATTR {
+      V d[kTile];
+      V t[kTile];
+      unroll<kTile>([&](auto i) HWY_ATTR { d[i] = half[i][r]; });
+      transform_in(d, t);
+      unroll<kTile>([&](auto i) HWY_ATTR { hn::StoreU(t[i], kD, to.at(r * kTile + i, tile) + c); });
+    });
+  }
+}
+
+/// All channels of one tile of results.
+void give_tile(const ConvGeometry& g, const BlockMemory& from, std::int64_t tile, const float* bias,
+               const Activation& activation, const TilePlace& place, float* y) {
+  const ClampedStore store(activation);
+  const auto rows = std::min<std::int64_t>(kResults, g.y.h - place.y);
+  const auto columns = std::min<std::int64_t>(kResults, g.y.w - place.x);
+  for (std::int64_t c = 0; c < g.y.c; c += kLanes) {
+    const V start = bias != nullptr ? hn::LoadU(kD, bias + c) : hn::Zero(kD);
+    V half[kTile][kResults];  // [column][row]
+    unroll<kTile>([&](auto i) HWY_ATTR {
+      V m[kTile];
+      unroll<kTile>([&](auto r) HWY_ATTR { m[r] = hn::LoadU(kD, from.at(r * kTile + i, tile) + c); });
+      transform_out(m, half[i]);
+    });
+    unroll<kResults>([&](auto r) HWY_ATTR {
+      V m[kTile];
+      V t[kResults];
+      unroll<kTile>([&](auto i) HWY_ATTR { m[i] = half[i][r]; });
+      transform_out(m, t);
+      if (r >= rows) return;
+      float* to = y + g.y.offset(place.n, place.y + r, place.x) + c;
+      unroll<kResults>([&](auto i) HWY_ATTR {
+        if (i < columns) store(kD, hn::Add(t[i], start), to + i * g.y.w_stride);
+      });
+    });
+  }
+  for (std::int64_t r = 0; r < rows && !store.complete(); ++r)
+    activate_rows(activation, y + g.y.offset(place.n, place.y + r, place.x), columns, g.y.w_stride, g.y.c);
+}
+
+}  // namespace
+}  // namespace bantam::ops::conv2d::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops::conv2d {
+
+HWY_EXPORT(take_tile);
+HWY_EXPORT(give_tile);
+
+namespace {
+
+constexpr std::int64_t kFloat = sizeof(float);
+
+/// Tiles of a block: as many as stay in the second-level cache, and at least enough for products of some height.
+constexpr std::int64_t kLeastTiles = 6;
+constexpr std::int64_t kUsefulTiles = 4 * gemm::kMaxTileRows;
+
+std::int64_t tile_bytes(const TensorDesc& x, const TensorDesc& y) {
+  return kProducts * kFloat * (static_cast<std::int64_t>(x.dims[3]) + y.dims[3]);
+}
+
+/// Footprint::lead_bytes: a block reads all its tiles before it writes, and rows of tiles share rows of the image.
+std::int64_t winograd_lead_bytes(const OpCall& call, const ConvGeometry& g, int threads) {
+  if (!can_overlap(call, threads) || g.y.n != 1) return Footprint::kNoOverlap;
+  const std::int64_t x_row = static_cast<std::int64_t>(g.x.w) * g.x.c * kFloat;
+  const std::int64_t y_row = static_cast<std::int64_t>(g.y.w) * g.y.c * kFloat;
+  const std::int64_t tile_rows = (g.y.h + kResults - 1) / kResults;
+  std::int64_t lead = y_row;
+  // Linear but for the image's edges.
+  for (const std::int64_t row : {std::int64_t{0}, std::int64_t{1}, tile_rows - 2, tile_rows - 1}) {
+    const std::int64_t tile_row = std::clamp<std::int64_t>(row, 0, tile_rows - 1);
+    const std::int64_t written = std::min<std::int64_t>((tile_row + 1) * kResults, g.y.h);
+    const std::int64_t read = std::clamp<std::int64_t>(window_origin(g.vertical, tile_row * kResults), 0, g.x.h);
+    lead = std::max(lead, written * y_row - read * x_row);
+  }
+  return lead < call.out().bytes() ? lead : Footprint::kNoOverlap;
+}
+
+/// One 3x3 kernel, transformed: G g G^T.
+void transform_weights(const float* w, std::int64_t tap_stride, double (&u)[kProducts]) {
+  constexpr double kG[kTile][3] = {{1.0 / 4, 0, 0},
+                                   {-1.0 / 6, -1.0 / 6, -1.0 / 6},
+                                   {-1.0 / 6, 1.0 / 6, -1.0 / 6},
+                                   {1.0 / 24, 1.0 / 12, 1.0 / 6},
+                                   {1.0 / 24, -1.0 / 12, 1.0 / 6},
+                                   {0, 0, 1}};
+  for (int i = 0; i < kTile; ++i)
+    for (int j = 0; j < kTile; ++j) {
+      double sum = 0;
+      for (int a = 0; a < 3; ++a)
+        for (int b = 0; b < 3; ++b) sum += kG[i][a] * kG[j][b] * static_cast<double>(w[(a * 3 + b) * tap_stride]);
+      u[i * kTile + j] = sum;
+    }
+}
+
+}  // namespace
+
+bool winograd_supports(const OpCall& call) {
+  if (!gemm_supports(call)) return false;
+  const auto& p = call.as<Conv2dParams>();
+  const TensorDesc& w = call.in(1);
+  const TensorDesc& y = call.out();
+  const bool small = w.dims[1] == 3 && w.dims[2] == 3 && p.stride_h == 1 && p.stride_w == 1 && p.dilation_h == 1 &&
+                     p.dilation_w == 1 && p.groups == 1;
+  // Where channels or tiles are few, transforms and the reading of four times as many weights cost more than is saved.
+  constexpr std::int32_t kLeastChannels = 32;
+  constexpr std::int64_t kWorthTiles = 12;
+  const std::int64_t tiles = static_cast<std::int64_t>(y.dims[0]) * ((y.dims[1] + kResults - 1) / kResults) *
+                             ((y.dims[2] + kResults - 1) / kResults);
+  return small && w.dims[0] >= kLeastChannels && w.dims[3] >= kLeastChannels && w.dims[0] % gemm::kPanel == 0 &&
+         w.dims[3] % gemm::kPanel == 0 && tiles >= kWorthTiles;
+}
+
+Footprint winograd_footprint(const OpCall& call, int threads) {
+  constexpr std::int64_t kBlockBytes = 1 << 20;
+  const ConvGeometry g = conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), 3, 3);
+  const std::int64_t tile = tile_bytes(call.in(0), call.out());
+  const std::int64_t fitting = kBlockBytes / tile / kLeastTiles * kLeastTiles;
+  const std::int64_t useful = std::clamp(fitting, kLeastTiles, kUsefulTiles);
+  return {.scratch_bytes = kLeastTiles * tile * threads,
+          .useful_scratch_bytes = useful * tile * threads,
+          .lead_bytes = winograd_lead_bytes(call, g, threads)};
+}
+
+std::int64_t winograd_packed_bytes(const OpCall& call, int input) {
+  const TensorDesc& w = call.in(1);
+  return input == 1 ? kProducts * gemm::packed_floats(w.dims[3], w.dims[0]) * kFloat : 0;
+}
+
+/// Product after product, each as the panels of the matrix [input channels, output channels].
+void winograd_pack(const OpCall& call, int /*input*/, std::byte* destination) {
+  const TensorDesc& w = call.in(1);
+  const std::int64_t inputs = w.dims[3];
+  const auto* data = static_cast<const float*>(call.inputs[1].data);
+  auto* packed = reinterpret_cast<float*>(destination);
+  const std::int64_t matrix = gemm::packed_floats(inputs, w.dims[0]);
+  for (std::int64_t o = 0; o < w.dims[0]; ++o)
+    for (std::int64_t i = 0; i < inputs; ++i) {
+      double u[kProducts];
+      transform_weights(data + o * 9 * inputs + i, inputs, u);
+      float* to = packed + (o / gemm::kPanel * inputs + i) * gemm::kPanel + o % gemm::kPanel;
+      for (std::int64_t product = 0; product < kProducts; ++product)
+        to[product * matrix] = static_cast<float>(u[product]);
+    }
+}
+
+Status run_winograd(const Invocation& call) {
+  const auto& params = call.as<Conv2dParams>();
+  const Tiles tiles(conv_geometry(params, call.in(0), call.out(), 3, 3));
+  const ConvGeometry& g = tiles.g;
+  const auto take = HWY_DYNAMIC_DISPATCH(take_tile);
+  const auto give = HWY_DYNAMIC_DISPATCH(give_tile);
+  const std::int64_t slot_bytes = slot_scratch_bytes(call);
+  const std::int64_t fitting = slot_bytes / tile_bytes(call.in(0), call.out());
+  const std::int64_t most = std::min(fitting / kLeastTiles * kLeastTiles, kUsefulTiles);
+  const std::int64_t matrix = gemm::packed_floats(g.x.c, g.y.c);
+  parallel_slots(
+      *call.threads, tiles.count(), kLeastTiles, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+        auto* scratch = reinterpret_cast<float*>(call.scratch + slot * slot_bytes);
+        const BlockMemory images{scratch, most, g.x.c};
+        const BlockMemory products{scratch + kProducts * most * g.x.c, most, g.y.c};
+        // Blocks of about as many tiles.
+        const std::int64_t blocks = (end - begin + most - 1) / most;
+        for (std::int64_t block = 0; block < blocks; ++block) {
+          const std::int64_t first = begin + (end - begin) * block / blocks;
+          const std::int64_t count = begin + (end - begin) * (block + 1) / blocks - first;
+          for (std::int64_t t = 0; t < count; ++t) take(g, call.input<float>(0), place_of(tiles, first + t), images, t);
+          for (std::int64_t product = 0; product < kProducts; ++product)
+            gemm::multiply({.data = images.at(product, 0), .rows = count, .row_stride = g.x.c, .length = g.x.c},
+                           {call.input<float>(1) + product * matrix, g.y.c, 0, gemm::panel_count(g.y.c)},
+                           {.data = products.at(product, 0), .row_stride = g.y.c});
+          for (std::int64_t t = 0; t < count; ++t)
+            give(g, products, t, optional_input<float>(call, 2), params.activation, place_of(tiles, first + t),
+                 call.output<float>());
+        }
+      });
+  return ok_status();
+}
+
+}  // namespace bantam::ops::conv2d
+#endif
