@@ -246,13 +246,17 @@ bool winograd_supports(const OpCall& call) {
   const TensorDesc& y = call.out();
   const bool small = w.dims[1] == 3 && w.dims[2] == 3 && p.stride_h == 1 && p.stride_w == 1 && p.dilation_h == 1 &&
                      p.dilation_w == 1 && p.groups == 1;
-  // Where channels or tiles are few, transforms and the reading of four times as many weights cost more than is saved.
+  // Where channels or tiles are few, transforms cost more than is saved; with more weights, reading four times as many
+  // does. Errors grow with the input channels.
   constexpr std::int32_t kLeastChannels = 32;
+  constexpr std::int32_t kMostInputs = 512;
+  constexpr std::int64_t kMostPairs = 65536;
   constexpr std::int64_t kWorthTiles = 12;
+  const bool worth = w.dims[0] >= kLeastChannels && w.dims[3] >= kLeastChannels && w.dims[3] <= kMostInputs &&
+                     static_cast<std::int64_t>(w.dims[0]) * w.dims[3] <= kMostPairs;
   const std::int64_t tiles = static_cast<std::int64_t>(y.dims[0]) * ((y.dims[1] + kResults - 1) / kResults) *
                              ((y.dims[2] + kResults - 1) / kResults);
-  return small && w.dims[0] >= kLeastChannels && w.dims[3] >= kLeastChannels && w.dims[0] % gemm::kPanel == 0 &&
-         w.dims[3] % gemm::kPanel == 0 && tiles >= kWorthTiles;
+  return small && worth && w.dims[0] % gemm::kPanel == 0 && w.dims[3] % gemm::kPanel == 0 && tiles >= kWorthTiles;
 }
 
 Footprint winograd_footprint(const OpCall& call, int threads) {

@@ -20,7 +20,7 @@ std::int64_t gemm_packed_bytes(const OpCall& call, int input);
 void gemm_pack(const OpCall& call, int input, std::byte* destination);
 Status run_gemm(const Invocation& call);
 
-/// f32, 3x3, strides 1, one group, whole panels of channels and many tiles; constant weights.
+/// f32, 3x3, strides 1, one group, whole panels of channels, where it pays; constant weights.
 bool winograd_supports(const OpCall& call);
 Footprint winograd_footprint(const OpCall& call, int threads);
 std::int64_t winograd_packed_bytes(const OpCall& call, int input);
