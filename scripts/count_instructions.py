@@ -41,7 +41,7 @@ def count(plugin, build, instruction_set, model):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", metavar="MODEL")
-    parser.add_argument("--sets", default="neon", help="values of BANTAM_CPU")
+    parser.add_argument("--sets", default="neon,neon-dotprod,neon-i8mm", help="values of BANTAM_CPU")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/aarch64")
     args = parser.parse_args()
     sets = args.sets.split(",")

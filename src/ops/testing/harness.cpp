@@ -12,6 +12,7 @@
 #include "base/testing/sanitizers.h"
 #include "hwy/targets.h"
 #include "ops/common/box.h"
+#include "ops/common/byte_products.h"
 
 namespace bantam::ops::testing {
 namespace {
@@ -370,6 +371,12 @@ class CaseComparison {
     }
     hwy::SetSupportedTargetsForTest(0);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    for (int products = 0; products < static_cast<int>(best_byte_products()); ++products) {
+      limit_byte_products(static_cast<ByteProducts>(products));
+      check(variant, run_variant(form, variant, options), expected, variant.accuracy,
+            ("byte products " + std::to_string(products)).c_str());
+    }
+    limit_byte_products(best_byte_products());
   }
 
   void check_in_place(const OpCase& form, const std::vector<TensorDesc>& descs, const KernelVariant& variant,

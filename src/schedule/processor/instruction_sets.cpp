@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "ops/common/byte_products.h"
+
 #if BANTAM_SIMD
 #include "hwy/highway.h"
 #endif
@@ -23,7 +25,8 @@ constexpr bool kVectors = false;
 struct Row {
   std::string_view name;
   std::string_view meaning;
-  std::int64_t target;  ///< Highway's bit: the lower, the better
+  std::int64_t target;                                    ///< Highway's bit: the lower, the better
+  ops::ByteProducts products = ops::ByteProducts::kNone;  ///< what it has besides
 };
 
 /// Best first.
@@ -33,6 +36,8 @@ constexpr Row kRows[] = {
     {"avx2", "AVX2 with FMA", HWY_AVX2},
     {"sse4", "SSE4.2", HWY_SSE4},
 #elif BANTAM_SIMD && HWY_ARCH_ARM
+    {"neon-i8mm", "NEON with products of matrices of bytes", HWY_NEON, ops::ByteProducts::kMatrices},
+    {"neon-dotprod", "NEON with dot products of bytes", HWY_NEON, ops::ByteProducts::kDot},
     {"neon", "NEON", HWY_NEON},
 #endif
     {"plain", "no vector instructions", 0},  // of builds without vector kernels
@@ -56,6 +61,10 @@ std::int64_t processor_targets() {
 #endif
 }
 
+bool has(const Row& row, std::int64_t targets, ops::ByteProducts products) {
+  return row.target == 0 || ((targets & row.target) != 0 && row.products <= products);
+}
+
 std::string available_names() {
   std::string names;
   for (const InstructionSet& set : instruction_sets())
@@ -72,9 +81,9 @@ std::vector<InstructionSet> instruction_sets() {
   bool found = false;
   for (const Row& row : kRows) {
     if (row.target == 0 && kVectors) continue;
-    const bool used = !found && (row.target == 0 || (usable & row.target) != 0);
+    const bool used = !found && has(row, usable, ops::byte_products());
     found = found || used;
-    sets.push_back({row.name, row.meaning, row.target == 0 || (available & row.target) != 0, used});
+    sets.push_back({row.name, row.meaning, has(row, available, ops::best_byte_products()), used});
   }
   return sets;
 }
@@ -83,13 +92,15 @@ Result<void> limit_instruction_set(std::string_view name) {
   const std::int64_t available = processor_targets();
   const bool best = name == "best";
   const auto* row = std::ranges::find(kRows, name, &Row::name);
-  const bool known = row != std::end(kRows) && (row->target == 0 ? !kVectors : (available & row->target) != 0);
+  const bool known =
+      row != std::end(kRows) && (row->target == 0 ? !kVectors : has(*row, available, ops::best_byte_products()));
   if (!best && !known)
     return fail(StatusCode::kInvalidArgument,
                 fmt::format("instruction set '{}' is not known, or this processor does not have it", name),
                 fmt::format("use one of: best, {}", available_names()));
 #if BANTAM_SIMD
   hwy::DisableTargets(best ? 0 : row->target - 1);
+  ops::limit_byte_products(best ? ops::best_byte_products() : row->products);
 #endif
   return {};
 }

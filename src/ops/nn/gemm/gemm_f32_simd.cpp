@@ -87,6 +87,15 @@ HWY_INLINE std::int64_t vector_offset(const Tile& tile, int v) {
   return v / kVectorsPerPanel * tile.panel_stride + v % kVectorsPerPanel * kLanes;
 }
 
+/// The same. What is reached by it is loaded after what came before: gcc would load the numbers of all rows at once on
+/// Arm, and run out of registers.
+HWY_INLINE std::int64_t in_order(std::int64_t i) {
+#if HWY_COMPILER_GCC && !HWY_COMPILER_CLANG && HWY_ARCH_ARM_A64
+  asm volatile("" : "+r"(i));
+#endif
+  return i;
+}
+
 template <int kTileRows, int kTileVectors>
 HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int64_t y_stride) {
   V sums[kTileRows][kTileVectors];
@@ -119,7 +128,7 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
         V right[kTileVectors];
         unroll<kTileVectors>([&](auto v) HWY_ATTR { right[v] = hn::LoadU(kD, b + vector_offset(tile, v)); });
         unroll<kTileRows>([&](auto r) HWY_ATTR {
-          const V x = hn::Set(kD, base[r / 3][r % 3 * row + k]);
+          const V x = hn::Set(kD, base[r / 3][r % 3 * row + in_order(k)]);
           unroll<kTileVectors>([&](auto v) HWY_ATTR { sums[r][v] = hn::MulAdd(x, right[v], sums[r][v]); });
         });
       }

@@ -269,11 +269,12 @@ struct TileColumns {
     } else {
       ahead = panel;
     }
-    if (!kMultipliesBytes || zero == 0) return;
+    const std::int32_t rest = zero - kSubtracted;
+    if (!kMultipliesBytes || rest == 0) return;
     const std::int64_t sums = row_numbers(k) * kPanel;
     for (std::int64_t c = 0; c < columns; c += kLanes) {
       const auto* of_panel = reinterpret_cast<const std::int32_t*>(panel + c / kPanel * stride + sums);
-      hn::Store(hn::Mul(hn::LoadU(kD32, of_panel + c % kPanel), hn::Set(kD32, -zero)), kD32, start + c);
+      hn::Store(hn::Mul(hn::LoadU(kD32, of_panel + c % kPanel), hn::Set(kD32, -rest)), kD32, start + c);
     }
   }
 };

@@ -12,7 +12,9 @@
 #include <utility>
 
 #include "hwy/highway.h"
+#include "ops/common/byte_products.h"
 #include "ops/nn/gemm/gemm_i8.h"
+#include "ops/nn/gemm/gemm_i8_arm.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -35,6 +37,10 @@ constexpr int kVectors = 2;
 constexpr int kByteRows = 6;
 constexpr int kRows = 6;
 constexpr int kVectors = 2;
+#elif HWY_ARCH_ARM_A64
+constexpr int kByteRows = kArmTileRows;
+constexpr int kRows = 3;
+constexpr int kVectors = kVectorsPerPanel;
 #else
 constexpr int kByteRows = 2;
 constexpr int kRows = 2;
@@ -43,12 +49,15 @@ constexpr int kVectors = kVectorsPerPanel;
 constexpr std::int64_t kColumns = kVectors * kLanes;
 static_assert(kColumns % kPanel == 0 && kRows <= kByteRows && kByteRows <= kMaxTileRows);
 
-/// Can quads of bytes be multiplied? Highway 1.0.3 asks the processor for VNNI before it chooses AVX3_DL.
-#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+/// Can bytes be multiplied? Highway 1.0.3 asks the processor for VNNI before it chooses AVX3_DL.
+#if (HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86) || HWY_ARCH_ARM_A64
 constexpr bool kMultipliesBytes = true;
 #else
 constexpr bool kMultipliesBytes = false;
 #endif
+
+/// What sum_tile subtracts from each byte of the left matrix: on Arm, that products of signed bytes do.
+constexpr std::int32_t kSubtracted = HWY_ARCH_ARM_A64 ? 128 : 0;
 
 /// The sums of one tile, row after row of kColumns.
 struct Sums {
@@ -277,6 +286,13 @@ inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span,
   const auto function =
       columns <= kNarrow * kLanes ? bytes_function<kNarrow>(rows, kCounts) : bytes_function<kVectors>(rows, kCounts);
   function(a, span, panel, start, sums);
+}
+#elif HWY_ARCH_ARM_A64
+inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
+                     std::int64_t columns, const std::int32_t* start, Sums& sums) {
+  constexpr decltype(&sum_bytes_neon) kFunctions[] = {sum_bytes_neon, sum_bytes_dotprod, sum_bytes_i8mm};
+  kFunctions[static_cast<int>(byte_products())](
+      {a, span.row_stride, rows, span.quads, panel, columns <= kNarrow * kLanes, start, sums.at});
 }
 #else
 inline void sum_tile(const std::uint8_t* /*a*/, std::int64_t /*rows*/, const Span& /*span*/,
