@@ -17,7 +17,7 @@ namespace {
 using Rounds = std::vector<std::vector<std::vector<std::byte>>>;
 
 constexpr int kRounds = 4;
-constexpr unsigned kNets = bantam::testing::kSanitized ? 30 : 150;
+constexpr unsigned kViewNets = bantam::testing::kSanitized ? 30 : 150;
 
 /// Outputs of a few invokes; states carry over.
 Rounds results(const testing::TextPackage& compiled) {
@@ -78,7 +78,7 @@ TEST(Views, AWindowLiesWhereItsStateDoes) {
 TEST(Views, WindowsOfAllShapesComputeWhatCopiesDo) {
   std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed());
   const auto up_to = [&](unsigned n) { return 1 + static_cast<int>(random() % n); };
-  for (unsigned i = 0; i < kNets / 4; ++i) expect_same_results(window_model(up_to(9), up_to(9), up_to(20)));
+  for (unsigned i = 0; i < kViewNets / 4; ++i) expect_same_results(window_model(up_to(9), up_to(9), up_to(20)));
 }
 
 TEST(Views, AStateThatIsReadBehindItsSliceIsCopied) {
@@ -189,7 +189,7 @@ std::string random_net(std::mt19937& random) {
 TEST(Views, ChangeNoResult) {
   const unsigned first = 1000 * static_cast<unsigned>(::testing::UnitTest::GetInstance()->random_seed());
   std::size_t partial = 0;
-  for (unsigned seed = first; seed < first + kNets; ++seed) {
+  for (unsigned seed = first; seed < first + kViewNets; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     std::mt19937 random(seed);
     const PlannedModel model = expect_same_results(random_net(random));
