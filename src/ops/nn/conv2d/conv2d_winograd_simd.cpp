@@ -254,7 +254,8 @@ bool winograd_supports(const OpCall& call) {
   constexpr std::int64_t kWorthTiles = 12;
   const bool worth = w.dims[0] >= kLeastChannels && w.dims[3] >= kLeastChannels && w.dims[3] <= kMostInputs &&
                      static_cast<std::int64_t>(w.dims[0]) * w.dims[3] <= kMostPairs;
-  const std::int64_t tiles = static_cast<std::int64_t>(y.dims[0]) * ((y.dims[1] + kResults - 1) / kResults) *
+  // Of one item: plans for several batch sizes shall have the same weights.
+  const std::int64_t tiles = static_cast<std::int64_t>((y.dims[1] + kResults - 1) / kResults) *
                              ((y.dims[2] + kResults - 1) / kResults);
   return small && worth && w.dims[0] % gemm::kPanel == 0 && w.dims[3] % gemm::kPanel == 0 && tiles >= kWorthTiles;
 }
