@@ -118,7 +118,7 @@ void multiply_gathered(const Problem& p, const float* x, const gemm::RightPanels
   for (std::int64_t first = 0; first < p.k; first += piece) {
     const std::int64_t length = std::min(piece, p.k - first);
     for (std::int64_t i = 0; i < count; ++i)
-      gather_window(p, x, pixel_at(p.g.y, index + i), first, length, gathered.floats + i * length, copy_floats);
+      gather_window(p, x, pixel_at(p.g.y, index + i), first, length, gathered.floats + i * length, 0.0F, copy_floats);
     gemm::RightPanels panels = weights;
     panels.first_k = first;
     panels.k = p.k;

@@ -68,11 +68,11 @@ inline Pixel pixel_at(const ImageShape& shape, std::int64_t index) {
   return {row / shape.h, row % shape.h, index % shape.w};
 }
 
-/// Writes numbers [first, first + count) of the window of output pixel `at`, in the order of k, zeros for padding;
-/// `copy(from, n, to)` copies or converts n elements. `x` is the first channel of the group.
+/// Writes numbers [first, first + count) of the window of output pixel `at`, in the order of k, `outside_image` for
+/// padding; `copy(from, n, to)` copies or converts n elements. `x` is the first channel of the group.
 template <typename From, typename To, typename Copy>
 void gather_window(const Problem& p, const From* x, const Pixel& at, std::int64_t first, std::int64_t count, To* to,
-                   Copy copy) {
+                   To outside_image, Copy copy) {
   const ConvGeometry& g = p.g;
   const std::int64_t y0 = window_origin(g.vertical, at.y);
   const std::int64_t x0 = window_origin(g.horizontal, at.x);
@@ -81,7 +81,7 @@ void gather_window(const Problem& p, const From* x, const Pixel& at, std::int64_
   const std::int64_t inside_end = before + columns.size() * p.group_inputs;
   const std::int64_t row = g.horizontal.kernel * p.group_inputs;
   const std::int64_t step = g.x.w_stride * g.horizontal.dilation;
-  for (std::int64_t ky = row > 0 ? first / row : 0; ky * row < first + count; ++ky) {
+  for (std::int64_t ky = first == 0 ? 0 : first / row; ky * row < first + count; ++ky) {
     // The part of this kernel row that is asked for, and of it what lies inside the image.
     const std::int64_t low = std::max<std::int64_t>(first - ky * row, 0);
     const std::int64_t high = std::min(first + count - ky * row, row);
@@ -89,7 +89,7 @@ void gather_window(const Problem& p, const From* x, const Pixel& at, std::int64_
     const bool outside = iy < 0 || iy >= g.x.h || columns.size() == 0;
     const std::int64_t begin = outside ? high : std::clamp(before, low, high);
     const std::int64_t end = outside ? high : std::clamp(inside_end, low, high);
-    std::fill_n(to, begin - low, To{0});
+    std::fill_n(to, begin - low, outside_image);
     if (begin < end && p.taps_touch) {
       copy(x + (g.x.offset(at.n, iy, x0) + begin), end - begin, to + begin - low);
     } else if (begin < end) {
@@ -100,7 +100,7 @@ void gather_window(const Problem& p, const From* x, const Pixel& at, std::int64_
              to + tap_begin - low);
       }
     }
-    std::fill_n(to + end - low, high - end, To{0});
+    std::fill_n(to + end - low, high - end, outside_image);
     to += high - low;
   }
 }

@@ -47,7 +47,8 @@ class Windows {
     for (std::int64_t i = 0; i < rows; ++i, to += stride) {
       // Short rows may be copied with what follows them, as long as it is overwritten later.
       const bool loosely = full && (rows - 1 - i) * stride >= kLoose;
-      if (!loosely || !self.gather_inner(at, to)) self.gather_window(at, first, count, to);
+      if (!loosely || !self.gather_inner(at, to))
+        gather_window(self.p_, self.x_, at, first, count, to, self.outside_, copy);
       if (++at.x < y.w) continue;
       at.x = 0;
       if (++at.y < y.h) continue;
@@ -76,44 +77,6 @@ class Windows {
       to += row;
     }
     return true;
-  }
-
-  /// Numbers [first, first + count) of the window of output pixel `at`, in the order of k.
-  void gather_window(const Pixel& at, std::int64_t first, std::int64_t count, Number* to) const {
-    const ConvGeometry& g = p_.g;
-    const std::int64_t y0 = window_origin(g.vertical, at.y);
-    const std::int64_t x0 = window_origin(g.horizontal, at.x);
-    const TapRange columns = taps_inside(g.horizontal, x0, 0, g.x.w);
-    const std::int64_t before = columns.first * p_.group_inputs;
-    const std::int64_t inside_end = before + columns.size() * p_.group_inputs;
-    const std::int64_t row = g.horizontal.kernel * p_.group_inputs;
-    for (std::int64_t ky = first == 0 ? 0 : first / row; ky * row < first + count; ++ky) {
-      // The part of this kernel row that is asked for, and of it what lies inside the image.
-      const std::int64_t low = std::max<std::int64_t>(first - ky * row, 0);
-      const std::int64_t high = std::min(first + count - ky * row, row);
-      const std::int64_t iy = y0 + ky * g.vertical.dilation;
-      const bool outside = iy < 0 || iy >= g.x.h || columns.size() == 0;
-      const std::int64_t begin = outside ? high : std::clamp(before, low, high);
-      const std::int64_t end = outside ? high : std::clamp(inside_end, low, high);
-      std::fill(to, to + (begin - low), outside_);
-      if (begin < end) copy_taps(x_ + g.x.offset(at.n, iy, x0), begin, end, to + begin - low);
-      std::fill(to + (end - low), to + (high - low), outside_);
-      to += high - low;
-    }
-  }
-
-  /// Numbers [begin, end) of a kernel row whose first tap lies at `from`.
-  void copy_taps(const Number* from, std::int64_t begin, std::int64_t end, Number* to) const {
-    if (p_.taps_touch) {
-      copy(from + begin, end - begin, to);
-      return;
-    }
-    const std::int64_t step = p_.g.x.w_stride * p_.g.horizontal.dilation;
-    for (std::int64_t kx = begin / p_.group_inputs; kx * p_.group_inputs < end; ++kx) {
-      const std::int64_t tap_begin = std::max(begin, kx * p_.group_inputs);
-      const std::int64_t tap_end = std::min(end, (kx + 1) * p_.group_inputs);
-      copy(from + (kx * step + tap_begin - kx * p_.group_inputs), tap_end - tap_begin, to + tap_begin - begin);
-    }
   }
 
   template <std::size_t kBytes>
