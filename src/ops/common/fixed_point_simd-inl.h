@@ -21,9 +21,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// Adding 2^30 and taking the floor rounds like the scalar form's nudge and truncation, for both signs.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V rounding_doubling_high_mul(D d, V a, V b) {
-#if HWY_TARGET == HWY_SCALAR  // one lane: there are no even and odd ones
-  return hn::Set(d, saturating_rounding_doubling_high_mul(hn::GetLane(a), hn::GetLane(b)));
-#else
   const hn::RepartitionToWide<D> d64;
   const hn::RebindToUnsigned<decltype(d64)> du64;
   const auto nudge = hn::Set(d64, std::int64_t{1} << 30);
@@ -31,7 +28,6 @@ HWY_INLINE V rounding_doubling_high_mul(D d, V a, V b) {
   const auto even = hn::BitCast(du64, hn::Add(hn::MulEven(a, b), nudge));
   const auto odd = hn::BitCast(du64, hn::Add(hn::MulEven(odd_lanes(a), odd_lanes(b)), nudge));
   return hn::OddEven(hn::BitCast(d, hn::ShiftLeft<1>(odd)), hn::BitCast(d, hn::ShiftRight<31>(even)));
-#endif
 }
 
 /// rounding_divide_by_pot, 0 <= exponent <= 31.

@@ -23,7 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// x < low ? low : x, which lets NaN through.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V at_least(D, V x, V low) {
-#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
   return hn::Max(low, x);  // MAXPS gives its second operand when either is NaN or both are zero
 #else
   return hn::IfThenElse(hn::Lt(x, low), low, x);
@@ -33,7 +33,7 @@ HWY_INLINE V at_least(D, V x, V low) {
 /// x > high ? high : x, which lets NaN through.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V at_most(D, V x, V high) {
-#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
   return hn::Min(high, x);
 #else
   return hn::IfThenElse(hn::Gt(x, high), high, x);

@@ -106,11 +106,6 @@ class RequantizeVector {
   }
 
  private:
-#if HWY_TARGET == HWY_SCALAR
-  HWY_INLINE V multiply_high(V x) const {
-    return hn::Set(D(), saturating_rounding_doubling_high_mul(hn::GetLane(x), hn::GetLane(multiplier_)));
-  }
-#else
   /// saturating_rounding_doubling_high_mul: for either sign it equals (x * multiplier + 2^30) >> 31.
   HWY_INLINE V multiply_high(V x) const {
     const D d;
@@ -127,7 +122,6 @@ class RequantizeVector {
     const auto overflows = hn::And(hn::Eq(x, lowest), hn::Eq(multiplier_, lowest));
     return hn::IfThenElse(overflows, hn::Set(d, std::numeric_limits<std::int32_t>::max()), result);
   }
-#endif
 
   /// rounding_divide_by_pot by 2^right_.
   HWY_INLINE V divide_by_power(V x) const {

@@ -28,7 +28,7 @@ HWY_INLINE void unroll(F&& f) {
 /// The same vector, in a register: gcc would read a value that several multiply-adds use from memory for each of them.
 template <class V>
 HWY_INLINE V in_register(V v) {
-#if HWY_COMPILER_GCC && !HWY_COMPILER_CLANG && HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+#if HWY_COMPILER_GCC && !HWY_COMPILER_CLANG && HWY_ARCH_X86
   asm("" : "+v"(v.raw));
 #endif
   return v;
