@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "schedule/processor/roof_simd.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ops/common/quad_products_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::schedule::HWY_NAMESPACE {
@@ -55,8 +56,7 @@ using V32 = hn::Vec<D32>;
 /// Adds the products of the bytes of `a` and `b` to `sum`, four to a lane; returns how many.
 HWY_INLINE V32 add_byte_products(V32 sum, V32 a, V32 b) {
 #if HWY_TARGET == HWY_AVX3_DL
-  asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
-  return sum;
+  return ops::HWY_NAMESPACE::add_quad_products(sum, a, b);
 #elif HWY_TARGET == HWY_AVX2
   const __m256i pairs = _mm256_maddubs_epi16(a.raw, b.raw);
   return hn::Add(sum, V32{_mm256_madd_epi16(pairs, b.raw)});

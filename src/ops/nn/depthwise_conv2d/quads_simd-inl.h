@@ -15,6 +15,7 @@
 
 #include "hwy/highway.h"
 #include "ops/common/affine_simd-inl.h"
+#include "ops/common/quad_products_simd-inl.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
@@ -42,6 +43,7 @@ using D8 = hn::CappedTag<std::uint8_t, 64>;
 using D32 = hn::CappedTag<std::int32_t, 16>;
 using V8 = hn::Vec<D8>;
 using V32 = hn::Vec<D32>;
+using ops::HWY_NAMESPACE::add_quad_products;
 constexpr std::int64_t kBlock = 64;    ///< channels
 constexpr std::int64_t kMaxTaps = 16;  ///< quads of kernel rows times kernel columns
 constexpr std::int64_t kMaxColumns = 32;
@@ -80,11 +82,6 @@ struct Quads {
     for (int j = 0; j < 4; ++j) hn::Store(v[j], D8(), to + j * kBlock);
   }
 };
-
-HWY_INLINE V32 add_quad_products(V32 sum, V32 bytes, V32 weights) {
-  asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(bytes.raw), "v"(weights.raw));
-  return sum;
-}
 
 /// The 32-bit `values` of channels [0, channels) of a block, or one for all, as the sums are ordered.
 HWY_INLINE void order_channels(const void* values, bool several, std::int64_t channels, std::int32_t* to) {

@@ -13,6 +13,7 @@
 
 #include "hwy/highway.h"
 #include "ops/common/byte_products.h"
+#include "ops/common/quad_products_simd-inl.h"
 #include "ops/nn/gemm/gemm_i8.h"
 #include "ops/nn/gemm/gemm_i8_arm.h"
 #include "ops/nn/gemm/unroll-inl.h"
@@ -74,20 +75,6 @@ struct Span {
   std::int64_t ahead_step = 0;
 };
 
-#if HWY_TARGET == HWY_SCALAR
-inline void sum_tile(const std::int16_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel, std::int64_t,
-                     Sums& sums) {
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < kPanel; ++c) {
-      std::uint32_t sum = 0;
-      for (std::int64_t k = 0; k < 4 * span.quads; ++k)
-        sum += static_cast<std::uint32_t>(a[r * span.row_stride + k] * panel[(k / 4 * kPanel + c) * 4 + k % 4]);
-      sums.at[r * kColumns + c] = static_cast<std::int32_t>(sum);
-    }
-}
-
-inline void order_quads(std::int16_t* /*numbers*/, std::int64_t /*count*/) {}
-#else
 /// The rows of a tile. Every third has a pointer; the two between are reached by an index, which keeps all in
 /// registers.
 template <int kTileRows, typename Number>
@@ -209,16 +196,8 @@ inline void sum_tile(const std::int16_t* a, std::int64_t rows, const Span& span,
       columns <= kNarrow * kLanes ? tile_function<kNarrow>(rows, kCounts) : tile_function<kVectors>(rows, kCounts);
   function(a, span, panel, sums);
 }
-#endif
 
 #if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
-/// sum + the products of four unsigned bytes and four signed ones.
-template <class V>
-HWY_INLINE V add_quad_products(V sum, V bytes, V weights) {
-  asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(bytes.raw), "v"(weights.raw));
-  return sum;
-}
-
 /// Adds the products of one quad of each row.
 template <int kTileRows, int kTileVectors, class V32>
 HWY_INLINE void add_quads(const TileRows<kTileRows, std::uint8_t>& rows, std::int64_t quad, const std::int8_t* panel,
@@ -230,7 +209,8 @@ HWY_INLINE void add_quads(const TileRows<kTileRows, std::uint8_t>& rows, std::in
   });
   unroll<kTileRows>([&](auto r) HWY_ATTR {
     const V32 x = rows.template broadcast<r>(4 * quad);
-    unroll<kTileVectors>([&](auto v) HWY_ATTR { sum[r][v] = add_quad_products(sum[r][v], x, right[v]); });
+    unroll<kTileVectors>([&](auto v)
+                             HWY_ATTR { sum[r][v] = ops::HWY_NAMESPACE::add_quad_products(sum[r][v], x, right[v]); });
   });
 }
 
