@@ -326,8 +326,10 @@ class CaseComparison {
       RunOptions overlapping = options;
       overlapping.overlapping = true;
       check(variant, run_variant(form, variant, overlapping), serial, Accuracy{}, "overlapping");
+      overlapping.useful_scratch = true;
+      check(variant, run_variant(form, variant, overlapping), serial, Accuracy{}, "overlapping, more scratch");
     }
-    check_instruction_sets(form, variant, options, expected);
+    check_instruction_sets(form, variant, options, expected, needs);
     check_in_place(form, descs, variant, view.call(), serial);
     if (needs.within != 0) check_within(form, variant, options, view.call(), needs.within, serial);
   }
@@ -357,17 +359,24 @@ class CaseComparison {
     check(variant, run_variant(form, variant, options), serial, Accuracy{}, "more scratch, threaded");
   }
 
-  /// The instruction sets below the machine's best one, which ran already.
+  /// The instruction sets below the machine's best one, which ran already: with the least memory, and with all that
+  /// the variant can use of it.
   void check_instruction_sets(const OpCase& form, const KernelVariant& variant, const RunOptions& options,
-                              const Outcome& expected) {
+                              const Outcome& expected, const Footprint& needs) {
     if (!variant.name.ends_with("__simd")) return;
     const std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
     const std::int64_t best = *std::ranges::min_element(targets);  // Highway numbers better targets lower
+    RunOptions full = options;
+    full.useful_scratch = needs.useful_scratch_bytes > needs.scratch_bytes;
+    full.overlapping = needs.lead_bytes != Footprint::kNoOverlap;
     for (const std::int64_t target : targets) {
       if (target == best) continue;
       hwy::SetSupportedTargetsForTest(target);
       hwy::GetChosenTarget().Update(target);
-      check(variant, run_variant(form, variant, options), expected, variant.accuracy, hwy::TargetName(target));
+      const Outcome least = run_variant(form, variant, options);
+      check(variant, least, expected, variant.accuracy, hwy::TargetName(target));
+      if (full.useful_scratch || full.overlapping)
+        check(variant, run_variant(form, variant, full), least, Accuracy{}, hwy::TargetName(target));
     }
     hwy::SetSupportedTargetsForTest(0);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());

@@ -103,10 +103,10 @@ void copy_floats(const float* from, std::int64_t n, float* to) { std::copy_n(fro
 std::int64_t rows_of_pieces(const Problem& p, const Tile& gathered) {
   constexpr std::int64_t kPieceFloats = 384;
   constexpr std::int64_t kLeastPieceFloats = 64;
-  constexpr std::int64_t kMostTiles = 5;
+  constexpr std::int64_t kMostRows = 60;
   if (!has_many_weights(p)) return 0;
   const std::int64_t tile = gemm::tile_rows();
-  const std::int64_t tiles = std::min(gathered.size / (kPieceFloats * tile), kMostTiles);
+  const std::int64_t tiles = std::min(gathered.size / (kPieceFloats * tile), kMostRows / tile);
   if (tiles > 1) return tiles * tile;
   return gathered.rows < tile && gathered.size >= kLeastPieceFloats * tile ? tile : 0;
 }
@@ -136,7 +136,7 @@ constexpr std::int64_t kOverlapPixels = gemm::kMaxTileRows;
 void convolve_pixels(const Problem& p, const float* x, const gemm::RightPanels& weights, gemm::Result y,
                      std::int64_t begin, std::int64_t end, std::int64_t most, const Tile& gathered) {
   const std::int64_t tile = std::min(gemm::tile_rows(), gathered_rows(p.k));
-  const std::int64_t many = most > tile ? rows_of_pieces(p, gathered) : 0;
+  const std::int64_t many = most > tile ? std::min(rows_of_pieces(p, gathered), most) : 0;
   float* const y_base = y.data;
   y.row_stride = p.g.y.w_stride;
   for (std::int64_t index = begin; index < end;) {

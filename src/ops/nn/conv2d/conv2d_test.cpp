@@ -205,6 +205,20 @@ TEST(Conv2d, PointwiseVariantsMatchReference) {
       {.cases = 60, .must_cover = {"f32_gemm__simd"}});
 }
 
+// So many weights that windows are gathered many at a time.
+TEST(Conv2d, ManyWeightsMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        Conv2dParams p{.stride_h = 2, .stride_w = 2};
+        if (random_int(random, 0, 1) != 0) p.pad_top = p.pad_left = 1;
+        p.activation = {UnaryFunction::kRelu, 0, 0};
+        return make_case(kConv2d, p,
+                         {random_tensor(ElementType::kF32, {1, random_int(random, 15, 19), 17, 96}, random),
+                          constant(random_tensor(ElementType::kF32, {80, 3, 3, 96}, random))});
+      },
+      {.cases = 2, .must_cover = {"f32_gemm__simd"}});
+}
+
 TEST(Conv2d, TransformedTilesMatchReference) {
   testing::expect_variants_match_reference(
       [](Random& random) {
