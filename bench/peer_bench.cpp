@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "contest.h"
+#include "schedule/processor/instruction_sets.h"
 #include "tools/bantam/cli.h"
 
 namespace bantam::bench {
@@ -142,6 +143,7 @@ int run(int argc, char** argv) {
   app.add_option("--max-ratio", options.max_ratio, "exit 1 if a ratio is larger");
   app.add_flag("--json", options.json, "print JSON");
   CLI11_PARSE(app, argc, argv);
+  if (auto limited = schedule::limit_instruction_set_by_environment(); !limited) return cli::report(limited.error());
   options.contest.compile = options.models.compile_options();
   options.contest.alternate.block_seconds = options.block_ms / 1000;
   return compare(options);

@@ -45,7 +45,10 @@ constexpr Row kRows[] = {
 
 std::int64_t supported_targets() {
 #if BANTAM_SIMD
-  return HWY_TARGETS & hwy::SupportedTargets();
+  const std::int64_t targets = hwy::SupportedTargets();
+  // Asking makes Highway choose among all targets of the processor, whatever is disabled.
+  hwy::GetChosenTarget().Update(targets);
+  return HWY_TARGETS & targets;
 #else
   return 0;
 #endif

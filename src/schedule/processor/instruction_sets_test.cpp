@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "hwy/highway.h"
 #include "ops/nn/matmul/matmul.h"
 #include "ops/testing/harness.h"
 
@@ -42,6 +43,20 @@ TEST_F(InstructionSets, BestOneIsUsedUnlessItIsLimited) {
   ASSERT_TRUE(limit_instruction_set("best"));
   EXPECT_EQ(used(), best->name);
 }
+
+#if BANTAM_SIMD && HWY_ARCH_X86
+TEST_F(InstructionSets, AskingWhichIsUsedLeavesKernelsWithIt) {
+  const auto dispatched = [](std::string_view name) {
+    EXPECT_TRUE(limit_instruction_set(name));
+    EXPECT_FALSE(instruction_sets().empty());
+    return hwy::GetChosenTarget().GetIndex();
+  };
+  const auto sets = instruction_sets();
+  const auto best = std::ranges::find(sets, true, &InstructionSet::available);
+  if (best->name == sets.back().name) GTEST_SKIP() << "this processor has one only";
+  EXPECT_NE(dispatched(sets.back().name), dispatched(best->name));
+}
+#endif
 
 TEST_F(InstructionSets, EnvironmentLimitsThem) {
   const std::string last(instruction_sets().back().name);
