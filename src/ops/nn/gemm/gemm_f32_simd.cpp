@@ -121,7 +121,7 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
       unroll<(kTileRows + 2) / 3>(
           [&](auto g) HWY_ATTR { base[g] = tile.a + o * left.outer_stride + s * left.segment_stride + 3 * g * row; });
       for (std::int64_t k = 0; k < left.length; ++k, b += kPanel) {
-        if constexpr (kTileVectors > kVectorsPerPanel && kTileRows > 1) {
+        if constexpr (kTileVectors >= kVectorsPerPanel && kTileRows > 1) {
           __builtin_prefetch(ahead);
           ahead += tile.ahead_step;
         }
