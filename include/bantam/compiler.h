@@ -185,6 +185,7 @@ struct StepReport {
   std::int64_t scratch_bytes = 0;
   std::int64_t alive_bytes = 0;  ///< everything alive at this step
   std::int64_t work = 0;         ///< multiply-accumulates
+  double predicted_us = 0;       ///< one run by one thread of the target; see bantam::Machine
   /// Inputs, then outputs, as Session::step_operand counts them; none for a step that jumps.
   std::vector<OperandReport> operands;
 };

@@ -15,6 +15,17 @@
 
 namespace bantam {
 
+/// How fast one core is: what compiling weighs kernels by and predicts times from. Nominal figures of a typical device,
+/// not measurements of the one at hand; `bantam tune` measures.
+struct Machine {
+  double f32_macs = 0;      ///< multiply-accumulates of f32 in registers, per ns
+  double i8_macs = 0;       ///< of bytes
+  double plain_macs = 0;    ///< by kernels in plain C++
+  double moved_bytes = 0;   ///< read or written by vector kernels, from and to the caches, per ns
+  double weight_bytes = 0;  ///< of weights, from where they lie between two invokes, per ns
+  double step_ns = 0;       ///< of a step that computes nothing
+};
+
 struct Target {
   std::string_view name = "host";
   std::string_view description = "this machine";
@@ -22,6 +33,7 @@ struct Target {
   /// Instruction sets whose kernels exist there: what follows the last "__" in a kernel variant's name. Empty: whatever
   /// this build has.
   std::span<const std::string_view> instruction_sets{};
+  Machine machine{};  ///< of the host: nothing; it follows from the instruction set in use
 
   /// True when the target has the kernel variant of that name.
   bool has_kernel(std::string_view variant) const noexcept;

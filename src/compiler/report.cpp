@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "compiler/cost_model.h"
 #include "compiler/select.h"
 #include "ops/data/copy/copy.h"
 
@@ -147,6 +148,7 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
     report.outputs.back().tensor = port.name;
   }
   report_streams(model, report);
+  const Machine machine = machine_of(target);
   for (const PlannedStep& step : model.steps) {
     if (step.stream >= 0) {
       report.steps.push_back(report_copy(model, step));
@@ -175,6 +177,7 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
     s.scratch_bytes = step.scratch_bytes;
     s.alive_bytes = alive_at(model.blocks, step.node);
     s.work = node.op->work != nullptr ? node.op->work(call) : 0;
+    if (step.variant != nullptr) s.predicted_us = predicted_ns(*node.op, *step.variant, call, machine) / 1000;
     for (const auto* operands : {&node.inputs, &node.outputs})
       for (const graph::ValueId id : *operands)
         if (step.variant != nullptr) s.operands.push_back(origins.of(id));

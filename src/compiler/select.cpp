@@ -7,6 +7,7 @@
 
 #include "compiler/backends.h"
 #include "compiler/branches.h"
+#include "compiler/cost_model.h"
 
 namespace bantam::compiler {
 namespace {
@@ -35,11 +36,42 @@ bool has(const BackendDef& backend, const Target& target, const ops::KernelVaria
   return backend.owns(variant) && target.has_kernel(variant.name);
 }
 
-const ops::KernelVariant* first_serving(const BackendDef& backend, const Target& target,
-                                        std::span<const graph::Graph* const> sizes, std::size_t n) {
-  for (const ops::KernelVariant& variant : sizes.front()->nodes[n].op->variants)
-    if (has(backend, target, variant) && serves(variant, sizes, n)) return &variant;
-  return nullptr;
+/// The node's application at each size at which it computes anything.
+class SizedCalls {
+ public:
+  SizedCalls(std::span<const graph::Graph* const> sizes, std::size_t n) {
+    for (const graph::Graph* graph : sizes) {
+      if (sizes.size() > 1 && is_idle(*graph, graph->nodes[n])) continue;
+      tables_.push_back(graph::operand_tables(*graph, graph->nodes[n]));
+      calls_.push_back(tables_.back().call(graph->nodes[n]));
+    }
+  }
+
+  std::span<const ops::OpCall> calls() const { return calls_; }
+
+ private:
+  std::vector<graph::OperandTables> tables_;
+  std::vector<ops::OpCall> calls_;  ///< of what the tables hold, whose memory does not move with them
+};
+
+Setting setting_of(std::span<const graph::Graph* const> sizes, const KernelPolicy& policy) {
+  Setting setting{machine_of(policy.target), policy.threads, 0};
+  for (std::size_t n = 0; n < sizes.front()->nodes.size(); ++n) {
+    const SizedCalls sized(sizes, n);
+    for (const ops::OpCall& call : sized.calls()) setting.room_bytes = std::max(setting.room_bytes, value_bytes(call));
+  }
+  return setting;
+}
+
+/// The backend's kernel to take.
+const ops::KernelVariant* best_serving(const BackendDef& backend, const Target& target, const Setting& setting,
+                                       std::span<const graph::Graph* const> sizes, std::size_t n) {
+  const ops::OpDef& op = *sizes.front()->nodes[n].op;
+  std::vector<const ops::KernelVariant*> serving;
+  for (const ops::KernelVariant& variant : op.variants)
+    if (has(backend, target, variant) && serves(variant, sizes, n)) serving.push_back(&variant);
+  if (serving.size() < 2) return serving.empty() ? nullptr : serving.front();
+  return cheapest(op, serving, SizedCalls(sizes, n).calls(), setting);
 }
 
 /// The kernel of any backend that serves with the least scratch, the first of those listed.
@@ -79,14 +111,14 @@ std::string why_not(const ops::OpDef& op, const BackendDef& wanted, const Target
 }
 
 Result<Selection> select(std::span<const graph::Graph* const> sizes, std::size_t n, Backend backend,
-                         const Target& target) {
+                         const Target& target, const Setting& setting) {
   const graph::Node& node = sizes.front()->nodes[n];
   if (node.op->variants.empty()) return Selection{};
   const BackendDef& wanted = backend_def(backend);
-  if (const auto* variant = first_serving(wanted, target, sizes, n)) return Selection{variant, {}};
+  if (const auto* variant = best_serving(wanted, target, setting, sizes, n)) return Selection{variant, {}};
   const graph::OperandTables tables = graph::operand_tables(*sizes.front(), node);
   for (const BackendDef& other : all_backends())
-    if (const auto* variant = first_serving(other, target, sizes, n))
+    if (const auto* variant = best_serving(other, target, setting, sizes, n))
       return Selection{variant,
                        fmt::format("{}: {}", why_not(*node.op, wanted, target, tables.call(node)), other.name)};
   return fail(StatusCode::kUnsupported,
@@ -169,6 +201,7 @@ Result<std::vector<Selection>> select_kernels(std::span<const graph::Graph* cons
   BackendChooser chooser(graph, policy);
   for (const BackendRule& rule : policy.rules)
     if (auto applied = chooser.apply(rule); !applied) return fail(std::move(applied.error()));
+  const Setting setting = setting_of(sizes, policy);
   std::vector<Selection> result;
   result.reserve(graph.nodes.size());
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -182,7 +215,7 @@ Result<std::vector<Selection>> select_kernels(std::span<const graph::Graph* cons
       result.push_back({variant, {}});
       continue;
     }
-    auto selection = select(sizes, n, chooser.of(n), policy.target);
+    auto selection = select(sizes, n, chooser.of(n), policy.target, setting);
     if (!selection) return fail(std::move(selection.error()));
     result.push_back(std::move(*selection));
   }

@@ -27,8 +27,8 @@ struct KernelPolicy {
   int threads = 1;                  ///< that scratch is measured for
 };
 
-/// One kernel per node, by node index: of those that the target has and that belong to the node's backend the first
-/// that supports the call (they are listed fastest first), else of the next backend that has one; none for control
+/// One kernel per node, by node index: of those that the target has, that belong to the node's backend and that support
+/// the call the one that compiler/cost_model.h takes, else of the next backend that has one; none for control
 /// flow. Requires verified graphs in execution order: the same one at every size at which the kernels must serve, at
 /// least one. Fails when a rule fits no node, or when no backend has a kernel.
 Result<std::vector<Selection>> select_kernels(std::span<const graph::Graph* const> sizes, const KernelPolicy& policy);

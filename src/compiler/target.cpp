@@ -5,16 +5,26 @@
 #include <algorithm>
 #include <string>
 
+#include "compiler/cost_model.h"
+
 namespace bantam {
 namespace {
 
 /// Kernels in plain C++, which every target has: the references, and those written for small cores.
-constexpr std::string_view kPortable[] = {"portable", "ref"};
+constexpr std::string_view kPlain[] = {"portable", "ref"};
+
+/// Vector kernels are compiled for every instruction set of an architecture; the processor's is chosen when they run.
+constexpr std::string_view kVectors[] = {"simd", "portable", "ref"};
 
 constexpr Target kTargets[] = {
     {},
-    {"cortex-m4", "Arm Cortex-M4 with single-precision floating point", 4, kPortable},
-    {"cortex-m55", "Arm Cortex-M55", 4, kPortable},
+    {"x86-64-avx2", "x86-64 with AVX2", 8, kVectors, compiler::kAvx2Machine},
+    {"x86-64-avx512", "x86-64 with AVX-512 and VNNI", 8, kVectors, compiler::kAvx512Machine},
+    {"cortex-a53", "64-bit Arm Cortex-A53", 8, kVectors, {5, 6, 0.4, 4, 2, 300}},
+    {"cortex-a72", "64-bit Arm Cortex-A72", 8, kVectors, {7, 12, 0.8, 10, 4, 150}},
+    {"cortex-a76", "64-bit Arm Cortex-A76, with dot products", 8, kVectors, {17, 70, 1.5, 20, 8, 80}},
+    {"cortex-m4", "Arm Cortex-M4 with single-precision floating point", 4, kPlain, {0.03, 0.08, 0.03, 0.3, 0.3, 2000}},
+    {"cortex-m55", "Arm Cortex-M55", 4, kPlain, {0.06, 0.2, 0.06, 0.8, 0.5, 1500}},
 };
 
 }  // namespace

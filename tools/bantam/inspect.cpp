@@ -3,9 +3,11 @@
 
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "cli.h"
 #include "compiler/branches.h"
+#include "compiler/cost_model.h"
 #include "compiler/load_model.h"
 #include "compiler/select.h"
 #include "graph/text.h"
@@ -62,12 +64,32 @@ std::string open_dimensions(const Declaration& declaration) {
   return open;
 }
 
+/// What the nodes of one operator that get one kernel come to.
+struct KernelUse {
+  std::int64_t nodes = 0;
+  std::int64_t work = 0;
+  double predicted_us = 0;
+};
+
 struct CoreSummary {
   std::size_t nodes = 0;
   std::int64_t weights_bytes = 0;
   std::int64_t work = 0;
   std::map<std::string, std::int64_t> ops;
-  std::map<std::string, std::int64_t> fallbacks;  ///< reason -> nodes
+  std::map<std::string, std::int64_t> fallbacks;                     ///< reason -> nodes
+  std::map<std::pair<std::string, std::string>, KernelUse> kernels;  ///< by operator and kernel
+
+  void add(const graph::Graph& graph, const graph::Node& node, const compiler::Selection& selection,
+           const Machine& machine) {
+    if (!selection.fallback.empty()) ++fallbacks[selection.fallback];
+    if (selection.variant == nullptr) return;
+    const graph::OperandTables tables = graph::operand_tables(graph, node);
+    const ops::OpCall call = tables.call(node);
+    KernelUse& use = kernels[{std::string(node.op->name), std::string(selection.variant->name)}];
+    ++use.nodes;
+    if (node.op->work != nullptr) use.work += node.op->work(call);
+    use.predicted_us += compiler::predicted_ns(*node.op, *selection.variant, call, machine) / 1000;
+  }
 };
 
 CoreSummary summarize(const graph::Graph& graph, const compiler::KernelPolicy& policy) {
@@ -81,11 +103,35 @@ CoreSummary summarize(const graph::Graph& graph, const compiler::KernelPolicy& p
   }
   for (const graph::Value& value : graph.values)
     if (value.constant) summary.weights_bytes += value.desc.bytes();
+  const Machine machine = compiler::machine_of(policy.target);
   // What no backend can compute is the plan's to report.
   if (const auto selected = compiler::select_kernels(graph, policy))
-    for (const compiler::Selection& selection : *selected)
-      if (!selection.fallback.empty()) ++summary.fallbacks[selection.fallback];
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n) summary.add(graph, graph.nodes[n], (*selected)[n], machine);
   return summary;
+}
+
+nlohmann::json kernels_json(const CoreSummary& core) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& [key, use] : core.kernels)
+    list.push_back({{"operator", key.first},
+                    {"kernel", key.second},
+                    {"nodes", use.nodes},
+                    {"multiply_accumulates", use.work},
+                    {"predicted_us", use.predicted_us}});
+  return list;
+}
+
+void print_kernels(const CoreSummary& core, const Target& target) {
+  std::vector<std::vector<std::string>> rows = {{"operator", "kernel", "nodes", "million MACs", "predicted us"}};
+  double total = 0;
+  for (const auto& [key, use] : core.kernels) {
+    total += use.predicted_us;
+    rows.push_back({key.first, key.second, std::to_string(use.nodes),
+                    fmt::format("{:.3f}", static_cast<double>(use.work) / 1e6),
+                    fmt::format("{:.1f}", use.predicted_us)});
+  }
+  fmt::print("{}predicted for one thread of {}: {:.1f} us\n", format_table(rows, {false, false, true, true, true}),
+             target.description, total);
 }
 
 int inspect(const InspectArguments& options) {
@@ -120,11 +166,8 @@ int inspect(const InspectArguments& options) {
     nlohmann::json j = declaration_json(*declaration);
     if (graph && passed) {
       const CoreSummary core = summarize(*graph, policy);
-      j["core"] = {{"nodes", core.nodes},
-                   {"constant_bytes", core.weights_bytes},
-                   {"multiply_accumulates", core.work},
-                   {"operators", core.ops},
-                   {"fallbacks", core.fallbacks}};
+      j["core"] = {{"nodes", core.nodes},   {"constant_bytes", core.weights_bytes}, {"multiply_accumulates", core.work},
+                   {"operators", core.ops}, {"kernels", kernels_json(core)},        {"fallbacks", core.fallbacks}};
     } else {
       j[undecided ? "undecided" : "error"] = graph ? passed.error().message : graph.error().message;
     }
@@ -153,6 +196,7 @@ int inspect(const InspectArguments& options) {
   for (const auto& [name, count] : core.ops) ops += fmt::format("{}{} x{}", ops.empty() ? "" : ", ", name, count);
   fmt::print("as core operators: {} nodes, {} of constants, {:.3f} million multiply-accumulates\n  {}\n", core.nodes,
              format_bytes(static_cast<std::uint64_t>(core.weights_bytes)), static_cast<double>(core.work) / 1e6, ops);
+  print_kernels(core, compile_options.target);
   fmt::print("{}", describe_fallbacks(core.fallbacks));
   return kExitOk;
 }
@@ -163,6 +207,7 @@ void add_inspect(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("inspect", "graph, operators, sizes and dynamic dimensions of a model");
   auto options = std::make_shared<InspectArguments>();
   options->models.add_to(*command, false);
+  options->models.add_target(*command);
   command->add_flag("--text", options->text, "print the graph of core operators in text form");
   command->add_option("--stop-after", options->stop_after, "run the passes only up to this one")->type_name("PASS");
   command->add_flag("--json", options->json, "print JSON");

@@ -93,7 +93,8 @@ nlohmann::json model_json(const ModelReport& model) {
                           {"weights_bytes", s.weights_bytes},
                           {"scratch_bytes", s.scratch_bytes},
                           {"alive_bytes", s.alive_bytes},
-                          {"multiply_accumulates", s.work}});
+                          {"multiply_accumulates", s.work},
+                          {"predicted_us", s.predicted_us}});
   for (const DimensionReport& d : model.dimensions)
     j["dimensions"].push_back({{"name", d.name},
                                {"least", d.least},
@@ -276,12 +277,12 @@ void print_plan(const Compiled& compiled, bool layers) {
   for (const ModelReport& m : compiled.models()) {
     fmt::print("\n{}, by layer\n", printable(m.name));
     std::vector<std::vector<std::string>> table = {
-        {"step", "alive", "output", "weights", "scratch", "operator", "kernel", "layer"}};
+        {"step", "alive", "output", "weights", "scratch", "predicted us", "operator", "kernel", "layer"}};
     for (const StepReport& s : m.steps)
       table.push_back({fmt::format("{}{}", s.index, s.index == m.peak_step ? "*" : ""), std::to_string(s.alive_bytes),
-                       s.output, std::to_string(s.weights_bytes), std::to_string(s.scratch_bytes), s.op, s.variant,
-                       printable(s.name)});
-    fmt::print("{}* the peak\n", format_table(table, {true, true, false, true, true}));
+                       s.output, std::to_string(s.weights_bytes), std::to_string(s.scratch_bytes),
+                       fmt::format("{:.1f}", s.predicted_us), s.op, s.variant, printable(s.name)});
+    fmt::print("{}* the peak\n", format_table(table, {true, true, false, true, true, true}));
   }
 }
 

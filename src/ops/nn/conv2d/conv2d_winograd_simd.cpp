@@ -195,7 +195,8 @@ namespace {
 
 constexpr std::int64_t kFloat = sizeof(float);
 
-/// Tiles of a block: as many as stay in the second-level cache, and at least enough for products of some height.
+/// Tiles of a block: as many as stay in the second-level cache, more where weights would be read for them again, and at
+/// least enough for products of some height.
 constexpr std::int64_t kLeastTiles = 6;
 constexpr std::int64_t kUsefulTiles = 4 * gemm::kMaxTileRows;
 
@@ -243,37 +244,27 @@ bool winograd_supports(const OpCall& call) {
   if (!gemm_supports(call)) return false;
   const auto& p = call.as<Conv2dParams>();
   const TensorDesc& w = call.in(1);
-  const TensorDesc& y = call.out();
   const bool small = w.dims[1] == 3 && w.dims[2] == 3 && p.stride_h == 1 && p.stride_w == 1 && p.dilation_h == 1 &&
                      p.dilation_w == 1 && p.groups == 1;
-  // Where channels or tiles are few, transforms cost more than is saved; with more weights, reading four times as many
-  // does. Errors grow with the input channels.
-  constexpr std::int32_t kLeastChannels = 32;
-  constexpr std::int32_t kMostInputs = 512;
-  constexpr std::int64_t kMostPairs = 65536;
-  constexpr std::int64_t kWorthTiles = 12;
-  const bool worth = w.dims[0] >= kLeastChannels && w.dims[3] >= kLeastChannels && w.dims[3] <= kMostInputs &&
-                     static_cast<std::int64_t>(w.dims[0]) * w.dims[3] <= kMostPairs;
-  // Of one item: plans for several batch sizes shall have the same weights.
-  const std::int64_t tiles = static_cast<std::int64_t>((y.dims[1] + kResults - 1) / kResults) *
-                             ((y.dims[2] + kResults - 1) / kResults);
-  return small && worth && w.dims[0] % gemm::kPanel == 0 && w.dims[3] % gemm::kPanel == 0 && tiles >= kWorthTiles;
-}
-
-Footprint winograd_footprint(const OpCall& call, int threads) {
-  constexpr std::int64_t kBlockBytes = 1 << 20;
-  const ConvGeometry g = conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), 3, 3);
-  const std::int64_t tile = tile_bytes(call.in(0), call.out());
-  const std::int64_t fitting = kBlockBytes / tile / kLeastTiles * kLeastTiles;
-  const std::int64_t useful = std::clamp(fitting, kLeastTiles, kUsefulTiles);
-  return {.scratch_bytes = kLeastTiles * tile * threads,
-          .useful_scratch_bytes = useful * tile * threads,
-          .lead_bytes = winograd_lead_bytes(call, g, threads)};
+  constexpr std::int32_t kMostInputs = 512;  // errors grow with them
+  return small && w.dims[3] <= kMostInputs && w.dims[0] % gemm::kPanel == 0 && w.dims[3] % gemm::kPanel == 0;
 }
 
 std::int64_t winograd_packed_bytes(const OpCall& call, int input) {
   const TensorDesc& w = call.in(1);
   return input == 1 ? kProducts * gemm::packed_floats(w.dims[3], w.dims[0]) * kFloat : 0;
+}
+
+Footprint winograd_footprint(const OpCall& call, int threads) {
+  constexpr std::int64_t kCacheBytes = 1 << 20;
+  const std::int64_t block_bytes = std::max(kCacheBytes, winograd_packed_bytes(call, 1) / 4);
+  const ConvGeometry g = conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), 3, 3);
+  const std::int64_t tile = tile_bytes(call.in(0), call.out());
+  const std::int64_t fitting = block_bytes / tile / kLeastTiles * kLeastTiles;
+  const std::int64_t useful = std::clamp(fitting, kLeastTiles, kUsefulTiles);
+  return {.scratch_bytes = kLeastTiles * tile * threads,
+          .useful_scratch_bytes = useful * tile * threads,
+          .lead_bytes = winograd_lead_bytes(call, g, threads)};
 }
 
 /// Product after product, each as the panels of the matrix [input channels, output channels].

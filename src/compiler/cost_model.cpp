@@ -1,0 +1,194 @@
+#include "compiler/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "schedule/processor/instruction_sets.h"
+
+namespace bantam::compiler {
+namespace {
+
+/// What one run of a step costs, in the machine's terms.
+struct Load {
+  double macs = 0;     ///< really computed: padding of panels and tiles included
+  double share = 1;    ///< of the machine's multiply-accumulates that the kernel reaches in registers
+  double moved = 0;    ///< bytes
+  double weights = 0;  ///< bytes
+};
+
+bool is_integer(const ops::OpCall& call) {
+  return call.has(0) && (call.in(0).type == ElementType::kI8 || call.in(0).type == ElementType::kU8);
+}
+
+double weight_bytes(const ops::KernelVariant& variant, const ops::OpCall& call) {
+  double bytes = 0;
+  for (int i = 0; i < static_cast<int>(call.inputs.size()); ++i) {
+    if (call.inputs[static_cast<std::size_t>(i)].data == nullptr) continue;
+    const std::int64_t packed = ops::packed_bytes(variant, call, i);
+    bytes += static_cast<double>(packed > 0 ? packed : call.in(i).bytes());
+  }
+  return bytes;
+}
+
+double moved_bytes(const ops::OpCall& call) { return static_cast<double>(value_bytes(call)); }
+
+/// Columns of which a product has so few keep fewer sums in registers than hide the latency of their additions.
+constexpr int kNarrow = 16;
+
+/// A product of matrices whose left one is gathered, window by window, unless a window is one pixel.
+Load gemm_load(const ops::OpDef& /*op*/, const ops::KernelVariant& variant, const ops::OpCall& call) {
+  const TensorDesc& w = call.in(1);
+  const double pixels = static_cast<double>(call.out().elements()) / std::max(call.out().dims[3], 1);
+  const double window = static_cast<double>(w.dims[1]) * w.dims[2] * w.dims[3];
+  const double columns = (call.out().dims[3] + kNarrow - 1) / kNarrow * kNarrow;
+  const double gathered = w.dims[1] * w.dims[2] == 1 ? 0.0 : 1.0;
+  const double element = is_integer(call) ? 1 : 4;
+  return {.macs = pixels * window * columns,
+          .share = columns <= kNarrow ? 0.7 : 0.9,
+          .moved = moved_bytes(call) + gathered * pixels * window * element,
+          .weights = weight_bytes(variant, call)};
+}
+
+/// F(4x4, 3x3): 36 products for 16 results, and tiles that are transformed, there and back.
+Load winograd_load(const ops::OpDef& /*op*/, const ops::KernelVariant& variant, const ops::OpCall& call) {
+  constexpr double kTileProducts = 36;
+  constexpr std::int64_t kTilesAtOnce = 6;  // tiles, whose products are computed in one go
+  constexpr double kTransforms = 2.5 * 4;   // bytes per number: what it is read, computed and written for
+  const TensorDesc& x = call.in(0);
+  const TensorDesc& y = call.out();
+  const std::int64_t tiles = static_cast<std::int64_t>((y.dims[1] + 3) / 4) * ((y.dims[2] + 3) / 4);
+  const std::int64_t computed = (tiles + kTilesAtOnce - 1) / kTilesAtOnce * kTilesAtOnce;
+  const double items = y.dims[0];
+  return {.macs = items * static_cast<double>(computed) * kTileProducts * x.dims[3] * y.dims[3],
+          .share = y.dims[3] <= kNarrow ? 0.35 : 0.9,
+          .moved = items * static_cast<double>(tiles) * kTileProducts * kTransforms * (x.dims[3] + y.dims[3]),
+          .weights = weight_bytes(variant, call)};
+}
+
+/// A product of matrices that lie where they are read.
+Load product_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call) {
+  const double columns = std::max(call.out().dims[call.out().rank - 1], 1);
+  const double padded = std::ceil(columns / kNarrow) * kNarrow;
+  return {.macs = static_cast<double>(op.work(call)) * padded / columns,
+          .share = columns <= kNarrow ? 0.7 : 0.9,
+          .moved = moved_bytes(call),
+          .weights = weight_bytes(variant, call)};
+}
+
+/// What is known of kernels beyond their operator's work.
+struct Row {
+  std::string_view op;
+  std::string_view kernel;
+  Load (*load)(const ops::OpDef&, const ops::KernelVariant&, const ops::OpCall&);
+};
+
+constexpr Row kRows[] = {
+    {"conv2d", "f32_winograd__simd", winograd_load},
+    {"conv2d", "f32_gemm__simd", gemm_load},
+    {"conv2d", "i8_gemm__simd", gemm_load},
+    {"conv2d_affine", "i8_gemm__simd", gemm_load},
+    {"matmul", "f32_packed__simd", product_load},
+    {"matmul", "i8_packed__simd", product_load},
+    {"matmul_affine", "i8_packed__simd", product_load},
+};
+
+const Row* find_row(const ops::OpDef& op, const ops::KernelVariant& variant) {
+  const auto* row =
+      std::ranges::find_if(kRows, [&](const Row& r) { return r.op == op.name && r.kernel == variant.name; });
+  return row != std::end(kRows) ? row : nullptr;
+}
+
+/// Of all other kernels: what the operator computes, at the share that vector kernels reach in the middle.
+Load plain_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call) {
+  return {.macs = op.work != nullptr ? static_cast<double>(op.work(call)) : 0,
+          .share = 0.5,
+          .moved = moved_bytes(call),
+          .weights = weight_bytes(variant, call)};
+}
+
+/// Weights of one kernel, of all sizes alike.
+double packed_weights(const ops::KernelVariant& kernel, std::span<const ops::OpCall> calls) {
+  return calls.empty() ? 0 : weight_bytes(kernel, calls.front());
+}
+
+Load load_of(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call) {
+  const Row* row = find_row(op, variant);
+  return row != nullptr ? row->load(op, variant, call) : plain_load(op, variant, call);
+}
+
+/// Of what is multiplied and moved.
+double values_ns(const Load& load, const ops::KernelVariant& variant, const ops::OpCall& call, const Machine& machine) {
+  const bool vectors = variant.name.ends_with("__simd");
+  const double macs = vectors ? (is_integer(call) ? machine.i8_macs : machine.f32_macs) : machine.plain_macs;
+  return load.macs / (load.share * macs) + load.moved / machine.moved_bytes;
+}
+
+/// Time for one item of a batch with the weights fetched for it alone; infinite where the scratch would enlarge the
+/// plan. Plans for several batch sizes so get the same kernels and share their weights.
+double weighed_ns(const ops::OpDef& op, const ops::KernelVariant& kernel, const ops::OpCall& call,
+                  const Setting& setting) {
+  const std::int64_t items = std::max(call.out().dims[0], 1);
+  const std::int64_t values = value_bytes(call) / items;
+  const std::int64_t room = setting.room_bytes / items - values;
+  if (ops::footprint(kernel, call, setting.threads).scratch_bytes > std::max(values, room))
+    return std::numeric_limits<double>::infinity();
+  const Load load = load_of(op, kernel, call);
+  return values_ns(load, kernel, call, setting.machine) / static_cast<double>(items) +
+         load.weights / setting.machine.weight_bytes;
+}
+
+}  // namespace
+
+Machine machine_of(const Target& target) {
+  if (!target.instruction_sets.empty()) return target.machine;
+  struct Set {
+    std::string_view name;
+    Machine machine;
+  };
+  constexpr Set kSets[] = {{"avx512", kAvx512Machine}, {"avx2", kAvx2Machine}, {"sse4", kSse4Machine}};
+  for (const schedule::InstructionSet& used : schedule::instruction_sets())
+    for (const Set& set : kSets)
+      if (used.used && used.name.starts_with(set.name)) return set.machine;
+  return kNeonMachine;
+}
+
+std::int64_t value_bytes(const ops::OpCall& call) {
+  std::int64_t bytes = 0;
+  for (const Tensor& input : call.inputs)
+    if (input.data == nullptr && input.desc->present()) bytes += input.desc->bytes();
+  for (const Tensor& output : call.outputs)
+    if (output.desc->present()) bytes += output.desc->bytes();
+  return bytes;
+}
+
+double predicted_ns(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
+                    const Machine& machine) {
+  const Load load = load_of(op, variant, call);
+  return machine.step_ns + values_ns(load, variant, call, machine) + load.weights / machine.weight_bytes;
+}
+
+const ops::KernelVariant* cheapest(const ops::OpDef& op, std::span<const ops::KernelVariant* const> kernels,
+                                   std::span<const ops::OpCall> calls, const Setting& setting) {
+  constexpr double kPriceOfRoom = 1.25;
+  const auto is_known = [&](const ops::KernelVariant* kernel) { return find_row(op, *kernel) != nullptr; };
+  if (!is_known(kernels.front())) return kernels.front();
+  double leanest = std::numeric_limits<double>::infinity();
+  for (const ops::KernelVariant* kernel : kernels)
+    if (is_known(kernel)) leanest = std::min(leanest, packed_weights(*kernel, calls));
+  const ops::KernelVariant* best = nullptr;
+  double least = 0;
+  for (const ops::KernelVariant* kernel : kernels) {
+    if (!is_known(kernel)) continue;
+    double cost = 0;
+    for (const ops::OpCall& call : calls) cost += weighed_ns(op, *kernel, call, setting);
+    if (packed_weights(*kernel, calls) > leanest) cost *= kPriceOfRoom;
+    if (best != nullptr && cost >= least) continue;
+    best = kernel;
+    least = cost;
+  }
+  return best;
+}
+
+}  // namespace bantam::compiler

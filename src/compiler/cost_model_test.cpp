@@ -1,0 +1,115 @@
+#include "compiler/cost_model.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "compiler/select.h"
+#include "compiler/testing/compile_text.h"
+#include "ops/nn/conv2d/conv2d.h"
+
+namespace bantam::compiler {
+namespace {
+
+/// One 3x3 convolution of images of that many pixels a side; with `large`, after a larger step.
+std::string convolution(int side, int inputs, int outputs, bool large = false, int items = 1) {
+  const std::string more = large ? R"(
+  %m "more" = input : f32[1,1024,1024,4]
+  %r "large" = unary(%m) {function="relu"}
+  output "r" %r)"
+                                 : "";
+  return fmt::format(R"(graph "one" {{
+  %x "x" = input : f32[{4},{0},{0},{1}]
+  %w = const : f32[{2},3,3,{1}] splat(0.25)
+  %y "conv" = conv2d(%x, %w) {{pad_top=1, pad_left=1, pad_bottom=1, pad_right=1}}{3}
+  output "y" %y
+}})",
+                     side, inputs, outputs, more, items);
+}
+
+/// The kernel that the graph's convolution gets on the target.
+std::string kernel_of(const std::string& text, std::string_view target) {
+  const graph::Graph graph = testing::parse(text);
+  KernelPolicy policy;
+  policy.target = *find_target(target);
+  const auto selected = select_kernels(graph, policy);
+  EXPECT_TRUE(selected) << selected.error().message;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+    if (graph.nodes[n].op == &ops::kConv2d) return std::string((*selected)[n].variant->name);
+  return "";
+}
+
+/// What the graph's first node is predicted to take.
+double predicted(const std::string& text, std::string_view kernel, const Machine& machine) {
+  const graph::Graph graph = testing::parse(text);
+  const graph::Node& node = graph.nodes.front();
+  const graph::OperandTables tables = graph::operand_tables(graph, node);
+  return predicted_ns(*node.op, *ops::find_variant(*node.op, kernel), tables.call(node), machine);
+}
+
+TEST(CostModel, EveryTargetIsAMachineAndTheHostIsOneOfThem) {
+  for (const Target& target : all_targets()) {
+    const Machine machine = machine_of(target);
+    for (const double figure : {machine.f32_macs, machine.i8_macs, machine.plain_macs, machine.moved_bytes,
+                                machine.weight_bytes, machine.step_ns})
+      EXPECT_GT(figure, 0) << target.name;
+  }
+}
+
+#if BANTAM_SIMD
+TEST(CostModel, TilesAreTransformedWhereThatSavesTime) {
+  for (const char* target : {"x86-64-avx2", "x86-64-avx512", "cortex-a76"}) {
+    EXPECT_EQ(kernel_of(convolution(56, 64, 64), target), "f32_winograd__simd") << target;
+    EXPECT_EQ(kernel_of(convolution(28, 128, 128), target), "f32_winograd__simd") << target;
+    EXPECT_EQ(kernel_of(convolution(8, 16, 32), target), "f32_gemm__simd") << target;
+  }
+}
+
+TEST(CostModel, WeightsOfWhichEachServesFewPixelsAreNotMultiplied) {
+  EXPECT_EQ(kernel_of(convolution(7, 512, 512, true), "x86-64-avx512"), "f32_gemm__simd");
+  EXPECT_EQ(kernel_of(convolution(28, 512, 512, true), "x86-64-avx512"), "f32_winograd__simd");
+}
+
+TEST(CostModel, ScratchThatWouldEnlargeThePlanIsNotTaken) {
+  // 6 tiles of 36 pixels against an image of 14x14.
+  EXPECT_EQ(kernel_of(convolution(12, 256, 256), "x86-64-avx2"), "f32_gemm__simd");
+  EXPECT_EQ(kernel_of(convolution(12, 256, 256, true), "x86-64-avx2"), "f32_winograd__simd");
+}
+
+TEST(CostModel, BatchesOfAnySizeGetTheKernelOfOneItem) {
+  for (const auto& [side, channels] : {std::pair{8, 32}, {12, 64}, {14, 64}, {14, 256}, {28, 64}}) {
+    const std::string one = kernel_of(convolution(side, channels, channels, false, 1), "x86-64-avx2");
+    for (const int items : {2, 8, 64})
+      EXPECT_EQ(kernel_of(convolution(side, channels, channels, false, items), "x86-64-avx2"), one) << side;
+  }
+}
+
+TEST(CostModel, SmallCoresTakePlainKernels) { EXPECT_EQ(kernel_of(convolution(56, 64, 64), "cortex-m55"), "any__ref"); }
+
+TEST(CostModel, TimeGrowsWithWorkAndShrinksWithTheMachine) {
+  const Machine fast = machine_of(*find_target("x86-64-avx512"));
+  const Machine slow = machine_of(*find_target("cortex-a53"));
+  for (const char* kernel : {"f32_winograd__simd", "f32_gemm__simd"}) {
+    const double one = predicted(convolution(28, 64, 64), kernel, fast);
+    EXPECT_GT(predicted(convolution(56, 64, 64), kernel, fast), 2 * one);
+    EXPECT_GT(predicted(convolution(28, 64, 64), kernel, slow), 4 * one);
+  }
+}
+
+TEST(CostModel, KernelThatTheModelDoesNotKnowIsTakenWhereItIsListedFirst) {
+  const graph::Graph graph = testing::parse(R"(graph "sum" {
+  %x "x" = input : f32[1,64]
+  %y "y" = unary(%x) {function="relu"}
+  output "y" %y
+})");
+  const graph::Node& node = graph.nodes.front();
+  const graph::OperandTables tables = graph::operand_tables(graph, node);
+  const ops::OpCall call = tables.call(node);
+  const ops::KernelVariant* const both[] = {&node.op->variants[1], &node.op->variants[0]};
+  EXPECT_EQ(cheapest(*node.op, both, {&call, 1}, {machine_of({})}), both[0]);
+}
+#endif
+
+}  // namespace
+}  // namespace bantam::compiler
