@@ -24,7 +24,7 @@ std::int64_t gathered_rows(std::int64_t k) {
 /// Would the weights not stay in the second-level cache from one tile to the next?
 bool has_many_weights(const Problem& p) {
   constexpr std::int64_t kManyWeights = 65536;
-  return !p.always_inside && p.y_uniform && p.k * p.group_outputs >= kManyWeights;
+  return p.k * p.group_outputs >= kManyWeights;
 }
 
 bool is_padded(const ConvGeometry& g) {
@@ -104,7 +104,7 @@ std::int64_t rows_of_pieces(const Problem& p, const Tile& gathered) {
   constexpr std::int64_t kPieceFloats = 384;
   constexpr std::int64_t kLeastPieceFloats = 64;
   constexpr std::int64_t kMostRows = 60;
-  if (!has_many_weights(p)) return 0;
+  if (p.always_inside || !p.y_uniform || !has_many_weights(p)) return 0;
   const std::int64_t tile = gemm::tile_rows();
   const std::int64_t tiles = std::min(gathered.size / (kPieceFloats * tile), kMostRows / tile);
   if (tiles > 1) return tiles * tile;
@@ -199,25 +199,43 @@ void gemm_pack(const OpCall& call, int /*input*/, std::byte* destination) {
   }
 }
 
-Status run_gemm(const Invocation& call) {
+namespace {
+
+/// Pixels [begin, end) and panels [first, last) of every group.
+void convolve_part(const Invocation& call, const Problem& p, std::int64_t slot, std::int64_t begin, std::int64_t end,
+                   std::int64_t first_panel, std::int64_t last_panel) {
   const auto& params = call.as<Conv2dParams>();
-  const Problem p = make_problem(params, call.in(0), call.in(1), call.out());
   const auto* bias = optional_input<float>(call, 2);
-  const std::int64_t pixels = pixel_count(p);
   const std::int64_t packed = gemm::packed_floats(p.k, p.group_outputs);
-  const std::int64_t grain = gemm::kMaxTileRows * 4;
-  const std::int64_t most = result_overlaps(call) ? kOverlapPixels : pixels;
-  parallel_slots(*call.threads, pixels, grain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-    const Tile gathered = tile_of(call, p, slot);
-    for (std::int64_t group = 0; group < params.groups; ++group) {
-      const std::int64_t first = group * p.group_outputs;
-      const gemm::RightPanels weights{call.input<float>(1) + group * packed, p.group_outputs, 0,
-                                      gemm::panel_count(p.group_outputs)};
-      const gemm::Result y{call.output<float>() + first, 0, bias != nullptr ? bias + first : nullptr,
-                           params.activation};
-      convolve_pixels(p, call.input<float>(0) + group * p.group_inputs, weights, y, begin, end, most, gathered);
-    }
-  });
+  const std::int64_t most = result_overlaps(call) ? kOverlapPixels : pixel_count(p);
+  const Tile gathered = tile_of(call, p, slot);
+  for (std::int64_t group = 0; group < params.groups; ++group) {
+    const std::int64_t first = group * p.group_outputs;
+    const gemm::RightPanels weights{call.input<float>(1) + group * packed, p.group_outputs, first_panel, last_panel};
+    const gemm::Result y{call.output<float>() + first, 0, bias != nullptr ? bias + first : nullptr, params.activation};
+    convolve_pixels(p, call.input<float>(0) + group * p.group_inputs, weights, y, begin, end, most, gathered);
+  }
+}
+
+/// Do threads share weights better than pixels, because those are many and these few?
+bool splits_weights(const Problem& p) { return has_many_weights(p) && pixel_count(p) <= p.group_outputs; }
+
+}  // namespace
+
+Status run_gemm(const Invocation& call) {
+  const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+  const std::int64_t pixels = pixel_count(p);
+  const std::int64_t panels = gemm::panel_count(p.group_outputs);
+  if (splits_weights(p)) {
+    parallel_slots(*call.threads, panels, 2, [&](std::int64_t slot, std::int64_t first, std::int64_t last) {
+      convolve_part(call, p, slot, 0, pixels, first, last);
+    });
+  } else {
+    parallel_slots(*call.threads, pixels, gemm::kMaxTileRows * 4,
+                   [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+                     convolve_part(call, p, slot, begin, end, 0, panels);
+                   });
+  }
   return ok_status();
 }
 

@@ -228,15 +228,19 @@ TEST(Conv2d, TransformedTilesMatchReference) {
         constexpr UnaryFunction kFunctions[] = {UnaryFunction::kIdentity, UnaryFunction::kRelu, UnaryFunction::kSilu};
         Conv2dParams p{.pad_top = small(0, 2), .pad_left = small(0, 2), .pad_bottom = small(0, 2), .pad_right = 1};
         p.activation = {kFunctions[small(0, 2)], 0, 0};
-        const std::int64_t c = 16 * small(2, 3);
-        const std::int64_t oc = 16 * small(2, 3);
+        // Large ones have tiles enough for every thread to have blocks of its own.
+        const bool large = small(0, 3) == 0;
+        const std::int64_t c = 16 * (large ? 1 : small(1, 3));
+        const std::int64_t oc = 16 * (large ? 1 : small(1, 3));
+        const std::int64_t height = large ? 53 : small(11, 14);
         std::vector<testing::Operand> inputs;
-        inputs.emplace_back(random_tensor(ElementType::kF32, {small(1, 2), small(11, 14), small(14, 17), c}, random));
+        inputs.emplace_back(
+            random_tensor(ElementType::kF32, {small(1, 2), height, small(14, 17) + height - 11, c}, random));
         inputs.push_back(constant(random_tensor(ElementType::kF32, {oc, 3, 3, c}, random)));
         if (small(0, 1) != 0) inputs.push_back(constant(random_tensor(ElementType::kF32, {oc}, random)));
         return make_case(kConv2d, p, std::move(inputs));
       },
-      {.cases = 4, .must_cover = {"f32_winograd__simd"}});
+      {.cases = 6, .must_cover = {"f32_winograd__simd"}});
 }
 
 /// The float case with int8 operands instead. Scales reach from tiny to beyond 1, and a few are extreme.

@@ -221,6 +221,9 @@ std::int64_t winograd_lead_bytes(const OpCall& call, const ConvGeometry& g, int 
   return lead < call.out().bytes() ? lead : Footprint::kNoOverlap;
 }
 
+/// Items of so many numbers to compute at least in one go: a few microseconds, so that little work wakes no thread.
+std::int64_t grain_of(std::int64_t numbers) { return std::max<std::int64_t>(32768 / numbers, 1); }
+
 /// One 3x3 kernel, transformed: G g G^T.
 void transform_weights(const float* w, std::int64_t tap_stride, double (&u)[kProducts]) {
   constexpr double kG[kTile][3] = {{1.0 / 4, 0, 0},
@@ -262,7 +265,7 @@ Footprint winograd_footprint(const OpCall& call, int threads) {
   const std::int64_t tile = tile_bytes(call.in(0), call.out());
   const std::int64_t fitting = block_bytes / tile / kLeastTiles * kLeastTiles;
   const std::int64_t useful = std::clamp(fitting, kLeastTiles, kUsefulTiles);
-  return {.scratch_bytes = kLeastTiles * tile * threads,
+  return {.scratch_bytes = kLeastTiles * tile,
           .useful_scratch_bytes = useful * tile * threads,
           .lead_bytes = winograd_lead_bytes(call, g, threads)};
 }
@@ -284,36 +287,66 @@ void winograd_pack(const OpCall& call, int /*input*/, std::byte* destination) {
     }
 }
 
-Status run_winograd(const Invocation& call) {
-  const auto& params = call.as<Conv2dParams>();
-  const Tiles tiles(conv_geometry(params, call.in(0), call.out(), 3, 3));
+namespace {
+
+/// Memory for blocks of tiles: transformed images, then their products.
+struct Block {
+  float* floats = nullptr;
+  std::int64_t most = 0;  ///< tiles
+};
+
+Block block_in(std::byte* scratch, std::int64_t bytes, std::int64_t tile, std::int64_t most) {
+  return {reinterpret_cast<float*>(scratch), std::min(bytes / tile / kLeastTiles * kLeastTiles, most)};
+}
+
+/// Computes tiles [begin, end) in blocks of about as many, which `threads` share.
+void convolve_tiles(const Invocation& call, const Tiles& tiles, const Threads& threads, std::int64_t begin,
+                    std::int64_t end, const Block& block) {
   const ConvGeometry& g = tiles.g;
   const auto take = HWY_DYNAMIC_DISPATCH(take_tile);
   const auto give = HWY_DYNAMIC_DISPATCH(give_tile);
-  const std::int64_t slot_bytes = slot_scratch_bytes(call);
-  const std::int64_t fitting = slot_bytes / tile_bytes(call.in(0), call.out());
-  const std::int64_t most = std::min(fitting / kLeastTiles * kLeastTiles, kUsefulTiles);
   const std::int64_t matrix = gemm::packed_floats(g.x.c, g.y.c);
-  parallel_slots(
-      *call.threads, tiles.count(), kLeastTiles, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-        auto* scratch = reinterpret_cast<float*>(call.scratch + slot * slot_bytes);
-        const BlockMemory images{scratch, most, g.x.c};
-        const BlockMemory products{scratch + kProducts * most * g.x.c, most, g.y.c};
-        // Blocks of about as many tiles.
-        const std::int64_t blocks = (end - begin + most - 1) / most;
-        for (std::int64_t block = 0; block < blocks; ++block) {
-          const std::int64_t first = begin + (end - begin) * block / blocks;
-          const std::int64_t count = begin + (end - begin) * (block + 1) / blocks - first;
-          for (std::int64_t t = 0; t < count; ++t) take(g, call.input<float>(0), place_of(tiles, first + t), images, t);
-          for (std::int64_t product = 0; product < kProducts; ++product)
-            gemm::multiply({.data = images.at(product, 0), .rows = count, .row_stride = g.x.c, .length = g.x.c},
-                           {call.input<float>(1) + product * matrix, g.y.c, 0, gemm::panel_count(g.y.c)},
-                           {.data = products.at(product, 0), .row_stride = g.y.c});
-          for (std::int64_t t = 0; t < count; ++t)
-            give(g, products, t, optional_input<float>(call, 2), params.activation, place_of(tiles, first + t),
-                 call.output<float>());
-        }
-      });
+  const BlockMemory images{block.floats, block.most, g.x.c};
+  const BlockMemory products{block.floats + kProducts * block.most * g.x.c, block.most, g.y.c};
+  const std::int64_t blocks = (end - begin + block.most - 1) / block.most;
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    const std::int64_t first = begin + (end - begin) * i / blocks;
+    const std::int64_t count = begin + (end - begin) * (i + 1) / blocks - first;
+    parallel_ranges(threads, count, grain_of(kProducts * g.x.c), [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t t = from; t < to; ++t) take(g, call.input<float>(0), place_of(tiles, first + t), images, t);
+    });
+    parallel_ranges(threads, kProducts, grain_of(count * g.x.c * g.y.c / 8), [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t product = from; product < to; ++product)
+        gemm::multiply({.data = images.at(product, 0), .rows = count, .row_stride = g.x.c, .length = g.x.c},
+                       {call.input<float>(1) + product * matrix, g.y.c, 0, gemm::panel_count(g.y.c)},
+                       {.data = products.at(product, 0), .row_stride = g.y.c});
+    });
+    parallel_ranges(threads, count, grain_of(kProducts * g.y.c), [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t t = from; t < to; ++t)
+        give(g, products, t, optional_input<float>(call, 2), call.as<Conv2dParams>().activation,
+             place_of(tiles, first + t), call.output<float>());
+    });
+  }
+}
+
+}  // namespace
+
+Status run_winograd(const Invocation& call) {
+  constexpr std::int64_t kOwnTiles = 48;  // fewer would read the weights too often
+  const Tiles tiles(conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), 3, 3));
+  const std::int64_t tile = tile_bytes(call.in(0), call.out());
+  const std::int64_t bytes = slot_scratch_bytes(call);
+  const std::int32_t threads = std::max(call.threads->count, 1);
+  if (bytes >= kLeastTiles * tile && tiles.count() >= kOwnTiles * threads) {
+    parallel_slots(*call.threads, tiles.count(), kLeastTiles,
+                   [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+                     convolve_tiles(call, tiles, Threads{}, begin, end,
+                                    block_in(call.scratch + slot * bytes, bytes, tile, kUsefulTiles));
+                   });
+  } else {
+    convolve_tiles(call, tiles, *call.threads, 0, tiles.count(),
+                   block_in(call.scratch, call.scratch_bytes, tile, kUsefulTiles * threads));
+  }
   return ok_status();
 }
 
