@@ -20,6 +20,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// The first n < Lanes(d) elements at `from`; the other lanes are 0.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_partial(D d, const T* HWY_RESTRICT from, std::size_t n) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  if constexpr (sizeof(T) == sizeof(float)) return hn::MaskedLoad(hn::FirstN(d, n), d, from);
+#endif
   HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)] = {};
   for (std::size_t i = 0; i < n; ++i) buffer[i] = from[i];
   return hn::Load(d, buffer);
@@ -28,6 +31,9 @@ HWY_INLINE hn::Vec<D> load_partial(D d, const T* HWY_RESTRICT from, std::size_t 
 /// Stores the first n < Lanes(d) lanes.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void store_partial(hn::Vec<D> v, D d, T* HWY_RESTRICT to, std::size_t n) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  if constexpr (sizeof(T) == sizeof(float)) return hn::BlendedStore(v, hn::FirstN(d, n), d, to);
+#endif
   HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)] = {};
   hn::Store(v, d, buffer);
   for (std::size_t i = 0; i < n; ++i) to[i] = buffer[i];

@@ -2,7 +2,9 @@
 #define HWY_TARGET_INCLUDE "ops/elementwise/binary/binary_simd.cpp"
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
+#include <array>
 #include <limits>
+#include <utility>
 
 #include "hwy/highway.h"
 #include "ops/common/elementwise.h"
@@ -61,6 +63,17 @@ HWY_INLINE void combine_row(std::size_t n, float* y, A a, B b, Limits limits, F 
   store_partial(clip_f32(d, tail, low, high), d, y + i, n - i);
 }
 
+/// The same, one element at a time, of operands with any strides.
+template <class F>
+HWY_INLINE void combine_strided(std::int64_t n, float* y, const float* a, const float* b,
+                                const std::array<std::int64_t, 3>& strides, Limits limits, F f) {
+  const hn::CappedTag<float, 1> d;
+  const auto low = hn::Set(d, limits.low);
+  const auto high = hn::Set(d, limits.high);
+  for (std::int64_t i = 0; i < n; ++i, y += strides[0], a += strides[1], b += strides[2])
+    hn::StoreU(clip_f32(d, f(d, hn::LoadU(d, a), hn::LoadU(d, b)), low, high), d, y);
+}
+
 /// Calls run(f), f being the vector form of the function.
 template <class Run>
 HWY_INLINE void with_function(BinaryFunction function, Run run) {
@@ -90,7 +103,9 @@ void combine_segment(BinaryFunction function, const StridedRows<3>& rows, std::i
                      const float* b, Limits limits) {
   const auto n = static_cast<std::size_t>(length);
   with_function(function, [&](auto f) HWY_ATTR {
-    if (rows.contiguous(1) && rows.contiguous(2)) {
+    if (!rows.contiguous(0)) {
+      combine_strided(length, y, a, b, rows.row_strides, limits, f);
+    } else if (rows.contiguous(1) && rows.contiguous(2)) {
       combine_row(n, y, Row<false>{a}, Row<false>{b}, limits, f);
     } else if (rows.contiguous(1)) {
       combine_row(n, y, Row<false>{a}, Row<true>{b}, limits, f);
@@ -102,7 +117,19 @@ void combine_segment(BinaryFunction function, const StridedRows<3>& rows, std::i
   });
 }
 
-void run_binary(const Invocation& invocation, const StridedRows<3>& rows) {
+/// Many rows that are much shorter than a vector, as columns.
+StridedRows<3> turned_if_short(StridedRows<3> rows) {
+  constexpr std::int64_t kShort = 4;
+  if (rows.outer_rank == 0 || rows.row_length > kShort) return rows;
+  std::int32_t& length = rows.outer_dims[rows.outer_rank - 1];
+  if (length <= kShort) return rows;
+  const auto row_length = static_cast<std::int32_t>(rows.row_length);
+  rows.row_length = std::exchange(length, row_length);
+  std::swap(rows.row_strides, rows.outer_strides[rows.outer_rank - 1]);
+  return rows;
+}
+
+void run_binary(const Invocation& invocation, StridedRows<3> rows) {
   const auto& p = invocation.as<BinaryParams>();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Limits limits{-kInfinity, kInfinity};
@@ -111,6 +138,7 @@ void run_binary(const Invocation& invocation, const StridedRows<3>& rows) {
   const bool second_pass = p.activation.function != UnaryFunction::kIdentity &&
                            p.activation.function != UnaryFunction::kRelu &&
                            p.activation.function != UnaryFunction::kClip;
+  if (!second_pass) rows = turned_if_short(rows);
   auto* y = invocation.output<float>();
   const auto* a = invocation.input<float>(0);
   const auto* b = invocation.input<float>(1);
