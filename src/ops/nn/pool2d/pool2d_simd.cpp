@@ -125,14 +125,37 @@ HWY_INLINE void pool_window(const Pool2dParams& p, const Window<T>& window, T* y
   }
 }
 
+/// Output columns [first, last) whose windows lie between the image's sides.
+struct InsideRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
+InsideRange columns_inside(const PoolGeometry& g) {
+  const WindowAxis& axis = g.horizontal;
+  const std::int64_t stride = axis.stride;
+  const std::int64_t room = static_cast<std::int64_t>(g.x.w) + axis.pad_before -
+                            static_cast<std::int64_t>(axis.kernel - 1) * axis.dilation - 1;
+  const std::int64_t first = std::min<std::int64_t>((axis.pad_before + stride - 1) / stride, g.y.w);
+  return {first, room < 0 ? first : std::clamp<std::int64_t>(room / stride + 1, first, g.y.w)};
+}
+
 /// Output row oy of item n, in vectors of kLanes <= channels.
 template <int kLanes, typename T>
 void pool_row(const PoolGeometry& g, const Pool2dParams& p, const T* x, T* y, std::int64_t n, std::int64_t oy) {
   const bool padding = p.count_include_pad != 0;
   const PoolTaps rows = pool_taps(g.vertical, oy, g.x.h, padding);
-  for (std::int64_t ox = 0; ox < g.y.w; ++ox) {
-    const PoolTaps columns = pool_taps(g.horizontal, ox, g.x.w, padding);
-    pool_window<kLanes>(p, window_of(g, x + n * g.x.n_stride, rows, columns), y + g.y.offset(n, oy, ox), g.y.c);
+  const InsideRange inside = rows.inside.size() > 0 ? columns_inside(g) : InsideRange{};
+  const std::int64_t step = g.horizontal.stride * g.x.w_stride;
+  T* to = y + g.y.offset(n, oy, 0);
+  Window<T> window;
+  for (std::int64_t ox = 0; ox < g.y.w; ++ox, to += g.y.w_stride) {
+    if (ox > inside.first && ox < inside.last) {
+      window.x += step;
+    } else {
+      window = window_of(g, x + n * g.x.n_stride, rows, pool_taps(g.horizontal, ox, g.x.w, padding));
+    }
+    pool_window<kLanes>(p, window, to, g.y.c);
   }
 }
 
