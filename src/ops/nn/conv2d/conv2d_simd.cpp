@@ -2,10 +2,11 @@
 // taps and input channels. Pixels whose window lies inside the image are multiplied where they lie; the others, and
 // those at row ends, are first gathered into a tile of a few rows with zeros for the padding. Where weights are many,
 // all pixels are gathered, many rows and a piece of k at a time, so that weights are not read again for every few
-// pixels. There is no im2col buffer.
+// pixels. There is no im2col buffer. Where they are few, parts of the image are copied with zeros around (bands.h).
 #include <algorithm>
 
 #include "ops/common/parallel.h"
+#include "ops/nn/conv2d/bands.h"
 #include "ops/nn/conv2d/kernels.h"
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/problem.h"
@@ -115,6 +116,7 @@ std::int64_t rows_of_pieces(const Problem& p, const Tile& gathered) {
 void multiply_gathered(const Problem& p, const float* x, const gemm::RightPanels& weights, gemm::Result y,
                        std::int64_t index, std::int64_t count, const Tile& gathered) {
   const std::int64_t piece = std::min(gathered.size / count, p.k);
+  y.overlaps = false;  // not what is gathered
   for (std::int64_t first = 0; first < p.k; first += piece) {
     const std::int64_t length = std::min(piece, p.k - first);
     for (std::int64_t i = 0; i < count; ++i)
@@ -128,7 +130,7 @@ void multiply_gathered(const Problem& p, const float* x, const gemm::RightPanels
   }
 }
 
-/// Pixels that may be computed at once when the result overlaps x.
+/// Pixels that may be computed at once when the result overlaps x; a row of results where bands.h applies.
 constexpr std::int64_t kOverlapPixels = gemm::kMaxTileRows;
 
 /// Computes output pixels [begin, end) of one group, at most `most` at once; all operands start at the group's first
@@ -149,8 +151,7 @@ void convolve_pixels(const Problem& p, const float* x, const gemm::RightPanels& 
       continue;
     }
     std::int64_t count = std::min(pixels_inside(p, at), end - index);
-    if (p.one_run) count = end - index;
-    count = std::min(count, most);
+    count = p.one_run ? end - index : std::min(count, most);
     if (count >= gathered.rows || p.always_inside) {
       if (!p.always_inside && count > tile) count -= count % tile;
       multiply(windows_in_place(p, x, at, count), weights, y);
@@ -171,10 +172,13 @@ bool gemm_supports(const OpCall& call) {
 
 Footprint gemm_footprint(const OpCall& call, int threads) {
   const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+  const std::int64_t pixels = bands_apply(p) ? std::max<std::int64_t>(kOverlapPixels, p.g.y.w) : kOverlapPixels;
+  const std::int64_t useful = bands_apply(p) ? std::max(tile_bytes(p, useful_tile_rows(p)), bands_useful_bytes(p))
+                                             : tile_bytes(p, useful_tile_rows(p));
   // With several groups, the first one's result would overwrite what the others read.
   return {.scratch_bytes = tile_bytes(p, least_tile_rows(p)) * threads,
-          .useful_scratch_bytes = tile_bytes(p, useful_tile_rows(p)) * threads,
-          .lead_bytes = p.g.groups == 1 ? lead_bytes(call, p.g, kOverlapPixels, threads) : Footprint::kNoOverlap};
+          .useful_scratch_bytes = useful * threads,
+          .lead_bytes = p.g.groups == 1 ? lead_bytes(call, p.g, pixels, threads) : Footprint::kNoOverlap};
 }
 
 std::int64_t gemm_packed_bytes(const OpCall& call, int input) {
@@ -207,12 +211,16 @@ void convolve_part(const Invocation& call, const Problem& p, std::int64_t slot, 
   const auto& params = call.as<Conv2dParams>();
   const auto* bias = optional_input<float>(call, 2);
   const std::int64_t packed = gemm::packed_floats(p.k, p.group_outputs);
-  const std::int64_t most = result_overlaps(call) ? kOverlapPixels : pixel_count(p);
+  const bool overlaps = result_overlaps(call);
+  const std::int64_t most = overlaps ? kOverlapPixels : pixel_count(p);
   const Tile gathered = tile_of(call, p, slot);
   for (std::int64_t group = 0; group < params.groups; ++group) {
     const std::int64_t first = group * p.group_outputs;
     const gemm::RightPanels weights{call.input<float>(1) + group * packed, p.group_outputs, first_panel, last_panel};
-    const gemm::Result y{call.output<float>() + first, 0, bias != nullptr ? bias + first : nullptr, params.activation};
+    const gemm::Result y{.data = call.output<float>() + first,
+                         .bias = bias != nullptr ? bias + first : nullptr,
+                         .activation = params.activation,
+                         .overlaps = overlaps};
     convolve_pixels(p, call.input<float>(0) + group * p.group_inputs, weights, y, begin, end, most, gathered);
   }
 }
@@ -224,6 +232,7 @@ bool splits_weights(const Problem& p) { return has_many_weights(p) && pixel_coun
 
 Status run_gemm(const Invocation& call) {
   const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+  if (bands_apply(p) && run_bands(call, p)) return ok_status();
   const std::int64_t pixels = pixel_count(p);
   const std::int64_t panels = gemm::panel_count(p.group_outputs);
   if (splits_weights(p)) {

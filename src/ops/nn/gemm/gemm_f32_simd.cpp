@@ -171,23 +171,26 @@ TileFunction tile_function(std::int64_t rows, bool narrow) {
 /// they begin at the first k of `a`.
 void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel_stride, const Result& y,
                       std::int64_t first, std::int64_t columns, bool one_row) {
-  HWY_ALIGN float bias[std::max(kColumns, kColumnsOfOneRow)];
+  HWY_ALIGN float padded_bias[std::max(kColumns, kColumnsOfOneRow)];
   const std::int64_t padded = panel_count(columns) * kPanel;
-  if (y.bias != nullptr)
-    for (std::int64_t i = 0; i < padded; ++i) bias[i] = i < columns ? y.bias[first + i] : 0.0F;
+  const float* bias = y.bias != nullptr ? y.bias + first : nullptr;
+  if (bias != nullptr && padded != columns) {
+    for (std::int64_t i = 0; i < padded; ++i) padded_bias[i] = i < columns ? bias[i] : 0.0F;
+    bias = padded_bias;
+  }
   // Tiles of about as many rows: one of a few rows would wait for its sums.
   const std::int64_t tiles = (a.rows + kRows - 1) / kRows;
-  const std::int64_t tile_rows = (a.rows + tiles - 1) / tiles;
+  const std::int64_t tile_rows = tiles == 1 ? a.rows : (a.rows + tiles - 1) / tiles;
   Tile tile{a.data,
             panels,
             panel_stride,
-            y.bias != nullptr ? bias : nullptr,
+            bias,
             y.data + first,
             columns,
             y.ends ? ClampedStore(y.activation) : ClampedStore({}),
             y.resumes,
             panels + panel_count(columns) * panel_stride,
-            (padded + tiles - 1) / tiles};
+            tiles == 1 ? padded : (padded + tiles - 1) / tiles};
   const bool narrow = columns <= std::max(kVectors / 2, 1) * kLanes;
   for (std::int64_t m = 0; m < a.rows;) {
     const std::int64_t rows = std::min(tile_rows, a.rows - m);
@@ -259,9 +262,12 @@ void multiply_target(const LeftRows& a, const RightPanels& b, const Result& y) {
   const std::int64_t k = a.k();
   const std::int64_t panel_stride = (b.k != 0 ? b.k : k) * kPanel;
   // Few rows read every weight once, however long they are.
-  const std::int64_t parts = a.rows > kRows && k > kPieceLength * 3 / 2 ? (k + kPieceLength - 1) / kPieceLength : 1;
-  const std::int64_t piece_length = (k + parts - 1) / parts;
-  const std::int64_t chunk = chunk_rows(piece_length, (b.last - b.first) * kPanel);
+  const bool few = a.rows <= kRows || y.overlaps;
+  const std::int64_t parts = !few && k > kPieceLength * 3 / 2 ? (k + kPieceLength - 1) / kPieceLength : 1;
+  const std::int64_t piece_length = parts == 1 ? k : (k + parts - 1) / parts;
+  // Tiles of the same columns follow each other in the order of rows.
+  const std::int64_t columns = (b.last - b.first) * kPanel;
+  const std::int64_t chunk = !y.overlaps ? chunk_rows(piece_length, columns) : columns <= kColumns ? a.rows : kRows;
   const Pieces pieces(a);
   for (std::int64_t m = 0; m < a.rows; m += chunk) {
     Result result = y;
