@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "ops/common/fixed_point_neon.h"
 #include "ops/fixed_point.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,6 +22,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// Adding 2^30 and taking the floor rounds like the scalar form's nudge and truncation, for both signs.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V rounding_doubling_high_mul(D d, V a, V b) {
+#if HWY_ARCH_ARM_A64
+  if constexpr (hn::MaxLanes(D()) == 4) return V(neon::high_mul(a.raw, b.raw));
+#endif
   const hn::RepartitionToWide<D> d64;
   const hn::RebindToUnsigned<decltype(d64)> du64;
   const auto nudge = hn::Set(d64, std::int64_t{1} << 30);
@@ -30,9 +34,12 @@ HWY_INLINE V rounding_doubling_high_mul(D d, V a, V b) {
   return hn::OddEven(hn::BitCast(d, hn::ShiftLeft<1>(odd)), hn::BitCast(d, hn::ShiftRight<31>(even)));
 }
 
-/// rounding_divide_by_pot, 0 <= exponent <= 31.
+/// rounding_divide_by_pot, 0 <= exponent <= 31, of rounding_doubling_high_mul's results, none of which is INT32_MIN.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V rounding_divide_by_pot(D d, V x, int exponent) {
+#if HWY_ARCH_ARM_A64
+  if constexpr (hn::MaxLanes(D()) == 4) return V(neon::divide_by_power(x.raw, vdupq_n_s32(-exponent)));
+#endif
   const V mask = hn::Set(d, static_cast<std::int32_t>((std::int64_t{1} << exponent) - 1));
   const V remainder = hn::And(x, mask);
   // A set comparison lane is -1.

@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "hwy/highway.h"
+#include "ops/common/fixed_point_neon.h"
 #include "ops/common/linear_form.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -109,6 +110,9 @@ class RequantizeVector {
   /// saturating_rounding_doubling_high_mul: for either sign it equals (x * multiplier + 2^30) >> 31.
   HWY_INLINE V multiply_high(V x) const {
     const D d;
+#if HWY_ARCH_ARM_A64
+    if constexpr (hn::MaxLanes(D()) == 4) return V(neon::high_mul(x.raw, multiplier_.raw));
+#endif
     const hn::RepartitionToWide<D> d64;
     const hn::RebindToUnsigned<decltype(d64)> u64;
     const auto odd_lanes = [&](V v) HWY_ATTR { return hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(u64, v))); };
@@ -126,6 +130,9 @@ class RequantizeVector {
   /// rounding_divide_by_pot by 2^right_.
   HWY_INLINE V divide_by_power(V x) const {
     const D d;
+#if HWY_ARCH_ARM_A64
+    if constexpr (hn::MaxLanes(D()) == 4) return V(neon::divide_by_power(x.raw, hn::Neg(right_).raw));
+#endif
     const V remainder = hn::And(x, mask_);
     const V one = hn::Set(d, 1);
     const V threshold = hn::Add(hn::ShiftRight<1>(mask_), hn::IfThenElseZero(hn::Lt(x, hn::Zero(d)), one));

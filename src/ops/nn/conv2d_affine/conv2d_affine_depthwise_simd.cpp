@@ -1,6 +1,7 @@
 // Depthwise conv2d_affine with multiplier 1: vectors run over channels, products and sums are int32. Weights are packed
 // as [KH,KW,C]; zero points are taken off at the end: SUM (x - a)(w - b) = SUM x w - a SUM w - b SUM x + n a b. Most
-// applications go another way where bytes are multiplied by quads (depthwise_conv2d/quads_simd-inl.h).
+// applications go another way where bytes are multiplied by quads (depthwise_conv2d/quads_simd-inl.h), and on 64-bit
+// Arm (depthwise_conv2d/bytes_neon-inl.h).
 #include <algorithm>
 
 #include "ops/common/parallel.h"
@@ -14,6 +15,7 @@
 #include "hwy/highway.h"
 #include "ops/common/activate_rows_simd-inl.h"
 #include "ops/common/affine_simd-inl.h"
+#include "ops/nn/depthwise_conv2d/bytes_neon-inl.h"
 #include "ops/nn/depthwise_conv2d/quads_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
@@ -126,7 +128,27 @@ void convolve_row(const Invocation& call, const ConvGeometry& g, const AffineSca
     activate_rows(scaler.activation, y + g.y.offset(n, oy, 0), g.y.w, g.y.w_stride, g.y.c);
 }
 
-/// Output rows [begin, end) of all items in quads of bytes, if that is possible.
+#if HWY_ARCH_ARM_A64
+/// Output rows [begin, end) of all items. x_zero is that of the signed bytes.
+template <typename X>
+void convolve_in_bytes(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler, std::int32_t x_zero,
+                       std::int64_t begin, std::int64_t end) {
+  namespace bytes = depthwise::HWY_NAMESPACE;
+  const bool overlaps = result_overlaps(call);
+  for (std::int64_t row = begin; row < end; ++row) {
+    const std::int64_t n = row / g.y.h;
+    const std::int64_t oy = row % g.y.h;
+    const auto visit = [&](const Pixels<X>& pixels, std::int64_t ox, std::int64_t count) HWY_ATTR {
+      auto* y = call.output<std::uint8_t>() + g.y.offset(n, oy, ox);
+      const bytes::ByteResult result{y, g.y.w_stride, scaler.flip, overlaps};
+      bytes::convolve_bytes<AffineVector<hn::CappedTag<std::int32_t, 4>>>(pixels, x_zero, scaler, result, count);
+    };
+    depthwise::for_each_run(g, call.input<X>(0), call.input<std::int8_t>(1), n, oy, visit);
+  }
+}
+#endif
+
+/// Output rows [begin, end) of all items in quads of bytes, or Arm's way, if that is possible.
 bool convolve_in_quads(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler,
                        const ZeroPoints& w_zeros, std::int32_t x_zero, std::int64_t begin, std::int64_t end) {
 #if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
@@ -139,6 +161,13 @@ bool convolve_in_quads(const Invocation& call, const ConvGeometry& g, const Affi
                                    call.output<std::uint8_t>(),
                                    result_overlaps(call)};
   quads::convolve_quads<quads::AffineBlock>(problem, scaler, begin, end);
+  return true;
+#elif HWY_ARCH_ARM_A64
+  if (element_size(call.out().type) != 1 || !w_zeros.are_zero()) return false;
+  if (!depthwise::HWY_NAMESPACE::bytes_fit(g, call.input<std::int8_t>(1))) return false;
+  const bool is_signed = call.in(0).type == ElementType::kI8;
+  const auto convolve = is_signed ? convolve_in_bytes<std::int8_t> : convolve_in_bytes<std::uint8_t>;
+  convolve(call, g, scaler, x_zero, begin, end);
   return true;
 #else
   static_cast<void>(call), static_cast<void>(g), static_cast<void>(scaler), static_cast<void>(w_zeros);

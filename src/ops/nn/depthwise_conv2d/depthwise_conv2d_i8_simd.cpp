@@ -1,9 +1,10 @@
 // depthwise_conv2d in int8 with multiplier 1, exact: vectors run over channels, products and sums are int32, and the
 // zero point is taken off at the end: sum((x - z) w) = sum(x w) - z sum(w). Most applications go another way where
-// bytes are multiplied by quads (quads_simd-inl.h).
+// bytes are multiplied by quads (quads_simd-inl.h), and on 64-bit Arm (bytes_neon-inl.h).
 #include <algorithm>
 
 #include "ops/common/parallel.h"
+#include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/depthwise_conv2d/kernels.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
 
@@ -12,6 +13,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "ops/common/requantize_simd-inl.h"
+#include "ops/nn/depthwise_conv2d/bytes_neon-inl.h"
 #include "ops/nn/depthwise_conv2d/quads_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
@@ -97,6 +99,25 @@ void convolve_row_i8(const ConvGeometry& g, const std::int8_t* x, const std::int
   });
 }
 
+#if HWY_ARCH_ARM_A64
+/// Output rows [begin, end) of all items.
+void convolve_in_bytes(const Invocation& call, const ConvGeometry& g, const Requantizer& requantize, std::int64_t begin,
+                       std::int64_t end) {
+  using Scale = RequantizeVector<hn::CappedTag<std::int32_t, 4>>;
+  const std::int32_t zero = call.as<Conv2dParams>().input_zero_point;
+  const bool overlaps = result_overlaps(call);
+  for (std::int64_t row = begin; row < end; ++row) {
+    const std::int64_t n = row / g.y.h;
+    const std::int64_t oy = row % g.y.h;
+    const auto visit = [&](const Pixels& pixels, std::int64_t ox, std::int64_t count) HWY_ATTR {
+      const ByteResult result{call.output<std::uint8_t>() + g.y.offset(n, oy, ox), g.y.w_stride, 0, overlaps};
+      convolve_bytes<Scale>(pixels, zero, requantize, result, count);
+    };
+    for_each_run(g, call.input<std::int8_t>(0), call.input<std::int8_t>(1), n, oy, visit);
+  }
+}
+#endif
+
 /// Output rows [begin, end) of all items.
 void convolve_rows_i8(const Invocation& call, const ConvGeometry& g, std::int64_t begin, std::int64_t end) {
   const auto& params = call.as<Conv2dParams>();
@@ -110,6 +131,11 @@ void convolve_rows_i8(const Invocation& call, const ConvGeometry& g, std::int64_
                               call.output<std::uint8_t>(),
                               false};
     convolve_quads<RequantizeBlock>(problem, requantize, begin, end);
+    return;
+  }
+#elif HWY_ARCH_ARM_A64
+  if (bytes_fit(g, call.input<std::int8_t>(1))) {
+    convolve_in_bytes(call, g, requantize, begin, end);
     return;
   }
 #endif

@@ -129,7 +129,9 @@ OpCase random_int8_depthwise_conv2d_case(Random& random) {
   std::vector<testing::Operand> inputs;
   inputs.emplace_back(
       random_tensor(ElementType::kI8, {random_int(random, 1, 2), window.h, window.w, c}, random, -128, 127));
-  inputs.push_back(testing::constant(random_tensor(ElementType::kI8, {window.kh, window.kw, c}, random, -128, 127)));
+  // Converters never write a weight of -128, whose products some kernels cannot add in pairs.
+  const double least = random_int(random, 0, 2) == 0 ? -128 : -127;
+  inputs.push_back(testing::constant(random_tensor(ElementType::kI8, {window.kh, window.kw, c}, random, least, 127)));
   inputs.push_back(random_int(random, 0, 3) == 0
                        ? absent()
                        : testing::constant(random_tensor(ElementType::kI32, {c}, random, -9000, 9000)));
