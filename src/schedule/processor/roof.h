@@ -5,11 +5,10 @@
 namespace bantam::schedule {
 
 /// Multiply-accumulates per second of independent sums in registers, with the best instructions that the instruction
-/// set in use has for them. Nothing is loaded or stored, so no kernel is faster, but where Arm's
-/// dot products or products of matrices are used, which are not measured. 0 in builds without vector kernels.
+/// set in use has for them. Nothing is loaded or stored, so no kernel is faster. 0 in builds without vector kernels.
 struct Roof {
   double float_macs = 0;    ///< of two f32
-  double integer_macs = 0;  ///< of an unsigned byte and a signed one, summed in 32 bits
+  double integer_macs = 0;  ///< of two bytes, of which one has a sign, or both, summed in 32 bits
 };
 
 Roof measure_roof();

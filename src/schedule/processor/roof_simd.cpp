@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "schedule/processor/roof_simd.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ops/common/byte_products.h"
 #include "ops/common/quad_products_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -76,15 +77,41 @@ constexpr int kProductsPerLane = 4;
 constexpr int kProductsPerLane = 2;  // of bytes that were widened
 #endif
 
-std::int64_t integer_rounds_target(std::int64_t rounds, int seed, std::int32_t* sink) {
+/// add(sum, a, b) adds so many products per lane.
+template <typename Add>
+HWY_INLINE std::int64_t byte_rounds(std::int64_t rounds, int seed, std::int32_t* sink, int products_per_lane,
+                                    const Add& add) {
   auto a = hn::Set(D32(), seed * 0x01010101);
   const auto b = a;
   const auto sum = sum_of_rounds(hn::Zero(D32()), rounds, [&](auto s) HWY_ATTR {
     forget(a);
-    return add_byte_products(s, a, b);
+    return add(s, a, b);
   });
   *sink = hn::GetLane(hn::SumOfLanes(D32(), sum));
-  return rounds * kSums * kProductsPerLane * static_cast<std::int64_t>(hn::Lanes(D32()));
+  return rounds * kSums * products_per_lane * static_cast<std::int64_t>(hn::Lanes(D32()));
+}
+
+#if HWY_ARCH_ARM_A64
+/// For the assembler alone: the processor is asked before these are called.
+HWY_INLINE V32 add_dot_products(V32 sum, V32 a, V32 b) {
+  asm(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.16b" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
+  return sum;
+}
+HWY_INLINE V32 add_matrix_products(V32 sum, V32 a, V32 b) {
+  asm(".arch armv8.2-a+i8mm\n\tsmmla %0.4s, %1.16b, %2.16b" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
+  return sum;
+}
+#endif
+
+std::int64_t integer_rounds_target(std::int64_t rounds, int seed, std::int32_t* sink) {
+#if HWY_ARCH_ARM_A64
+  if (ops::byte_products() == ops::ByteProducts::kMatrices)
+    return byte_rounds(rounds, seed, sink, 8, [](V32 s, V32 a, V32 b) { return add_matrix_products(s, a, b); });
+  if (ops::byte_products() == ops::ByteProducts::kDot)
+    return byte_rounds(rounds, seed, sink, 4, [](V32 s, V32 a, V32 b) { return add_dot_products(s, a, b); });
+#endif
+  return byte_rounds(rounds, seed, sink, kProductsPerLane,
+                     [](V32 s, V32 a, V32 b) HWY_ATTR { return add_byte_products(s, a, b); });
 }
 
 }  // namespace
