@@ -74,71 +74,74 @@ void weigh_row(const float* weights, const float* values, std::int64_t stride, s
   });
 }
 
-/// Scale, cap, bias and mask, in place.
-void finish_scores(const AttentionParams& p, const ScoreRow& row) {
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+/// Cap, bias and mask of the keys in sight, which are scaled.
+void adjust_scores(const AttentionParams& p, const ScoreRow& row) {
   const D d;
+  float* const scores = row.all + row.before;
   for_vectors(row.count, [&](auto load, auto store) HWY_ATTR {
-    V score = hn::Mul(load(row.scores), hn::Set(d, p.scale));
+    V score = load(scores);
     if (p.softcap > 0) score = hn::Mul(tanh_f32(d, hn::Div(score, hn::Set(d, p.softcap))), hn::Set(d, p.softcap));
     if (row.bias != nullptr && row.bias_stride == 1)
       score = hn::MulAdd(hn::Set(d, p.bias_scale), load(row.bias), score);
-    store(score, row.scores);
+    store(score, scores);
   });
   if (row.bias != nullptr && row.bias_stride != 1)
-    for (std::size_t j = 0; j < row.count; ++j) row.scores[j] += p.bias_scale * row.bias[0];
+    for (std::size_t j = 0; j < row.count; ++j) scores[j] += p.bias_scale * row.bias[0];
   if (row.mask == nullptr) return;
   for (std::size_t j = 0; j < row.count; ++j)
     if ((row.mask[static_cast<std::int64_t>(j) * row.mask_stride] != 0) != (p.mask_keeps != 0))
-      row.scores[j] = p.masked_value;
+      scores[j] = p.masked_value;
 }
 
-/// The largest of a row and `start`; where the row has a NaN, any of them or NaN, since the row's weights become NaN.
-HWY_INLINE float highest_of(const float* row, std::size_t count, float start) {
+/// Makes raw products scores, those of keys out of sight -inf; returns the largest of them and `start`. Where there is
+/// a NaN, that is any of them or NaN: the row's weights become NaN either way.
+HWY_INLINE float finish_scores(const AttentionParams& p, const ScoreRow& row, float start) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
+  const V scale = hn::Set(d, p.scale);
+  for (std::size_t j = 0; j < row.padded; j += lanes)
+    hn::StoreU(hn::Mul(hn::LoadU(d, row.all + j), scale), d, row.all + j);
+  if (row.bias != nullptr || row.mask != nullptr || p.softcap > 0) adjust_scores(p, row);
+  std::fill(row.all, row.all + row.before, kLowest);
+  std::fill(row.all + row.before + row.count, row.all + row.padded, kLowest);
   V highest = hn::Set(d, start);
-  std::size_t j = 0;
-  for (; j + lanes <= count; j += lanes) highest = at_least(d, hn::LoadU(d, row + j), highest);
-  float result = hn::GetLane(hn::MaxOfLanes(d, highest));
-  for (; j < count; ++j) result = row[j] > result ? row[j] : result;
-  return result;
+  for (std::size_t j = 0; j < row.padded; j += lanes) highest = at_least(d, hn::LoadU(d, row.all + j), highest);
+  return hn::GetLane(hn::MaxOfLanes(d, highest));
 }
 
-/// Turns scores into weights relative to the maximum so far, which it raises; `sum` and the `width` weighted values in
-/// y follow the new maximum.
-void advance_softmax(float* scores, std::size_t count, float* maximum, float* sum, float* y, std::size_t width) {
+/// Turns a row's raw products into weights relative to the maximum so far, which it raises; the sum of weights and the
+/// weighted values so far follow the new maximum. Keys out of sight weigh 0.
+void advance_softmax(const AttentionParams& p, const ScoreRow& row, float* maximum, float* sum, float* values,
+                     std::size_t width) {
   const D d;
-  const float infinity = std::numeric_limits<float>::infinity();
-  const float highest = highest_of(scores, count, *maximum);
+  const std::size_t lanes = hn::Lanes(d);
+  const float highest = finish_scores(p, row, *maximum);
+  if (highest == kLowest) {
+    std::fill(row.all, row.all + row.padded, 0.0F);
+    return;
+  }
   const V shift = hn::Set(d, highest);
   V sums = hn::Zero(d);
-  // Lanes beyond the row hold 0, which exp makes 1: they are summed apart.
-  const std::size_t lanes = hn::Lanes(d);
-  std::size_t j = 0;
-  for (; j + lanes <= count; j += lanes) {
-    const V weight = exp_f32(d, hn::Sub(hn::LoadU(d, scores + j), shift));
+  for (std::size_t j = 0; j < row.padded; j += lanes) {
+    const V distance = hn::Sub(hn::LoadU(d, row.all + j), shift);
+    // What is e^-87 times the largest weight or less counts as nothing.
+    const V weight = hn::IfThenZeroElse(hn::Lt(distance, hn::Set(d, -87.0F)), exp_bounded_f32(d, distance));
     sums = hn::Add(sums, weight);
-    hn::StoreU(weight, d, scores + j);
-  }
-  if (j < count) {
-    const V weight = exp_f32(d, hn::Sub(load_partial(d, scores + j, count - j), shift));
-    sums = hn::Add(sums, hn::IfThenElseZero(hn::FirstN(d, count - j), weight));
-    store_partial(weight, d, scores + j, count - j);
+    hn::StoreU(weight, d, row.all + j);
   }
   const float added = hn::GetLane(hn::SumOfLanes(d, sums));
   if (highest == *maximum) {
     *sum += added;
     return;
   }
-  const V factor = exp_f32(d, hn::Sub(hn::Set(d, *maximum), shift));
-  *sum = *maximum == -infinity ? added : *sum * hn::GetLane(factor) + added;
-  const bool first = *maximum == -infinity;
-  for_vectors(width, [&](auto load, auto store) HWY_ATTR { store(first ? hn::Zero(d) : hn::Mul(load(y), factor), y); });
+  const bool first = *maximum == kLowest;
+  const V factor = first ? hn::Zero(d) : exp_f32(d, hn::Sub(hn::Set(d, *maximum), shift));
+  *sum = first ? added : *sum * hn::GetLane(factor) + added;
+  // Values so far are zeros at first, or such as an infinite score makes NaN.
+  if (!first) for_vectors(width, [&](auto load, auto store) HWY_ATTR { store(hn::Mul(load(values), factor), values); });
   *maximum = highest;
-}
-
-void add_row(const float* x, float* y, std::size_t width) {
-  for_vectors(width, [&](auto load, auto store) HWY_ATTR { store(hn::Add(load(y), load(x)), y); });
 }
 
 void divide_row(float divisor, const float* x, float* y, std::size_t width) {
@@ -154,17 +157,16 @@ namespace bantam::ops {
 
 HWY_EXPORT(score_row);
 HWY_EXPORT(weigh_row);
-HWY_EXPORT(finish_scores);
 HWY_EXPORT(advance_softmax);
-HWY_EXPORT(add_row);
 HWY_EXPORT(divide_row);
 
 namespace attention {
 namespace {
 
-/// Queries that share packed keys, and keys of a block: a block's scores, keys and values stay in a cache of 256 KiB.
-constexpr std::int64_t kQueries = 96;
-constexpr std::int64_t kKeys = 64;
+/// Queries that share packed keys, and keys of a block: a block's scores, keys and values stay in the second-level
+/// cache.
+constexpr std::int64_t kQueries = 128;
+constexpr std::int64_t kKeys = 128;
 /// Fewer queries than this read keys where they lie.
 constexpr std::int64_t kFewQueries = 8;
 
@@ -172,32 +174,40 @@ constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, k
 
 /// One task's scratch memory.
 struct Scratch {
-  float* scores;   ///< [queries, keys]
+  float* scores;   ///< [queries, row_floats]
   float* sums;     ///< [queries, width of values]: the weighted values so far
-  float* partial;  ///< the same of one block
   float* maxima;   ///< [queries]
   float* weights;  ///< [queries]: sums of weights
   float* keys;     ///< packed
   float* values;   ///< packed
 };
 
-std::int64_t block_queries(const Problem& problem) { return std::min(problem.q.rows, kQueries); }
-std::int64_t block_keys(const Problem& problem) { return std::min(problem.k.rows, kKeys); }
+/// Parts of about the same length, at most `most` each: their length.
+std::int64_t even_part(std::int64_t total, std::int64_t most) {
+  const std::int64_t parts = (total + most - 1) / most;
+  return parts > 0 ? (total + parts - 1) / parts : 0;
+}
+
+std::int64_t block_queries(const Problem& problem) { return even_part(problem.q.rows, kQueries); }
+std::int64_t block_keys(const Problem& problem) {
+  return std::min(align_up(even_part(problem.k.rows, kKeys), gemm::kPanel), problem.k.rows);
+}
+/// Floats from one row of scores to the next: whole vectors.
+std::int64_t row_floats(const Problem& problem) { return round_up(block_keys(problem)); }
 
 /// Floats of one task; sets the regions when `memory` is not null.
 std::int64_t layout_scratch(const Problem& problem, float* memory, Scratch* scratch) {
-  const std::int64_t queries = block_queries(problem);
-  const std::int64_t keys = block_keys(problem);
-  const bool packs = queries >= kFewQueries;
+  const std::int64_t queries = std::min(problem.q.rows, kQueries);
+  const std::int64_t keys = std::min(problem.k.rows, kKeys);
+  const bool packs = block_queries(problem) >= kFewQueries;
   std::int64_t used = 0;
   const auto take = [&](std::int64_t floats) {
     float* region = memory != nullptr ? memory + used : nullptr;
     used += round_up(floats);
     return region;
   };
-  const Scratch regions{take(queries * keys),
+  const Scratch regions{take(queries * round_up(keys)),
                         take(queries * problem.v.width),
-                        take(packs ? queries * problem.v.width : 0),
                         take(queries),
                         take(queries),
                         take(packs ? gemm::packed_floats(problem.q.width, keys) : 0),
@@ -223,14 +233,16 @@ class BlockKernel {
   }
 
   void run(std::int64_t b, std::int64_t h, std::int64_t first) {
-    QueryBlock block{b, h, first, std::min(first + kQueries, problem_.q.rows), length_of(call_, problem_, b), {}};
+    QueryBlock block{
+        b, h, first, std::min(first + block_queries(problem_), problem_.q.rows), length_of(call_, problem_, b), {}};
     block.keys = {problem_.visible(p_, block.length, block.first).first,
                   problem_.visible(p_, block.length, block.last - 1).last};
     std::fill_n(scratch_.maxima, block.rows(), -std::numeric_limits<float>::infinity());
     std::fill_n(scratch_.weights, block.rows(), 0.0F);
     std::fill_n(scratch_.sums, block.rows() * problem_.v.width, 0.0F);
-    for (std::int64_t j = block.keys.first; j < block.keys.last; j += kKeys)
-      run_keys(block, {j, std::min(j + kKeys, block.keys.last)});
+    const std::int64_t step = block_keys(problem_);
+    for (std::int64_t j = block.keys.first; j < block.keys.last; j += step)
+      run_keys(block, {j, std::min(j + step, block.keys.last)});
     finish(block);
   }
 
@@ -247,17 +259,15 @@ class BlockKernel {
     const float* values = call_.input<float>(kV) + problem_.v.at(block.b, block.h / problem_.group, keys.first);
     if (block.rows() < kFewQueries) {
       for (std::int64_t r = 0; r < block.rows(); ++r) HWY_DYNAMIC_DISPATCH(weigh_row)
-      (scratch_.scores + r * block_keys(problem_), values, problem_.v.row_stride, static_cast<std::size_t>(width),
+      (scratch_.scores + r * row_floats(problem_), values, problem_.v.row_stride, static_cast<std::size_t>(width),
        static_cast<std::size_t>(count), scratch_.sums + r * width);
       return;
     }
     const std::int64_t panels = gemm::panel_count(width);
     gemm::pack_panels(values, count, width, problem_.v.row_stride, 1, 0, panels, scratch_.values);
-    gemm::multiply({.data = scratch_.scores, .rows = block.rows(), .row_stride = block_keys(problem_), .length = count},
+    gemm::multiply({.data = scratch_.scores, .rows = block.rows(), .row_stride = row_floats(problem_), .length = count},
                    {.data = scratch_.values, .n = width, .first = 0, .last = panels},
-                   {.data = scratch_.partial, .row_stride = width});
-    HWY_DYNAMIC_DISPATCH(add_row)
-    (scratch_.partial, scratch_.sums, static_cast<std::size_t>(block.rows() * width));
+                   {.data = scratch_.sums, .row_stride = width, .resumes = true});
   }
 
   /// The raw products of the block's queries and these keys.
@@ -268,7 +278,7 @@ class BlockKernel {
     if (block.rows() < kFewQueries) {
       for (std::int64_t r = 0; r < block.rows(); ++r) HWY_DYNAMIC_DISPATCH(score_row)
       (queries + r * problem_.q.row_stride, rows, problem_.k.row_stride, static_cast<std::size_t>(problem_.k.width),
-       static_cast<std::size_t>(count), scratch_.scores + r * block_keys(problem_));
+       static_cast<std::size_t>(count), scratch_.scores + r * row_floats(problem_));
       return;
     }
     const std::int64_t panels = gemm::panel_count(count);
@@ -276,39 +286,29 @@ class BlockKernel {
     gemm::multiply(
         {.data = queries, .rows = block.rows(), .row_stride = problem_.q.row_stride, .length = problem_.q.width},
         {.data = scratch_.keys, .n = count, .first = 0, .last = panels},
-        {.data = scratch_.scores, .row_stride = block_keys(problem_)});
+        {.data = scratch_.scores, .row_stride = row_floats(problem_)});
   }
 
-  /// Makes row r's products weights; those of keys out of its sight are zero.
+  /// Makes row r's products weights.
   void weigh(const QueryBlock& block, std::int64_t r, const KeyRange& keys, const KeyRange& visible) {
-    float* scores = scratch_.scores + r * block_keys(problem_);
-    std::fill(scores, scores + (visible.first - keys.first), 0.0F);
-    std::fill(scores + (visible.last - keys.first), scores + (keys.last - keys.first), 0.0F);
-    const auto count = static_cast<std::size_t>(visible.last - visible.first);
-    if (count == 0) return;
-    scores += visible.first - keys.first;
-    HWY_DYNAMIC_DISPATCH(finish_scores)(p_, score_row_of(block, r, scores, visible));
-    constexpr float kLowest = -std::numeric_limits<float>::infinity();
-    if (scratch_.maxima[r] == kLowest && std::all_of(scores, scores + count, [](float x) { return x == kLowest; })) {
-      std::fill_n(scores, count, 0.0F);
-      return;
-    }
     HWY_DYNAMIC_DISPATCH(advance_softmax)
-    (scores, count, scratch_.maxima + r, scratch_.weights + r, scratch_.sums + r * problem_.v.width,
-     static_cast<std::size_t>(problem_.v.width));
+    (p_, score_row_of(block, r, keys, visible), scratch_.maxima + r, scratch_.weights + r,
+     scratch_.sums + r * problem_.v.width, static_cast<std::size_t>(problem_.v.width));
   }
 
-  ScoreRow score_row_of(const QueryBlock& block, std::int64_t r, float* scores, const KeyRange& keys) const {
-    ScoreRow row{scores, static_cast<std::size_t>(keys.last - keys.first), nullptr, 0, nullptr, 0};
+  ScoreRow score_row_of(const QueryBlock& block, std::int64_t r, const KeyRange& keys, const KeyRange& visible) const {
+    ScoreRow row{scratch_.scores + r * row_floats(problem_), static_cast<std::size_t>(round_up(keys.last - keys.first)),
+                 static_cast<std::size_t>(visible.first - keys.first),
+                 static_cast<std::size_t>(visible.last - visible.first)};
     const std::int64_t s = block.first + r;
     if (call_.has(kBias)) {
       row.bias_stride = problem_.bias.strides[3];
-      row.bias = call_.input<float>(kBias) + problem_.bias.at(block.b, block.h, s) + keys.first * row.bias_stride;
+      row.bias = call_.input<float>(kBias) + problem_.bias.at(block.b, block.h, s) + visible.first * row.bias_stride;
     }
     if (call_.has(kMask)) {
       row.mask_stride = problem_.mask.strides[3];
       row.mask =
-          call_.input<std::uint8_t>(kMask) + problem_.mask.at(block.b, block.h, s) + keys.first * row.mask_stride;
+          call_.input<std::uint8_t>(kMask) + problem_.mask.at(block.b, block.h, s) + visible.first * row.mask_stride;
     }
     return row;
   }
@@ -343,16 +343,17 @@ Status run_blocks(const Invocation& call) {
   BANTAM_RETURN_IF_ERROR(check_lengths(call, problem));
   if (call.out().elements() == 0) return ok_status();
   const std::int64_t slot_floats = layout_scratch(problem, nullptr, nullptr);
-  const std::int64_t blocks = (problem.q.rows + kQueries - 1) / kQueries;
+  const std::int64_t queries = std::max<std::int64_t>(block_queries(problem), 1);
+  const std::int64_t blocks = (problem.q.rows + queries - 1) / queries;
   // Work of about ten microseconds, so that small products do not wake other threads.
-  const std::int64_t per_block = block_queries(problem) * problem.k.rows * (problem.q.width + problem.v.width) + 1;
+  const std::int64_t per_block = queries * problem.k.rows * (problem.q.width + problem.v.width) + 1;
   const std::int64_t grain = std::max<std::int64_t>(100'000 / per_block, 1);
   parallel_slots(*call.threads, problem.batch * problem.q.heads * blocks, grain,
                  [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
                    BlockKernel kernel(call, problem, reinterpret_cast<float*>(call.scratch) + slot * slot_floats);
                    for (std::int64_t i = begin; i < end; ++i) {
                      const std::int64_t head = i / blocks;
-                     kernel.run(head / problem.q.heads, head % problem.q.heads, i % blocks * kQueries);
+                     kernel.run(head / problem.q.heads, head % problem.q.heads, i % blocks * queries);
                    }
                  });
   return ok_status();

@@ -8,14 +8,16 @@ namespace bantam::ops::attention {
 Footprint reference_footprint(const OpCall& call, int threads);
 Status run_reference(const Invocation& call);
 
-/// What is done to a row of raw products before the softmax; for the kernel in blocks.
+/// One query's scores of a block of keys, for the kernel in blocks.
 struct ScoreRow {
-  float* scores;
-  std::size_t count;
-  const float* bias;  // or null; the element of key 0
-  std::int64_t bias_stride;
-  const std::uint8_t* mask;  // or null
-  std::int64_t mask_stride;
+  float* all;                   ///< of all keys of the block
+  std::size_t padded;           ///< floats there: whole vectors
+  std::size_t before;           ///< keys that come before those in sight
+  std::size_t count;            ///< keys in sight
+  const float* bias = nullptr;  ///< of the first of them, or null
+  std::int64_t bias_stride = 0;
+  const std::uint8_t* mask = nullptr;  ///< the same
+  std::int64_t mask_stride = 0;
 };
 
 Footprint blocks_footprint(const OpCall& call, int threads);
