@@ -89,6 +89,35 @@ HWY_INLINE void accumulate_sharing(DF d, const Pixels& p, std::int64_t c, hn::Ve
   }
 }
 
+/// The columns that kPixels windows of kTaps neighbouring columns read: the first one's place in an image row, and
+/// which of them lie inside the image.
+struct Columns {
+  std::int64_t origin;
+  TapRange inside;
+};
+
+/// The same where not all columns lie inside the image; p.x is at column 0.
+template <int kPixels, int kTaps, int kStride, class DF>
+HWY_INLINE void accumulate_inside(DF d, const Pixels& p, const Columns& columns, std::int64_t c,
+                                  hn::Vec<DF> (&sums)[kPixels]) {
+  constexpr int kLoads = (kPixels - 1) * kStride + kTaps;
+  for (std::int32_t ky = 0; ky < p.rows; ++ky) {
+    const float* x = p.x + ky * p.row_step + c;
+    const float* w = p.w + ky * p.w_row_step + c;
+    hn::Vec<DF> weights[kTaps];
+    unroll<kTaps>([&](auto kx) HWY_ATTR { weights[kx] = in_register(hn::LoadU(d, w + kx * p.channels)); });
+    unroll<kLoads>([&](auto l) HWY_ATTR {
+      if (l < columns.inside.first || l >= columns.inside.last) return;
+      const auto pixel = in_register(hn::LoadU(d, x + (columns.origin + l) * p.tap_step));
+      unroll<kTaps>([&](auto kx) HWY_ATTR {
+        constexpr int kOffset = l - kx;
+        if constexpr (kOffset >= 0 && kOffset % kStride == 0 && kOffset / kStride < kPixels)
+          sums[kOffset / kStride] = hn::MulAdd(pixel, weights[kx], sums[kOffset / kStride]);
+      });
+    });
+  }
+}
+
 /// The vector of channels from c on of kPixels pixels. kTaps 0: any kernel.
 template <int kPixels, int kTaps, int kStride, int kLanes>
 HWY_INLINE void convolve_pixels(const Pixels& p, const Output& out, std::int64_t c, const ClampedStore& store) {
@@ -124,7 +153,8 @@ HWY_INLINE void convolve_channels(const Pixels& p, const Output& out, const Chan
 /// Pixels that share what was loaded, where there are so many.
 constexpr int kWidePixels = 8;
 
-/// `count` pixels. `separate`: no result may be computed twice, because it overwrites the image.
+/// `count` pixels, a multiple of kMaxRunPixels unless kTaps is 0. `separate`: no result may be computed twice, because
+/// it overwrites the image.
 template <int kTaps, int kStride, int kLanes>
 HWY_INLINE void convolve_run(Pixels p, Output out, std::int64_t count, const Channels& channels, bool separate,
                              const ClampedStore& store) {
@@ -133,7 +163,7 @@ HWY_INLINE void convolve_run(Pixels p, Output out, std::int64_t count, const Cha
     out.y += n * out.step;
     count -= n;
   };
-  const bool twice = count >= kMaxRunPixels && !separate;
+  const bool twice = kTaps == 0 && count >= kMaxRunPixels && !separate;
   while (count >= kWidePixels && !separate) {
     convolve_channels<kWidePixels, kTaps, kStride, kLanes>(p, out, channels, store);
     advance(kWidePixels);
@@ -142,19 +172,21 @@ HWY_INLINE void convolve_run(Pixels p, Output out, std::int64_t count, const Cha
     convolve_channels<kMaxRunPixels, kTaps, kStride, kLanes>(p, out, channels, store);
     advance(kMaxRunPixels);
   }
-  if (count > 1 && twice) {
-    advance(count - kMaxRunPixels);
-    convolve_channels<kMaxRunPixels, kTaps, kStride, kLanes>(p, out, channels, store);
-    return;
-  }
-  while (count > 0) {
-    convolve_channels<1, kTaps, 1, kLanes>(p, out, channels, store);
-    advance(1);
+  if constexpr (kTaps == 0) {
+    if (count > 1 && twice) {
+      advance(count - kMaxRunPixels);
+      convolve_channels<kMaxRunPixels, kTaps, kStride, kLanes>(p, out, channels, store);
+      return;
+    }
+    while (count > 0) {
+      convolve_channels<1, kTaps, 1, kLanes>(p, out, channels, store);
+      advance(1);
+    }
   }
 }
 
-/// Output column ox of a row; not all taps need lie inside the image.
-template <int kTaps, int kLanes>
+/// Output column ox of a row, any kernel; not all taps need lie inside the image.
+template <int kLanes>
 void convolve_border(const Problem& problem, Pixels p, std::int64_t ox, float* y, const Channels& channels,
                      const ClampedStore& store) {
   const ConvGeometry& g = problem.g;
@@ -166,11 +198,33 @@ void convolve_border(const Problem& problem, Pixels p, std::int64_t ox, float* y
     p.x += (x0 + static_cast<std::int64_t>(columns.first) * g.horizontal.dilation) * g.x.w_stride;
     p.w += columns.first * p.channels;
   }
-  const Output out{y + ox * g.y.w_stride, g.y.w_stride, problem.bias};
-  if (kTaps > 2 && p.taps == 2) return convolve_channels<1, std::min(kTaps, 2), 1, kLanes>(p, out, channels, store);
-  if (kTaps > 3 && p.taps == 3) return convolve_channels<1, std::min(kTaps, 3), 1, kLanes>(p, out, channels, store);
-  if (kTaps > 4 && p.taps == 4) return convolve_channels<1, std::min(kTaps, 4), 1, kLanes>(p, out, channels, store);
-  convolve_channels<1, 0, 1, kLanes>(p, out, channels, store);
+  convolve_channels<1, 0, 1, kLanes>(p, {y + ox * g.y.w_stride, g.y.w_stride, problem.bias}, channels, store);
+}
+
+/// The same of `count` <= kMaxRunPixels columns from ox on and a kernel of kTaps neighbouring columns.
+template <int kTaps, int kStride, int kLanes>
+HWY_NOINLINE void convolve_borders(const Problem& problem, const Pixels& p, std::int64_t ox, std::int64_t count,
+                                   float* y, const Channels& channels, const ClampedStore& store) {
+  const hn::CappedTag<float, kLanes> d;
+  constexpr auto kStep = static_cast<std::int64_t>(hn::MaxLanes(d));
+  constexpr std::int64_t kLoads = (kMaxRunPixels - 1) * kStride + kTaps;
+  const ConvGeometry& g = problem.g;
+  const std::int64_t origin = window_origin(g.horizontal, ox);
+  const std::int64_t needed = std::min((count - 1) * kStride + kTaps, kLoads);
+  const Columns columns{origin,
+                        {static_cast<std::int32_t>(std::clamp<std::int64_t>(-origin, 0, needed)),
+                         static_cast<std::int32_t>(std::clamp<std::int64_t>(g.x.w - origin, 0, needed))}};
+  y += ox * g.y.w_stride;
+  for (std::int64_t next = channels.first; next < channels.last; next += kStep) {
+    const std::int64_t c = std::min(next, channels.last - kStep);
+    hn::Vec<decltype(d)> sums[kMaxRunPixels];
+    const auto start = problem.bias != nullptr ? hn::LoadU(d, problem.bias + c) : hn::Zero(d);
+    unroll<kMaxRunPixels>([&](auto i) HWY_ATTR { sums[i] = start; });
+    accumulate_inside<kMaxRunPixels, kTaps, kStride>(d, p, columns, c, sums);
+    unroll<kMaxRunPixels>([&](auto i) HWY_ATTR {
+      if (i < count) store(d, sums[i], y + i * g.y.w_stride + c);
+    });
+  }
 }
 
 /// Output row oy of item n, from left to right, these channels of a few pixels at a time.
@@ -196,14 +250,29 @@ HWY_NOINLINE void convolve_row(const Problem& problem, std::int64_t n, std::int6
   float* y = problem.y + g.y.offset(n, oy, 0);
   const std::int64_t first = std::clamp<std::int64_t>(problem.inside_first, 0, g.y.w);
   const std::int64_t last = std::clamp<std::int64_t>(problem.inside_last, first, g.y.w);
-  for (std::int64_t ox = 0; ox < first; ++ox) convolve_border<kTaps, kLanes>(problem, row, ox, y, channels, store);
-  if (first < last) {
+  std::int64_t ox = 0;
+  const auto convolve_until = [&](std::int64_t end) HWY_ATTR {
+    if constexpr (kTaps == 0) {
+      for (; ox < end; ++ox) convolve_border<kLanes>(problem, row, ox, y, channels, store);
+    } else {
+      while (ox < end) {
+        const std::int64_t count = std::min<std::int64_t>(g.y.w - ox, kMaxRunPixels);
+        convolve_borders<kTaps, kStride, kLanes>(problem, row, ox, count, y, channels, store);
+        ox += count;
+      }
+    }
+  };
+  convolve_until(first);
+  std::int64_t run_pixels = std::max<std::int64_t>(last - ox, 0);
+  if (kTaps > 0) run_pixels -= run_pixels % kMaxRunPixels;
+  if (run_pixels > 0) {
     Pixels run = row;
-    if (run.rows > 0) run.x += window_origin(g.horizontal, first) * g.x.w_stride;
-    convolve_run<kTaps, kStride, kLanes>(run, {y + first * g.y.w_stride, g.y.w_stride, problem.bias}, last - first,
-                                         channels, problem.separate, store);
+    if (run.rows > 0) run.x += window_origin(g.horizontal, ox) * g.x.w_stride;
+    convolve_run<kTaps, kStride, kLanes>(run, {y + ox * g.y.w_stride, g.y.w_stride, problem.bias}, run_pixels, channels,
+                                         problem.separate, store);
+    ox += run_pixels;
   }
-  for (std::int64_t ox = last; ox < g.y.w; ++ox) convolve_border<kTaps, kLanes>(problem, row, ox, y, channels, store);
+  convolve_until(g.y.w);
 }
 
 using RowFunction = void (*)(const Problem&, std::int64_t, std::int64_t, const Channels&, const ClampedStore&);
