@@ -116,7 +116,7 @@ std::int64_t rows_of_pieces(const Problem& p, const Tile& gathered) {
 void multiply_gathered(const Problem& p, const float* x, const gemm::RightPanels& weights, gemm::Result y,
                        std::int64_t index, std::int64_t count, const Tile& gathered) {
   const std::int64_t piece = std::min(gathered.size / count, p.k);
-  y.overlaps = false;  // not what is gathered
+  y.rows_at_once = 0;  // it does not overlap what is gathered
   for (std::int64_t first = 0; first < p.k; first += piece) {
     const std::int64_t length = std::min(piece, p.k - first);
     for (std::int64_t i = 0; i < count; ++i)
@@ -130,8 +130,13 @@ void multiply_gathered(const Problem& p, const float* x, const gemm::RightPanels
   }
 }
 
-/// Pixels that may be computed at once when the result overlaps x; a row of results where bands.h applies.
-constexpr std::int64_t kOverlapPixels = gemm::kMaxTileRows;
+/// Pixels that may be computed at once when the result overlaps x: some tiles, if they are a small share of the result.
+/// Where bands.h applies, a row of results.
+std::int64_t overlap_pixels(const Problem& p) {
+  constexpr std::int64_t kMostTiles = 4;
+  constexpr std::int64_t kShare = 128;
+  return std::clamp<std::int64_t>(pixel_count(p) / kShare / gemm::kMaxTileRows, 1, kMostTiles) * gemm::kMaxTileRows;
+}
 
 /// Computes output pixels [begin, end) of one group, at most `most` at once; all operands start at the group's first
 /// channel.
@@ -172,7 +177,7 @@ bool gemm_supports(const OpCall& call) {
 
 Footprint gemm_footprint(const OpCall& call, int threads) {
   const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
-  const std::int64_t pixels = bands_apply(p) ? std::max<std::int64_t>(kOverlapPixels, p.g.y.w) : kOverlapPixels;
+  const std::int64_t pixels = std::max<std::int64_t>(overlap_pixels(p), bands_apply(p) ? p.g.y.w : 0);
   const std::int64_t useful = bands_apply(p) ? std::max(tile_bytes(p, useful_tile_rows(p)), bands_useful_bytes(p))
                                              : tile_bytes(p, useful_tile_rows(p));
   // With several groups, the first one's result would overwrite what the others read.
@@ -212,7 +217,7 @@ void convolve_part(const Invocation& call, const Problem& p, std::int64_t slot, 
   const auto* bias = optional_input<float>(call, 2);
   const std::int64_t packed = gemm::packed_floats(p.k, p.group_outputs);
   const bool overlaps = result_overlaps(call);
-  const std::int64_t most = overlaps ? kOverlapPixels : pixel_count(p);
+  const std::int64_t most = overlaps ? overlap_pixels(p) : pixel_count(p);
   const Tile gathered = tile_of(call, p, slot);
   for (std::int64_t group = 0; group < params.groups; ++group) {
     const std::int64_t first = group * p.group_outputs;
@@ -220,7 +225,7 @@ void convolve_part(const Invocation& call, const Problem& p, std::int64_t slot, 
     const gemm::Result y{.data = call.output<float>() + first,
                          .bias = bias != nullptr ? bias + first : nullptr,
                          .activation = params.activation,
-                         .overlaps = overlaps};
+                         .rows_at_once = overlaps ? most : 0};
     convolve_pixels(p, call.input<float>(0) + group * p.group_inputs, weights, y, begin, end, most, gathered);
   }
 }

@@ -205,6 +205,18 @@ TEST(Conv2d, PointwiseVariantsMatchReference) {
       {.cases = 60, .must_cover = {"f32_gemm__simd"}});
 }
 
+// So many pixels that a result which overlaps its operand is computed several tiles at a time.
+TEST(Conv2d, ManyPixelsMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const std::int64_t c = random_int(random, 20, 24);
+        return make_case(kConv2d, Conv2dParams{},
+                         {random_tensor(ElementType::kF32, {1, 64, random_int(random, 49, 52), c}, random),
+                          constant(random_tensor(ElementType::kF32, {c + 16, 1, 1, c}, random))});
+      },
+      {.cases = 2, .must_cover = {"f32_gemm__simd"}});
+}
+
 // So many weights that windows are gathered many at a time.
 TEST(Conv2d, ManyWeightsMatchReference) {
   testing::expect_variants_match_reference(
