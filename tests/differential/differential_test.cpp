@@ -4,19 +4,23 @@
 //   differential_test --seed 7 --seconds 3600  other graphs, for that long; the first failure ends it
 //   differential_test --graph 7000123          the graph of that seed
 //
-// A failure prints the graph's seed, what is wrong, and the smallest graph found that fails in the same check.
+// The graph's seed also chooses the instruction set, of those that this processor has, unless BANTAM_CPU limits it.
+// A failure prints the seed, what is wrong, and the smallest graph found that fails in the same check.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/testing/sanitizers.h"
 #include "differential/checks.h"
 #include "differential/random_graph.h"
+#include "schedule/processor/instruction_sets.h"
 
 namespace bantam::testing {
 namespace {
@@ -48,7 +52,21 @@ void report(std::uint64_t seed, const Sample& sample, const Check& check, const 
                 << describe(small);
 }
 
+/// The instruction set that kernels run with from now on.
+std::string choose_instruction_set(std::uint64_t seed) {
+  static const std::vector<schedule::InstructionSet> sets = [] {
+    auto usable = schedule::instruction_sets();
+    usable.erase(usable.begin(), std::ranges::find(usable, true, &schedule::InstructionSet::used));
+    return usable;
+  }();
+  const std::string name(sets[seed % sets.size()].name);
+  const auto limited = schedule::limit_instruction_set(name);
+  EXPECT_TRUE(limited) << limited.error().message;
+  return name;
+}
+
 bool holds(std::uint64_t seed, OperatorCounts& counts) {
+  SCOPED_TRACE("instruction set " + choose_instruction_set(seed));
   const Sample sample = random_sample(seed);
   const auto sound = graph::verify(sample.graph);
   if (!sound) {
