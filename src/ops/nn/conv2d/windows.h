@@ -44,12 +44,20 @@ class Windows {
     const ImageShape& y = self.p_.g.y;
     Pixel at = pixel_at(y, self.index_ + row);
     const bool full = count == self.p_.k && self.p_.taps_touch;
-    for (std::int64_t i = 0; i < rows; ++i, to += stride) {
-      // Short rows may be copied with what follows them, as long as it is overwritten later.
-      const bool loosely = full && (rows - 1 - i) * stride >= kLoose;
-      if (!loosely || !self.gather_inner(at, to))
+    // Short rows may be copied with what follows them, as long as it is overwritten later.
+    const std::int64_t loose_rows = full ? rows - 1 - (kLoose - 1) / stride : 0;
+    for (std::int64_t i = 0; i < rows;) {
+      std::int64_t done = self.inner_pixels(at, std::min(loose_rows - i, y.w - at.x));
+      if (done > 0) {
+        self.gather_inner(at, done, stride, to);
+      } else {
+        done = 1;
         gather_window(self.p_, self.x_, at, first, count, to, self.outside_, copy);
-      if (++at.x < y.w) continue;
+      }
+      i += done;
+      to += done * stride;
+      at.x += done;
+      if (at.x < y.w) continue;
       at.x = 0;
       if (++at.y < y.h) continue;
       at.y = 0;
@@ -57,26 +65,38 @@ class Windows {
     }
   }
 
-  /// The whole window of output pixel `at`, if it consists of short rows inside the image, and up to kLoose numbers
-  /// behind it that mean nothing.
-  bool gather_inner(const Pixel& at, Number* to) const {
+  /// How many of `most` output pixels of a row, from `at` on, have windows of short rows inside the image, so that
+  /// kLoose numbers may be read from the beginning of each row on.
+  std::int64_t inner_pixels(const Pixel& at, std::int64_t most) const {
     const ConvGeometry& g = p_.g;
-    const std::int64_t row = g.horizontal.kernel * p_.group_inputs;
     const std::int64_t y0 = window_origin(g.vertical, at.y);
     const std::int64_t x0 = window_origin(g.horizontal, at.x);
     const std::int64_t last = y0 + static_cast<std::int64_t>(g.vertical.kernel - 1) * g.vertical.dilation;
-    if (row > kLoose || y0 < 0 || last >= g.x.h || x0 < 0) return false;
-    const std::int64_t end = g.x.w_stride * (g.x.w - 1) + p_.group_inputs;  // of an image row
-    if (x0 * g.x.w_stride + kLoose > end) return false;
-    const Number* from = x_ + g.x.offset(at.n, y0, x0);
+    const bool is_short = g.horizontal.kernel * p_.group_inputs <= kLoose;
+    if (most <= 0 || !is_short || y0 < 0 || last >= g.x.h || x0 < 0) return 0;
+    // What there is from the beginning of the last row on: of dense images, the rows behind it too.
+    const std::int64_t rows_behind = g.x.h_stride == g.x.w * g.x.w_stride ? g.x.h - 1 - last : 0;
+    const std::int64_t there = rows_behind * g.x.h_stride + g.x.w_stride * (g.x.w - 1) + p_.group_inputs - kLoose;
+    if (there < 0) return 0;
+    const std::int64_t last_x0 = std::min<std::int64_t>(there / g.x.w_stride, g.x.w - g.horizontal.kernel);
+    return x0 > last_x0 ? 0 : std::min(most, (last_x0 - x0) / g.horizontal.stride + 1);
+  }
+
+  /// The windows of `pixels` such pixels, and up to kLoose numbers behind them that mean nothing.
+  void gather_inner(const Pixel& at, std::int64_t pixels, std::int64_t stride, Number* to) const {
+    const ConvGeometry& g = p_.g;
     // Values of their own: bytes that are stored could be anything else.
+    const std::int64_t row = g.horizontal.kernel * p_.group_inputs;
     const std::int64_t step = g.vertical.dilation * g.x.h_stride;
-    for (std::int32_t rows = g.vertical.kernel; rows > 0; --rows) {
-      std::memcpy(to, from, kLoose * sizeof(Number));
-      from += step;
-      to += row;
+    const std::int64_t pixel_step = g.horizontal.stride * g.x.w_stride;
+    const std::int32_t rows = g.vertical.kernel;
+    const Number* window = x_ + g.x.offset(at.n, window_origin(g.vertical, at.y), window_origin(g.horizontal, at.x));
+    for (; pixels > 0; --pixels, window += pixel_step, to += stride) {
+      const Number* from = window;
+      Number* next = to;
+      for (std::int32_t i = 0; i < rows; ++i, from += step, next += row)
+        std::memcpy(next, from, kLoose * sizeof(Number));
     }
-    return true;
   }
 
   template <std::size_t kBytes>
