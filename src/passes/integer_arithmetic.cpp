@@ -6,7 +6,9 @@
 //     even, as ONNX Runtime fuses them); the sums are exact, where the float operator would round each of them
 //   arithmetic of two quantised operands: binary_affine, bit for bit what the three operators compute
 //   any function of one 8-bit operand, another grid for the same numbers: lookup8, bit for bit
-//   relu and clip: limits of the results; concatenation, selection and movement: of integers
+//   relu and clip: limits of the results; other activations of convolutions and products: in their last step, bit for
+//     bit what they compute apart (but for activations with exponentials, see affine_form.h)
+//   concatenation, selection and movement: of integers
 // The second takes convolutions and products of quantised operands whose results stay real: the same integer sums,
 // scaled to f32; and products of real rows and quantised weights, which keep the weights as they were stored
 // (block_weights.h). Operands without one constant scale, and operators without an integer form, stay as they are. A
@@ -45,12 +47,15 @@ using graph::ValueId;
 using ops::UnaryFunction;
 using Replacement = std::optional<ValueId>;
 
-/// Where a result is wanted: on a grid, within limits, or (no grid) as f32.
+/// Where a result is wanted: on a grid, within limits, or (no grid) as f32; what convolutions and products are asked
+/// for, after an activation that has no integer form.
 struct Target {
   std::optional<Grid> grid;
   Limits limits;
+  ops::Activation activation{};
 
-  static Target on(const Grid& grid) { return {grid, Limits::of(grid)}; }
+  static Target on(const Grid& grid) { return {grid, Limits::of(grid), {}}; }
+  bool has_activation() const { return activation.function != UnaryFunction::kIdentity; }
   bool is_unlimited() const { return !grid || limits == Limits::of(*grid); }
 };
 
@@ -69,6 +74,22 @@ std::optional<Target> limited_by(const ops::Activation& activation, Target targe
   return target.limits.low <= target.limits.high ? std::optional(target) : std::nullopt;
 }
 
+/// The target with an activation that the kernels of convolutions and products apply before they quantise; nothing
+/// where there is none such, or one already.
+std::optional<Target> activated_by(const ops::Activation& activation, Target target) {
+  if (!target.grid || !is_8_bit(target.grid->type) || !ops::is_fusible(activation.function) || target.has_activation())
+    return std::nullopt;
+  target.activation = activation;
+  return target;
+}
+
+/// What convolutions and products with an activation of their own are asked for.
+std::optional<Target> target_behind(const ops::Activation& activation, const Target& target) {
+  if (target.has_activation() && activation.function != UnaryFunction::kIdentity) return std::nullopt;
+  const auto limited = limited_by(activation, target);
+  return limited ? limited : activated_by(activation, target);
+}
+
 // Operators that move elements, or take the largest or smallest of some: they commute with dequantisation.
 
 /// Movement that any element type permits, and which takes its elements from operand 0 only.
@@ -77,8 +98,12 @@ constexpr std::string_view kMovers[] = {"copy",    "expand", "gather", "gather_e
 
 bool is_zero(const Rewriter& rewriter, ValueId id) { return id == kNone || is_splat(rewriter.graph(), id, 0); }
 
+bool only_moves(const Node& node) {
+  return std::find(std::begin(kMovers), std::end(kMovers), node.op->name) != std::end(kMovers);
+}
+
 bool is_mover(const Rewriter& rewriter, const Node& node, ElementType type) {
-  if (std::find(std::begin(kMovers), std::end(kMovers), node.op->name) != std::end(kMovers)) return true;
+  if (only_moves(node)) return true;
   if (node.is(ops::kPad)) return is_zero(rewriter, operand(node, 1));
   if (node.is(ops::kResize)) {
     const auto& p = node.as<ops::ResizeParams>();
@@ -198,10 +223,11 @@ std::optional<AffineOperands> affine_operands(Rewriter& rewriter, const Quantize
                                               ValueId bias, const Target& target) {
   AffineOperands result;
   result.form.input_zero_point = x.grid.zero_point;
+  const bool activated = target.has_activation();
   std::vector<float> factors;
   for (const float scale : w.scales) {
     const float product = x.grid.scale * scale;
-    factors.push_back(target.grid ? product / target.grid->scale : product);
+    factors.push_back(target.grid && !activated ? product / target.grid->scale : product);
     if (!std::isfinite(factors.back())) return std::nullopt;
   }
   const auto list = [](const auto& v) { return std::array{static_cast<std::int64_t>(v.size())}; };
@@ -210,7 +236,11 @@ std::optional<AffineOperands> affine_operands(Rewriter& rewriter, const Quantize
     result.form.output_zero_point = target.grid->zero_point;
     result.form.minimum = target.limits.low;
     result.form.maximum = target.limits.high;
-    if (bias != kNone) {
+    if (activated) {
+      result.form.activation = target.activation;
+      result.form.output_scale = target.grid->scale;
+      result.more[0] = bias;
+    } else if (bias != kNone) {
       const auto integers = integer_bias(rewriter, bias, x.grid.scale, w.scales);
       if (!integers) return std::nullopt;
       result.more[0] = rewriter.constant<std::int32_t>(list(*integers), *integers);
@@ -232,7 +262,7 @@ std::optional<AffineOperands> affine_operands(Rewriter& rewriter, const Quantize
 /// The integer form of a float convolution.
 Replacement convolve_integers(Rewriter& rewriter, const Node& node, const Target& wanted) {
   const auto& p = node.as<ops::Conv2dParams>();
-  const auto target = limited_by(p.activation, wanted);
+  const auto target = target_behind(p.activation, wanted);
   const auto x = target ? as_quantized(rewriter, node.inputs[0]) : std::nullopt;
   if (!x || !is_8_bit(x->grid.type) || (target->grid && !is_8_bit(target->grid->type))) return std::nullopt;
   const bool depthwise = node.is(ops::kDepthwiseConv2d);
@@ -260,7 +290,7 @@ Replacement convolve_integers(Rewriter& rewriter, const Node& node, const Target
 /// The integer form of a float matrix product; `bias` is the product's own or one added to it.
 Replacement multiply_integers(Rewriter& rewriter, const Node& node, ValueId bias, const Target& wanted) {
   const auto& p = node.as<ops::MatmulParams>();
-  const auto target = limited_by(p.activation, wanted);
+  const auto target = target_behind(p.activation, wanted);
   if (!target || p.transpose_a != 0 || (target->grid && !is_8_bit(target->grid->type))) return std::nullopt;
   const auto a = as_quantized(rewriter, node.inputs[0]);
   if (!a || !is_8_bit(a->grid.type)) return std::nullopt;
@@ -338,6 +368,9 @@ Replacement quantized_binary(Rewriter& rewriter, const Node& node, const Target&
   const auto& p = node.as<ops::BinaryParams>();
   const auto target = limited_by(p.activation, wanted);
   if (!target) return std::nullopt;
+  if (target->has_activation())
+    return p.function == ops::BinaryFunction::kAdd ? quantized_product_with_bias(rewriter, node, *target)
+                                                   : std::nullopt;
   const TensorDesc shape = rewriter.desc(node.outputs[0]);
   for (const std::size_t i : {0U, 1U}) {
     const ValueId other = node.inputs[1 - i];
@@ -382,20 +415,23 @@ Replacement quantized_parts(Rewriter& rewriter, const Node& node, std::size_t fi
 
 /// Integers on the target's grid that are what quantising `x` gives; nothing when `x` has no integer form.
 Replacement quantized_form(Rewriter& rewriter, ValueId x, const Target& target) {
-  if (const auto q = as_quantized(rewriter, x)) return regrid(rewriter, *q, target);
+  if (const auto q = as_quantized(rewriter, x))
+    return target.has_activation() ? std::nullopt : regrid(rewriter, *q, target);
   const Node* producer = rewriter.producer(x);
   if (producer == nullptr || !rewriter.only_reader(x)) return std::nullopt;
   const Node node = *producer;  // emitting moves nodes
   if (node.is(ops::kUnary)) {
+    if (target.has_activation()) return std::nullopt;
     const auto& p = node.as<ops::UnaryParams>();
     if (const auto looked_up = look_up(rewriter, node, 0, target)) return looked_up;
-    const auto limited = limited_by({p.function, p.a, p.b}, target);
-    return limited ? quantized_form(rewriter, node.inputs[0], *limited) : std::nullopt;
+    const auto inner = target_behind({p.function, p.a, p.b}, target);
+    return inner ? quantized_form(rewriter, node.inputs[0], *inner) : std::nullopt;
   }
   rewriter.set_source(node.name, node.origin);
   if (node.is(ops::kBinary)) return quantized_binary(rewriter, node, target);
   if (node.is(ops::kConv2d) || node.is(ops::kDepthwiseConv2d)) return convolve_integers(rewriter, node, target);
   if (node.is(ops::kMatmul)) return multiply_integers(rewriter, node, operand(node, 2), target);
+  if (target.has_activation() && !only_moves(node)) return std::nullopt;
   if (node.op->name == "concat") return quantized_parts(rewriter, node, 0, target);
   if (node.op->name == "select") return quantized_parts(rewriter, node, 1, target);
   if (!is_mover(rewriter, node, target.grid->type)) return std::nullopt;

@@ -81,6 +81,50 @@ TEST(IntegerArithmetic, ConvolvesInIntegersWithAScalePerChannel) {
   })"));
 }
 
+TEST(IntegerArithmetic, QuantisesActivationsInTheConvolution) {
+  EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
+    %0 "x" = input : i8[1,3,3,1]
+    %1 = const : f32[] {0.5}
+    %2 = dequantize(%0, %1)
+    %3 = const : i8[2,1,1,1] {3, -4}
+    %4 = const : f32[2] {0.25, 0.5}
+    %5 = dequantize(%3, %4)
+    %6 = const : f32[2] {1, -2}
+    %7 = conv2d(%2, %5, %6) {pad_top=1}
+    %8 = transpose(%7) {perm=[0, 3, 1, 2]}
+    %9 = unary(%8) {function="hard_swish"}
+    %10 = const : i8[] {7}
+    %11 "y" = quantize(%9, %1, %10) {to="i8"}
+    output "y" %11
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : i8[1,3,3,1]
+    %1 = const : i8[2,1,1,1] {3, -4}
+    %2 = const : f32[2] {1, -2}
+    %3 = const : f32[2] {0.125, 0.25}
+    %4 = conv2d_affine(%0, %1, %2, %3) {pad_top=1, output_zero_point=7, activation="hard_swish", output_scale=0.5}
+    %5 "y" = transpose(%4) {perm=[0, 3, 1, 2]}
+    output "y" %5
+  })"));
+}
+
+TEST(IntegerArithmetic, ActivationsAreQuantisedOnlyWhereNobodyElseReadsThem) {
+  const std::string two_readers = R"(graph "g" {
+    %0 "x" = input : i8[1,2]
+    %1 = const : f32[] {0.5}
+    %2 = dequantize(%0, %1)
+    %3 = const : i8[2,1] {3, -4}
+    %4 = dequantize(%3, %1)
+    %5 = matmul(%2, %4)
+    %6 "real" = unary(%5) {function="silu"}
+    %7 = const : i8[] {7}
+    %8 "y" = quantize(%6, %1, %7) {to="i8"}
+    output "y" %8
+    output "real" %6
+  })";
+  EXPECT_NE(after(integer_arithmetic, two_readers).find("quantize("), std::string::npos);
+}
+
 TEST(IntegerArithmetic, ResultsThatStayRealAreScaledSums) {
   EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
     %0 "x" = input : i8[1,2]

@@ -1,5 +1,7 @@
 #include "ops/common/affine_form.h"
 
+#include <cmath>
+
 #include "ops/common/dispatch.h"
 #include "ops/common/operands.h"
 
@@ -35,6 +37,8 @@ Status check_parameters(std::span<const Tensor> inputs, const AffineForm& form) 
   if (!fits(form.minimum, to) || !fits(form.maximum, to) || form.minimum > form.maximum)
     return failure(StatusCode::kInvalidModel, "minimum and maximum are no range of the type", form.minimum,
                    form.maximum);
+  if (form.quantizes_activation() && !(std::isfinite(form.output_scale) && form.output_scale > 0.0F))
+    return failure(StatusCode::kInvalidModel, "output scale must be a positive number");
   return ok_status();
 }
 
@@ -52,7 +56,7 @@ Status infer_affine_form(std::span<const Tensor> inputs, const AffineForm& form,
     return failure(StatusCode::kUnsupported, "the result must be i8, u8, i32 or f32", static_cast<std::int64_t>(to),
                    static_cast<std::int64_t>(ElementType::kI8));
   BANTAM_RETURN_IF_ERROR(check_parameters(inputs, form));
-  const ElementType bias = to == ElementType::kF32 ? ElementType::kF32 : ElementType::kI32;
+  const ElementType bias = form.has_real_bias() ? ElementType::kF32 : ElementType::kI32;
   if (is_given(inputs, 2)) BANTAM_RETURN_IF_ERROR(check_list_operand(inputs, 2, bias, channels, false));
   if (is_given(inputs, 3) != (to != ElementType::kI32))
     return failure(StatusCode::kInvalidModel, "a scale is needed except for i32 results").at(3);
@@ -67,8 +71,8 @@ Status infer_affine_form(std::span<const Tensor> inputs, const AffineForm& form,
 AffineScaler make_affine_scaler(const Invocation& call, const AffineForm& form) noexcept {
   AffineScaler scaler;
   const ElementType to = form.to;
-  if (call.has(2) && to == ElementType::kF32) scaler.real_bias = call.input<float>(2);
-  if (call.has(2) && to != ElementType::kF32) scaler.bias = call.input<std::int32_t>(2);
+  if (call.has(2) && form.has_real_bias()) scaler.real_bias = call.input<float>(2);
+  if (call.has(2) && !form.has_real_bias()) scaler.bias = call.input<std::int32_t>(2);
   if (call.has(3)) {
     scaler.scale = call.input<float>(3);
     scaler.per_channel = call.in(3).elements() != 1;
@@ -79,6 +83,7 @@ AffineScaler make_affine_scaler(const Invocation& call, const AffineForm& form) 
   scaler.minimum = form.minimum - offset;
   scaler.maximum = form.maximum - offset;
   scaler.activation = form.activation;
+  scaler.output_scale = form.output_scale;
   return scaler;
 }
 

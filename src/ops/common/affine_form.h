@@ -5,13 +5,17 @@
 //   i32:    sum + bias (bias i32)
 //   i8, u8: clamp(round_half_even(float(sum + bias) * scale) + output_zero_point, minimum, maximum) (bias i32)
 //   f32:    activation(float(sum) * scale + bias) (bias f32)
-// which is how ONNX Runtime computes QLinearConv, QLinearMatMul and the products of its integer operators. A product
-// that is not a number counts as 0. Operands: 2 bias [N] (optional); 3 scale f32 [1] or [N] (absent for i32); 4 zero
-// point of x (type of x), 5 zero points of the weights (type of the weights, [1] or [N]): both optional, instead of
-// the parameters, for zero points known only at run time.
+// which is how ONNX Runtime computes QLinearConv, QLinearMatMul and the products of its integer operators. With an
+// activation, 8-bit results are what quantising the f32 result gives, in one step:
+//   i8, u8: clamp(round_half_even(activation(float(sum) * scale + bias) / output_scale) + output_zero_point, minimum,
+//           maximum) (bias f32)
+// A number that is rounded but is not one counts as 0. Operands: 2 bias [N] (optional); 3 scale f32 [1] or [N] (absent
+// for i32); 4 zero point of x (type of x), 5 zero points of the weights (type of the weights, [1] or [N]): both
+// optional, instead of the parameters, for zero points known only at run time.
 //
 // Kernels see all 8-bit operands as int8: a u8 with its highest bit flipped is an i8 with a zero point 128 smaller.
-// Exact for integer results, on every target. Freestanding.
+// Exact for integer results, on every target; but where an activation computes exponentials, an 8-bit result may differ
+// by one step from one target or variant to another. Freestanding.
 #pragma once
 
 #include <algorithm>
@@ -36,11 +40,18 @@ struct AffineForm {
   std::int32_t output_zero_point = 0;  ///< i8 and u8 results, as the two below
   std::int32_t minimum = -128;
   std::int32_t maximum = 127;
-  Activation activation{};  ///< f32 results
+  Activation activation{};    ///< of f32 and 8-bit results
+  float output_scale = 1.0F;  ///< of 8-bit results with an activation
+
+  bool quantizes_activation() const noexcept {
+    return activation.function != UnaryFunction::kIdentity && (to == ElementType::kI8 || to == ElementType::kU8);
+  }
+  /// Is the bias f32, added to scaled sums?
+  bool has_real_bias() const noexcept { return to == ElementType::kF32 || quantizes_activation(); }
 };
 
 /// Field rows of an AffineForm at byte `base` of a parameter struct.
-constexpr std::array<ParamField, 9> affine_form_fields(std::size_t base) noexcept {
+constexpr std::array<ParamField, 10> affine_form_fields(std::size_t base) noexcept {
   return {{
       type_field("to", base + offsetof(AffineForm, to)),
       i32_field("input_zero_point", base + offsetof(AffineForm, input_zero_point)),
@@ -51,6 +62,7 @@ constexpr std::array<ParamField, 9> affine_form_fields(std::size_t base) noexcep
       enum_field("activation", base + offsetof(AffineForm, activation.function), kUnaryFunctionNames),
       f32_field("activation_a", base + offsetof(AffineForm, activation.a)),
       f32_field("activation_b", base + offsetof(AffineForm, activation.b)),
+      f32_field("output_scale", base + offsetof(AffineForm, output_scale)),
   }};
 }
 
@@ -91,7 +103,7 @@ inline ZeroPoints zero_points(const Invocation& call, int x, int i, std::int32_t
 /// How accumulators become results; see the top. Numbers of 8-bit results are those of int8.
 struct AffineScaler {
   const std::int32_t* bias = nullptr;  ///< integer results; may be null
-  const float* real_bias = nullptr;    ///< f32 results; may be null
+  const float* real_bias = nullptr;    ///< results with AffineForm::has_real_bias; may be null
   const float* scale = nullptr;        ///< null for i32 results
   bool per_channel = false;
   std::uint8_t flip = 0;  ///< of 8-bit results
@@ -99,6 +111,10 @@ struct AffineScaler {
   std::int32_t minimum = -128;
   std::int32_t maximum = 127;
   Activation activation{};
+  float output_scale = 1.0F;  ///< of 8-bit results, if there is an activation
+
+  /// Is the result of an activation quantised? For kernels whose results have 8 bits.
+  bool has_activation() const noexcept { return activation.function != UnaryFunction::kIdentity; }
 
   /// The same for a group of channels that begins at `first`.
   AffineScaler from_channel(std::int64_t first) const noexcept {
@@ -116,7 +132,9 @@ struct AffineScaler {
   void store(std::uint32_t sum, std::int64_t channel, std::int32_t* y) const noexcept { *y = with_bias(sum, channel); }
 
   void store(std::uint32_t sum, std::int64_t channel, std::uint8_t* y) const noexcept {
-    const float scaled = static_cast<float>(with_bias(sum, channel)) * scale[per_channel ? channel : 0];
+    const float scaled = has_activation()
+                             ? real(sum, channel) / output_scale
+                             : static_cast<float>(with_bias(sum, channel)) * scale[per_channel ? channel : 0];
     const float number = std::isnan(scaled) ? 0.0F : scaled;
     const float limited =
         std::clamp(number, static_cast<float>(minimum - zero_point), static_cast<float>(maximum - zero_point));
@@ -124,9 +142,11 @@ struct AffineScaler {
     *y = static_cast<std::uint8_t>(static_cast<std::uint8_t>(static_cast<std::int32_t>(whole) + zero_point) ^ flip);
   }
 
-  void store(std::uint32_t sum, std::int64_t channel, float* y) const noexcept {
+  void store(std::uint32_t sum, std::int64_t channel, float* y) const noexcept { *y = real(sum, channel); }
+
+  float real(std::uint32_t sum, std::int64_t channel) const noexcept {
     const float scaled = static_cast<float>(static_cast<std::int32_t>(sum)) * scale[per_channel ? channel : 0];
-    *y = apply_activation(real_bias != nullptr ? scaled + real_bias[channel] : scaled, activation);
+    return apply_activation(real_bias != nullptr ? scaled + real_bias[channel] : scaled, activation);
   }
 };
 

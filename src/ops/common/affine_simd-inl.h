@@ -1,6 +1,6 @@
-// The scaling of accumulators by AffineScaler (affine_form.h) on vectors of channels, to the bit but for a fused
-// activation of f32 results, which the caller applies. Included by *_simd.cpp files inside Highway's per-target
-// compilation.
+// The scaling of accumulators by AffineScaler (affine_form.h) on vectors of channels, to the bit but for activations
+// that compute exponentials. Those of f32 results the caller applies; those of 8-bit results belong to `to_bytes`.
+// Included by *_simd.cpp files inside Highway's per-target compilation.
 #if defined(BANTAM_OPS_AFFINE_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_AFFINE_SIMD_INL_H_
 #undef BANTAM_OPS_AFFINE_SIMD_INL_H_
@@ -14,6 +14,8 @@
 #include "hwy/highway.h"
 #include "ops/common/affine_form.h"
 #include "ops/common/requantize_simd-inl.h"
+#include "ops/elementwise/unary/activation_simd-inl.h"
+#include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -26,6 +28,39 @@ HWY_INLINE hn::Vec<D> load_zero_points(D d, const ZeroPoints& zeros, std::int64_
   HWY_ALIGN std::int32_t buffer[HWY_MAX_BYTES / sizeof(std::int32_t)] = {};
   for (std::int64_t i = 0; i < lanes; ++i) buffer[i] = zeros[first + i];
   return hn::Load(d, buffer);
+}
+
+using ActivatedTag = hn::CappedTag<std::int32_t, 16>;
+constexpr std::size_t kActivatedLanes = hn::MaxLanes(ActivatedTag());
+
+/// The last step of 8-bit results with an activation, in place: `numbers` are the bits of f32 results before the
+/// activation, and become numbers in the range of int8. `count` is a multiple of the vectors' lanes; aligned.
+HWY_NOINLINE inline void quantize_activated(const AffineScaler& s, std::int32_t* numbers, std::int64_t count) {
+  const ActivatedTag d;
+  const hn::Rebind<float, ActivatedTag> df;
+  const Activation activation = s.activation;
+  const auto scale = hn::Set(df, s.output_scale);
+  const auto low = hn::Set(df, static_cast<float>(s.minimum - s.zero_point));
+  const auto high = hn::Set(df, static_cast<float>(s.maximum - s.zero_point));
+  const auto zero_point = hn::Set(d, s.zero_point);
+  for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(kActivatedLanes)) {
+    const auto real = apply_activation(df, hn::BitCast(df, hn::Load(d, numbers + i)), activation);
+    const auto steps = hn::Div(real, scale);
+    const auto number = hn::IfThenElseZero(hn::Eq(steps, steps), steps);
+    hn::Store(hn::Add(nearest_in_range(hn::Min(hn::Max(number, low), high)), zero_point), d, numbers + i);
+  }
+}
+
+/// quantize_activated of vectors.
+template <class D, int kCount>
+HWY_INLINE void quantize_vectors(D d, const AffineScaler& s, hn::Vec<D> (&numbers)[kCount]) {
+  constexpr std::size_t kLanes = hn::MaxLanes(D());
+  constexpr std::size_t kWhole = (kCount * kLanes + kActivatedLanes - 1) / kActivatedLanes * kActivatedLanes;
+  HWY_ALIGN std::int32_t buffer[kWhole];
+  hn::Store(hn::Zero(ActivatedTag()), ActivatedTag(), buffer + kWhole - kActivatedLanes);
+  unroll<kCount>([&](auto i) HWY_ATTR { hn::Store(numbers[i], d, buffer + i * kLanes); });
+  quantize_activated(s, buffer, kWhole);
+  unroll<kCount>([&](auto i) HWY_ATTR { numbers[i] = hn::Load(d, buffer + i * kLanes); });
 }
 
 /// AffineScaler for the channels [first, first + lanes), one per lane of the int32 tag D.
@@ -51,18 +86,33 @@ class AffineVector {
     store_lanes(D(), hn::Add(sum, bias_), lanes, y);
   }
 
+  /// `sum` is what `to_bytes` gave.
   HWY_INLINE void store(V sum, std::int64_t lanes, std::uint8_t* y) const {
     const hn::Rebind<std::uint8_t, D> u8;
-    const auto bytes = hn::BitCast(u8, demote_to_bytes(D(), (*this)(sum)));
+    const auto bytes = hn::BitCast(u8, demote_to_bytes(D(), sum));
     store_lanes(u8, hn::Xor(bytes, hn::Set(u8, flip_)), lanes, y);
   }
 
-  HWY_INLINE void store(V sum, std::int64_t lanes, float* y) const {
+  HWY_INLINE void store(V sum, std::int64_t lanes, float* y) const { store_lanes(DF(), real(sum), lanes, y); }
+
+  /// The f32 result before an activation.
+  HWY_INLINE VF real(V sum) const {
     const auto scaled = hn::Mul(hn::ConvertTo(DF(), sum), scale_);
-    store_lanes(DF(), has_real_bias_ ? hn::Add(scaled, real_bias_) : scaled, lanes, y);
+    return has_real_bias_ ? hn::Add(scaled, real_bias_) : scaled;
   }
 
-  /// An 8-bit result as an int8.
+  /// 8-bit results as numbers in the range of int8, in place of sums. `s`: the scaler.
+  template <int kCount>
+  HWY_INLINE void to_bytes(const AffineScaler& s, V (&sums)[kCount]) const {
+    if (s.has_activation()) {
+      unroll<kCount>([&](auto i) HWY_ATTR { sums[i] = hn::BitCast(D(), real(sums[i])); });
+      quantize_vectors(D(), s, sums);
+    } else {
+      unroll<kCount>([&](auto i) HWY_ATTR { sums[i] = (*this)(sums[i]); });
+    }
+  }
+
+  /// An 8-bit result without an activation as a number in the range of int8.
   HWY_INLINE V operator()(V sum) const {
     const auto scaled = hn::Mul(hn::ConvertTo(DF(), hn::Add(sum, bias_)), limited_scale_);
     return hn::Add(nearest_in_range(hn::Min(hn::Max(scaled, low_), high_)), zero_point_);

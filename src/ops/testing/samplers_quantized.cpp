@@ -31,6 +31,14 @@ void full_range(ElementType type, std::int32_t* low, std::int32_t* high) {
   *high = *low + values - 1;
 }
 
+/// One without exponentials, whose quantised results are the same in all variants.
+Activation exact_activation(Sampling& s) {
+  return s.one_of<Activation>({{UnaryFunction::kClip, -1.0F, 6.0F},
+                               {UnaryFunction::kLeakyRelu, 0.1F},
+                               {UnaryFunction::kHardSigmoid, 0.2F, 0.5F},
+                               {UnaryFunction::kHardSwish}});
+}
+
 /// Operands 2 to 5 for weights of `channels` channels.
 void affine_operands(Sampling& s, AffineForm& form, ElementType x, ElementType weights, std::int64_t channels) {
   form.to = s.one_of({kI8, kU8, kI32, kF32});
@@ -40,12 +48,14 @@ void affine_operands(Sampling& s, AffineForm& form, ElementType x, ElementType w
   if (to == kI8 || to == kU8) {
     form.output_zero_point = zero_point(to, s);
     full_range(to, &form.minimum, &form.maximum);
+    if (s.one_in(3)) form.activation = exact_activation(s);
+    form.output_scale = s.real(0.01, 0.5);
   }
   if (to == kF32) form.activation = s.activation();
   if (s.one_in(2)) {
     s.absent();
   } else {
-    s.constant(dense_desc(to == kF32 ? kF32 : kI32, {channels}), {-5000.0, 5000.0});
+    s.constant(dense_desc(form.has_real_bias() ? kF32 : kI32, {channels}), {-5000.0, 5000.0});
   }
   if (to == kI32) {
     s.absent();

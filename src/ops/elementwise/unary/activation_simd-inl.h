@@ -42,7 +42,7 @@ HWY_INLINE V elu_f32(D d, V x, V a) {
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V hard_sigmoid_f32(D d, V x, V a, V b) {
-  return clip_f32(d, hn::MulAdd(a, x, b), hn::Zero(d), hn::Set(d, 1.0F));
+  return clip_f32(d, hn::Add(hn::Mul(a, x), b), hn::Zero(d), hn::Set(d, 1.0F));
 }
 
 template <class D, class V = hn::Vec<D>>

@@ -90,7 +90,7 @@ T apply(T x, UnaryFunction function, T a, T b) noexcept {
     case UnaryFunction::kSoftplus: return softplus(x);
     case UnaryFunction::kSoftsign: return x / (T{1} + std::abs(x));
     case UnaryFunction::kHardSigmoid: return at_least(at_most(a * x + b, T{1}), T{0});
-    case UnaryFunction::kHardSwish: return x * at_least(at_most(x / T{6} + T{0.5}, T{1}), T{0});
+    case UnaryFunction::kHardSwish: return x * at_least(at_most(T{1} / T{6} * x + T{0.5}, T{1}), T{0});
     case UnaryFunction::kMish: return x * std::tanh(softplus(x));
     case UnaryFunction::kGelu: return T{0.5} * x * std::erfc(-x / std::numbers::sqrt2_v<T>);
     case UnaryFunction::kGeluTanh: return gelu_tanh(x);

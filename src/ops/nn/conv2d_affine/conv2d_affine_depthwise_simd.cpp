@@ -1,7 +1,8 @@
-// Depthwise conv2d_affine with multiplier 1: vectors run over channels, products and sums are int32. Weights are packed
-// as [KH,KW,C]; zero points are taken off at the end: SUM (x - a)(w - b) = SUM x w - a SUM w - b SUM x + n a b. Most
-// applications go another way where bytes are multiplied by quads (depthwise_conv2d/quads_simd-inl.h), and on 64-bit
-// Arm (depthwise_conv2d/bytes_neon-inl.h).
+// Depthwise conv2d_affine with multiplier 1: vectors run over channels, sums are int32. Weights are packed as [KH,KW,C];
+// zero points are taken off at the end: SUM (x - a)(w - b) = SUM x w - a SUM w - b SUM x + n a b. Where there are
+// channels enough, two taps at a time are interleaved and multiplied as int16 pairs. Most applications go another way
+// where bytes are multiplied by quads (depthwise_conv2d/quads_simd-inl.h), and on 64-bit Arm
+// (depthwise_conv2d/bytes_neon-inl.h).
 #include <algorithm>
 
 #include "ops/common/parallel.h"
@@ -41,6 +42,25 @@ struct Output {
   const AffineScaler& scaler;
 };
 
+/// Takes the zero points off the sums of channels [c, c + lanes), scales and stores them.
+template <int kPixels, bool kCentred, class D, typename X, typename Y, class V>
+HWY_INLINE void finish_pixels(D d, const Pixels<X>& p, const Output<Y>& out, std::int64_t c, std::int64_t lanes,
+                              V (&sums)[kPixels], const V (&x_sums)[kPixels], V weight_sum) {
+  auto offset = hn::Mul(weight_sum, hn::Set(d, out.x_zero));
+  auto zeros = hn::Zero(d);
+  if constexpr (!kCentred) {
+    zeros = load_zero_points(d, out.w_zeros, c, lanes);
+    offset = hn::Sub(offset, hn::Mul(zeros, hn::Set(d, out.x_zero * p.rows * p.taps)));
+  }
+  const AffineVector<D> scale(d, out.scaler, c, lanes);
+  unroll<kPixels>([&](auto i) HWY_ATTR {
+    sums[i] = hn::Sub(sums[i], offset);
+    if constexpr (!kCentred) sums[i] = hn::Sub(sums[i], hn::Mul(zeros, x_sums[i]));
+  });
+  if constexpr (std::is_same_v<Y, std::uint8_t>) scale.to_bytes(out.scaler, sums);
+  unroll<kPixels>([&](auto i) HWY_ATTR { scale.store(sums[i], lanes, out.y + i * out.step + c); });
+}
+
 /// kPixels pixels; channels in vectors of kLanes <= p.channels. The last vector may overlap the one before.
 template <int kPixels, int kLanes, bool kCentred, typename X, typename Y>
 HWY_INLINE void convolve_pixels(const Pixels<X>& p, const Output<Y>& out) {
@@ -68,33 +88,138 @@ HWY_INLINE void convolve_pixels(const Pixels<X>& p, const Output<Y>& out) {
         });
       }
     }
-    auto offset = hn::Mul(weight_sum, hn::Set(d, out.x_zero));
-    auto zeros = hn::Zero(d);
-    if constexpr (!kCentred) {
-      zeros = load_zero_points(d, out.w_zeros, c, lanes);
-      offset = hn::Sub(offset, hn::Mul(zeros, hn::Set(d, out.x_zero * p.rows * p.taps)));
+    finish_pixels<kPixels, kCentred>(d, p, out, c, lanes, sums, x_sums, weight_sum);
+  }
+}
+
+/// Channels of a vector of pairs.
+using D16 = hn::CappedTag<std::int16_t, 16>;
+constexpr int kPairChannels = static_cast<int>(hn::MaxLanes(D16()));
+
+/// The taps of a run's windows, in pairs.
+struct TapPairs {
+  static constexpr std::int64_t kMost = 50;  ///< taps
+
+  std::int64_t count = 0;  ///< taps; of an odd number the last is there twice, its second weight is 0
+  std::int64_t x[kMost + 1];
+  std::int64_t w[kMost + 1];
+
+  template <typename X>
+  explicit TapPairs(const Pixels<X>& p) {
+    for (std::int32_t ky = 0; ky < p.rows; ++ky)
+      for (std::int32_t kx = 0; kx < p.taps; ++kx, ++count) {
+        x[count] = ky * p.row_step + kx * p.tap_step;
+        w[count] = ky * p.w_row_step + kx * p.channels;
+      }
+    x[count] = count > 0 ? x[count - 1] : 0;
+    w[count] = count > 0 ? w[count - 1] : 0;
+  }
+};
+
+/// Two numbers per channel, as they are multiplied: the lower and the upper channels of each block of 128 bits.
+struct Pairs {
+  hn::Vec<D16> low;
+  hn::Vec<D16> high;
+
+  HWY_INLINE Pairs(hn::Vec<D16> a, hn::Vec<D16> b)
+      : low(hn::InterleaveLower(D16(), a, b)), high(hn::InterleaveUpper(D16(), a, b)) {}
+};
+
+/// Sums of pairs of products, in that order.
+struct PairSums {
+  using D32 = hn::RepartitionToWide<D16>;
+  using V = hn::Vec<D32>;
+  V low;
+  V high;
+  V low_rest;  ///< see ReorderWidenMulAccumulate
+  V high_rest;
+
+  HWY_INLINE PairSums() { low = high = low_rest = high_rest = hn::Zero(D32()); }
+  HWY_INLINE void add(const Pairs& a, const Pairs& b) {
+    low = hn::ReorderWidenMulAccumulate(D32(), a.low, b.low, low, low_rest);
+    high = hn::ReorderWidenMulAccumulate(D32(), a.high, b.high, high, high_rest);
+  }
+  /// Of channels [0, lanes of V) and those behind them.
+  HWY_INLINE void in_order(V& first, V& second) const {
+    const V lower = hn::RearrangeToOddPlusEven(low, low_rest);
+    const V upper = hn::RearrangeToOddPlusEven(high, high_rest);
+    if constexpr (hn::MaxLanes(D32()) <= 4) {
+      first = lower;
+      second = upper;
+    } else {
+      first = hn::ConcatLowerLower(D32(), upper, lower);
+      second = hn::ConcatUpperUpper(D32(), upper, lower);
     }
-    const AffineVector<D> scale(d, out.scaler, c, lanes);
+  }
+};
+
+/// The same as convolve_pixels in vectors of kPairChannels <= p.channels.
+template <int kPixels, bool kCentred, typename X, typename Y>
+HWY_INLINE void convolve_pairs(const Pixels<X>& p, const TapPairs& taps, const Output<Y>& out) {
+  using D = PairSums::D32;
+  using V = hn::Vec<D>;
+  constexpr D d;
+  constexpr D16 d16;
+  constexpr std::int64_t kLanes = kPairChannels / 2;
+  const hn::Rebind<X, D16> narrow_x;
+  const hn::Rebind<std::int8_t, D16> narrow_w;
+  for (std::int64_t next = 0; next < p.channels; next += kPairChannels) {
+    const std::int64_t c = std::min(next, p.channels - kPairChannels);
+    PairSums sums[kPixels];
+    PairSums x_sums[kPixels];
+    PairSums weight_sums;
+    for (std::int64_t tap = 0; tap < taps.count; tap += 2) {
+      const bool both = tap + 1 < taps.count;
+      const auto one = hn::Set(d16, 1);
+      const Pairs ones(one, both ? one : hn::Zero(d16));
+      const auto second_weight = hn::PromoteTo(d16, hn::LoadU(narrow_w, p.w + taps.w[tap + 1] + c));
+      const Pairs weights(hn::PromoteTo(d16, hn::LoadU(narrow_w, p.w + taps.w[tap] + c)),
+                          both ? second_weight : hn::Zero(d16));
+      weight_sums.add(weights, ones);
+      const X* first = p.x + taps.x[tap] + c;
+      const X* second = p.x + taps.x[tap + 1] + c;
+      unroll<kPixels>([&](auto i) HWY_ATTR {
+        const Pairs x(hn::PromoteTo(d16, hn::LoadU(narrow_x, first + i * p.x_step)),
+                      hn::PromoteTo(d16, hn::LoadU(narrow_x, second + i * p.x_step)));
+        sums[i].add(x, weights);
+        if constexpr (!kCentred) x_sums[i].add(x, ones);
+      });
+    }
+    V totals[2][kPixels];
+    V x_totals[2][kPixels];
+    V weight_totals[2];
+    weight_sums.in_order(weight_totals[0], weight_totals[1]);
     unroll<kPixels>([&](auto i) HWY_ATTR {
-      auto sum = hn::Sub(sums[i], offset);
-      if constexpr (!kCentred) sum = hn::Sub(sum, hn::Mul(zeros, x_sums[i]));
-      scale.store(sum, lanes, out.y + i * out.step + c);
+      sums[i].in_order(totals[0][i], totals[1][i]);
+      if constexpr (!kCentred) x_sums[i].in_order(x_totals[0][i], x_totals[1][i]);
+    });
+    unroll<2>([&](auto half) HWY_ATTR {
+      const std::int64_t from = c + half * kLanes;
+      finish_pixels<kPixels, kCentred>(d, p, out, from, kLanes, totals[half], x_totals[half], weight_totals[half]);
     });
   }
 }
 
 template <int kLanes, bool kCentred, typename X, typename Y>
 HWY_NOINLINE void convolve_run(Pixels<X> p, Output<Y> out, std::int64_t count) {
+  const TapPairs taps(kLanes == kPairChannels ? p : Pixels<X>{});
+  const auto convolve = [&](auto pixels) HWY_ATTR {
+    if constexpr (kLanes == kPairChannels) {
+      convolve_pairs<pixels, kCentred>(p, taps, out);
+    } else {
+      convolve_pixels<pixels, kLanes, kCentred>(p, out);
+    }
+  };
   const auto advance = [&](std::int64_t n) HWY_ATTR {
     p.x += n * p.x_step;
     out.y += n * out.step;
   };
   for (; count >= depthwise::kMaxRunPixels; count -= depthwise::kMaxRunPixels) {
-    convolve_pixels<depthwise::kMaxRunPixels, kLanes, kCentred>(p, out);
+    convolve(std::integral_constant<int, depthwise::kMaxRunPixels>());
     advance(depthwise::kMaxRunPixels);
   }
   for (; count > 0; --count) {
-    convolve_pixels<1, kLanes, kCentred>(p, out);
+    convolve(std::integral_constant<int, 1>());
     advance(1);
   }
 }
@@ -112,15 +237,15 @@ void convolve_run_of(const Pixels<X>& pixels, const Output<Y>& out, std::int64_t
 template <typename X, typename Y>
 void convolve_row(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler, const ZeroPoints& w_zeros,
                   std::int32_t x_zero, Y* y, std::int64_t n, std::int64_t oy) {
-  constexpr int kFull = static_cast<int>(hn::MaxLanes(hn::CappedTag<std::int32_t, 16>()));
+  constexpr int kWide = static_cast<int>(hn::MaxLanes(hn::CappedTag<std::int32_t, 8>()));
   const auto visit = [&](const Pixels<X>& pixels, std::int64_t ox, std::int64_t count) HWY_ATTR {
     const Output<Y> out{y + g.y.offset(n, oy, ox), g.y.w_stride, x_zero, w_zeros, scaler};
-    if (pixels.channels >= kFull) {
-      convolve_run_of<kFull>(pixels, out, count);
+    if (pixels.channels >= kPairChannels && pixels.rows * pixels.taps <= TapPairs::kMost) {
+      convolve_run_of<kPairChannels>(pixels, out, count);
     } else if (pixels.channels >= 8) {
-      convolve_run_of<std::min(kFull, 8)>(pixels, out, count);
+      convolve_run_of<kWide>(pixels, out, count);
     } else {
-      convolve_run_of<std::min(kFull, 4)>(pixels, out, count);
+      convolve_run_of<std::min(kWide, 4)>(pixels, out, count);
     }
   };
   depthwise::for_each_run(g, call.input<X>(0), call.input<std::int8_t>(1), n, oy, visit);
@@ -163,7 +288,7 @@ bool convolve_in_quads(const Invocation& call, const ConvGeometry& g, const Affi
   quads::convolve_quads<quads::AffineBlock>(problem, scaler, begin, end);
   return true;
 #elif HWY_ARCH_ARM_A64
-  if (element_size(call.out().type) != 1 || !w_zeros.are_zero()) return false;
+  if (element_size(call.out().type) != 1 || !w_zeros.are_zero() || scaler.has_activation()) return false;
   if (!depthwise::HWY_NAMESPACE::bytes_fit(g, call.input<std::int8_t>(1))) return false;
   const bool is_signed = call.in(0).type == ElementType::kI8;
   const auto convolve = is_signed ? convolve_in_bytes<std::int8_t> : convolve_in_bytes<std::uint8_t>;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/elementwise/quantize/quantize.h"
 #include "ops/testing/harness.h"
 
 namespace bantam::ops {
@@ -16,7 +17,7 @@ using ::testing::ElementsAre;
 
 AffineForm form_to(ElementType to, std::int32_t x_zero = 0, std::int32_t w_zero = 0, std::int32_t y_zero = 0) {
   const bool is_unsigned = to == ElementType::kU8;
-  return {to, x_zero, w_zero, y_zero, is_unsigned ? 0 : -128, is_unsigned ? 255 : 127, {}};
+  return {to, x_zero, w_zero, y_zero, is_unsigned ? 0 : -128, is_unsigned ? 255 : 127, {}, 1.0F};
 }
 
 TEST(Conv2dAffine, SubtractsBothZeroPointsAndPadsWithNothing) {
@@ -49,6 +50,20 @@ TEST(Conv2dAffine, RealResultsAreScaledPerChannelAndActivated) {
   EXPECT_THAT(y.outputs[0].values<float>(), ElementsAre(100.5F, 0.0F));
 }
 
+TEST(Conv2dAffine, QuantisesTheResultOfAnActivation) {
+  // Sums 8, -4, -100 times 0.5 plus 1: 5, -1, -49; leaky relu: 5, -0.5, -24.5; over 0.5 plus 10: 20, 9, -39, not below
+  // 0.
+  Conv2dAffineParams p{.form = form_to(ElementType::kU8, 0, 0, 10)};
+  p.form.activation = {UnaryFunction::kLeakyRelu, 0.5F, 0.0F};
+  p.form.output_scale = 0.5F;
+  const Outcome y = run_reference(
+      make_case(kConv2dAffine, p,
+                {tensor_of<std::int8_t>({1, 1, 3, 1}, {8, -4, -100}), tensor_of<std::int8_t>({1, 1, 1, 1}, {1}),
+                 tensor_of<float>({1}, {1.0F}), tensor_of<float>({1}, {0.5F})}));
+  ASSERT_TRUE(y.status.ok()) << y.status.message;
+  EXPECT_THAT(y.outputs[0].values<std::uint8_t>(), ElementsAre(20, 9, 0));
+}
+
 TEST(Conv2dAffine, RefusesWhatDoesNotFit) {
   const auto x = tensor_of<std::int8_t>({1, 1, 1, 1}, {4});
   const auto w = tensor_of<std::int8_t>({1, 1, 1, 1}, {4});
@@ -68,6 +83,24 @@ TEST(Conv2dAffine, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(ok(form_to(ElementType::kI8), {tensor_of<float>({1}, {1}), scale})) << "real bias of integers";
   EXPECT_FALSE(ok(form_to(ElementType::kI8), {absent(), scale, tensor_of<std::uint8_t>({1}, {1})})) << "type";
   EXPECT_FALSE(ok(form_to(ElementType::kI8), {absent(), scale, absent(), tensor_of<std::int8_t>({2}, {1, 1})}));
+  AffineForm activated = form_to(ElementType::kI8);
+  activated.activation = {UnaryFunction::kHardSwish, 0.0F, 0.0F};
+  EXPECT_TRUE(ok(activated, {tensor_of<float>({1}, {1}), scale}));
+  EXPECT_FALSE(ok(activated, {tensor_of<std::int32_t>({1}, {1}), scale})) << "integer bias of real numbers";
+  for (const float output_scale : {0.0F, -1.0F, std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    activated.output_scale = output_scale;
+    EXPECT_FALSE(ok(activated, {absent(), scale})) << output_scale;
+  }
+}
+
+/// Those that are the same to the bit in all variants.
+Activation exact_activation(Random& random) {
+  constexpr Activation kActivations[] = {{UnaryFunction::kRelu, 0.0F, 0.0F},
+                                         {UnaryFunction::kClip, -2.0F, 3.0F},
+                                         {UnaryFunction::kLeakyRelu, 0.1F, 0.0F},
+                                         {UnaryFunction::kHardSigmoid, 0.2F, 0.5F},
+                                         {UnaryFunction::kHardSwish, 0.0F, 0.0F}};
+  return kActivations[random() % std::size(kActivations)];
 }
 
 /// A random convolution that infer accepts; sizes around the kernels' tiles and vectors.
@@ -92,6 +125,8 @@ OpCase random_conv2d_affine_case(Random& random, bool depthwise) {
   if (to == ElementType::kI8 || to == ElementType::kU8) {
     p.form.output_zero_point = zero_of(to);
     p.form.maximum = small(to == ElementType::kU8 ? 128 : 0, to == ElementType::kU8 ? 255 : 127);
+    if (random() % 2 == 0) p.form.activation = exact_activation(random);
+    p.form.output_scale = std::uniform_real_distribution<float>(0.05F, 5.0F)(random);
   } else if (to == ElementType::kF32 && random() % 2 == 0) {
     p.form.activation = {UnaryFunction::kRelu, 0.0F, 0.0F};
   }
@@ -105,8 +140,9 @@ OpCase random_conv2d_affine_case(Random& random, bool depthwise) {
   std::vector<Operand> inputs;
   inputs.emplace_back(random_tensor(x_type, {random_int(random, 1, 2), h, w, per_group * p.groups}, random, -128, 255));
   inputs.push_back(constant(random_tensor(w_type, {oc, kh, kw, per_group}, random, -128, 255)));
-  const ElementType bias = to == ElementType::kF32 ? ElementType::kF32 : ElementType::kI32;
-  inputs.push_back(random() % 2 == 0 ? absent() : constant(random_tensor(bias, {oc}, random, -5000, 5000)));
+  const ElementType bias = p.form.has_real_bias() ? ElementType::kF32 : ElementType::kI32;
+  const double most = p.form.has_real_bias() ? 50 : 5000;
+  inputs.push_back(random() % 2 == 0 ? absent() : constant(random_tensor(bias, {oc}, random, -most, most)));
   const std::int64_t scales = random() % 2 == 0 ? 1 : oc;
   inputs.push_back(
       to == ElementType::kI32 ? absent() : constant(random_tensor(ElementType::kF32, {scales}, random, 0.0001, 0.01)));
@@ -140,6 +176,65 @@ TEST(Conv2dAffine, PointwiseVariantsMatchReference) {
 TEST(Conv2dAffine, DepthwiseVariantsMatchReference) {
   testing::expect_variants_match_reference([](Random& random) { return random_conv2d_affine_case(random, true); },
                                            {.cases = 80, .must_cover = {"i8_depthwise__simd", "i8_gemm__simd"}});
+}
+
+/// The convolution with f32 results, and what quantises them.
+std::pair<OpCase, OpCase> unfused(const OpCase& fused) {
+  auto p = *reinterpret_cast<const Conv2dAffineParams*>(fused.params.data());
+  const AffineForm form = p.form;
+  p.form.to = ElementType::kF32;
+  const auto zero = form.to == ElementType::kU8
+                        ? tensor_of<std::uint8_t>({}, {static_cast<std::uint8_t>(form.output_zero_point)})
+                        : tensor_of<std::int8_t>({}, {static_cast<std::int8_t>(form.output_zero_point)});
+  OpCase real = make_case(kConv2dAffine, p, fused.inputs);
+  return {real, make_case(kQuantize, QuantizeParams{form.to, 0, 0},
+                          {run_reference(real).outputs[0], tensor_of<float>({}, {form.output_scale}), zero})};
+}
+
+int most_steps_between(const TestTensor& a, const TestTensor& b) {
+  int most = 0;
+  const auto look = [&](const auto& x, const auto& y) {
+    for (std::size_t i = 0; i < x.size(); ++i) most = std::max(most, std::abs(int{x[i]} - int{y[i]}));
+  };
+  if (a.desc().type == ElementType::kU8) {
+    look(a.values<std::uint8_t>(), b.values<std::uint8_t>());
+  } else {
+    look(a.values<std::int8_t>(), b.values<std::int8_t>());
+  }
+  return most;
+}
+
+TEST(Conv2dAffine, QuantisedActivationsAreThoseOfTheRealResultToTheBit) {
+  constexpr UnaryFunction kFunctions[] = {
+      UnaryFunction::kClip, UnaryFunction::kLeakyRelu,   UnaryFunction::kSigmoid, UnaryFunction::kTanh,
+      UnaryFunction::kElu,  UnaryFunction::kHardSigmoid, UnaryFunction::kSilu,    UnaryFunction::kGelu,
+      UnaryFunction::kRelu, UnaryFunction::kHardSwish};
+  for (std::uint64_t seed = 1; seed <= 4 * std::size(kFunctions); ++seed) {
+    Random random(seed);
+    const bool is_unsigned = random() % 2 == 0;
+    Conv2dAffineParams p{.form =
+                             form_to(is_unsigned ? ElementType::kU8 : ElementType::kI8, 3, 0, is_unsigned ? 117 : -20)};
+    p.form.activation = {kFunctions[seed % std::size(kFunctions)], 0.25F, 1.5F};
+    p.form.output_scale = std::uniform_real_distribution<float>(0.005F, 0.05F)(random);
+    const std::int64_t c = random_int(random, 1, 40);
+    const bool depthwise = random() % 2 == 0 && c >= 4;
+    p.groups = depthwise ? static_cast<std::int32_t>(c) : 1;
+    const OpCase fused =
+        make_case(kConv2dAffine, p,
+                  {random_tensor(ElementType::kI8, {1, 3, 4, depthwise ? c : 9}, random, -128, 127),
+                   constant(random_tensor(ElementType::kI8, {c, 2, 1, depthwise ? 1 : 9}, random, -128, 127)),
+                   constant(random_tensor(ElementType::kF32, {c}, random, -2, 2)),
+                   constant(random_tensor(ElementType::kF32, {1}, random, 0.0001, 0.0004))});
+    const Outcome expected = run_reference(unfused(fused).second);
+    const Outcome actual = run_reference(fused);
+    ASSERT_TRUE(actual.status.ok() && expected.status.ok());
+    EXPECT_EQ(testing::compare(actual.outputs[0], expected.outputs[0], {}), "") << "seed " << seed;
+    for (const KernelVariant& variant : kConv2dAffine.variants) {
+      if (!testing::variant_supports(fused, variant)) continue;
+      EXPECT_LE(most_steps_between(testing::run_variant(fused, variant).outputs[0], expected.outputs[0]), 1)
+          << variant.name << ", seed " << seed;
+    }
+  }
 }
 
 TEST(Conv2dAffine, ScalesThatAreNoNumbersMeanTheSameInEveryVariant) {

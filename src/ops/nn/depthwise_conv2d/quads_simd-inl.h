@@ -115,14 +115,32 @@ struct OrderedChannels {
   }
 };
 
-/// The last stage of a block of channels: numbers in the range of int8 for the sums of vector j.
+/// The last stage of a block of channels: numbers in the range of int8 in place of the sums of some pixels.
 class AffineBlock {
  public:
   HWY_INLINE AffineBlock(const AffineScaler& scaler, std::int64_t first, std::int64_t channels)
       : AffineBlock(scaler, ordered(scaler.from_channel(first), channels)) {}
 
-  HWY_INLINE V32 operator()(int j, V32 sum) const { return scale_[j](sum); }
-  std::uint8_t flip() const { return flip_; }
+  template <int kPixels>
+  HWY_INLINE void operator()(V32 (&sums)[kPixels][4]) const {
+    using ops::HWY_NAMESPACE::unroll;
+    if (!scaler_->has_activation()) {
+      unroll<kPixels>([&](auto i)
+                          HWY_ATTR { unroll<4>([&](auto j) HWY_ATTR { sums[i][j] = scale_[j](sums[i][j]); }); });
+      return;
+    }
+    HWY_ALIGN std::int32_t numbers[kPixels * kBlock];
+    unroll<kPixels>([&](auto i) HWY_ATTR {
+      unroll<4>([&](auto j) HWY_ATTR {
+        hn::Store(hn::BitCast(D32(), scale_[j].real(sums[i][j])), D32(), numbers + i * kBlock + 16 * j);
+      });
+    });
+    ops::HWY_NAMESPACE::quantize_activated(*scaler_, numbers, kPixels * kBlock);
+    unroll<kPixels>([&](auto i) HWY_ATTR {
+      unroll<4>([&](auto j) HWY_ATTR { sums[i][j] = hn::Load(D32(), numbers + i * kBlock + 16 * j); });
+    });
+  }
+  std::uint8_t flip() const { return scaler_->flip; }
 
  private:
   using Scale = ops::HWY_NAMESPACE::AffineVector<D32>;
@@ -131,20 +149,25 @@ class AffineBlock {
   static HWY_INLINE Ordered ordered(const AffineScaler& s, std::int64_t channels) {
     Ordered result{};
     if (s.bias != nullptr) order_channels(s.bias, true, channels, result.numbers[0]);
+    if (s.real_bias != nullptr) order_channels(s.real_bias, true, channels, result.numbers[0]);
     order_channels(s.scale, s.per_channel, channels, result.numbers[1]);
     return result;
   }
   static HWY_INLINE Scale make(AffineScaler s, const Ordered& o, std::int64_t j) {
-    s.bias = o.as<std::int32_t>(0);
+    if (s.has_activation()) {
+      s.real_bias = o.as<float>(0);
+    } else {
+      s.bias = o.as<std::int32_t>(0);
+    }
     s.scale = o.as<float>(1);
     s.per_channel = true;
     return Scale(D32(), s, 16 * j, 16);
   }
   HWY_INLINE AffineBlock(const AffineScaler& s, const Ordered& o)
-      : scale_{make(s, o, 0), make(s, o, 1), make(s, o, 2), make(s, o, 3)}, flip_(s.flip) {}
+      : scale_{make(s, o, 0), make(s, o, 1), make(s, o, 2), make(s, o, 3)}, scaler_(&s) {}
 
   Scale scale_[4];
-  std::uint8_t flip_;
+  const AffineScaler* scaler_;  ///< an object elsewhere, so that copies of this one may live in registers
 };
 
 /// The same for TensorFlow Lite's arithmetic.
@@ -153,7 +176,12 @@ class RequantizeBlock {
   HWY_INLINE RequantizeBlock(const Requantizer& requantizer, std::int64_t first, std::int64_t channels)
       : RequantizeBlock(requantizer, ordered(requantizer.from_channel(first), channels)) {}
 
-  HWY_INLINE V32 operator()(int j, V32 sum) const { return requantize_[j](sum); }
+  template <int kPixels>
+  HWY_INLINE void operator()(V32 (&sums)[kPixels][4]) const {
+    using ops::HWY_NAMESPACE::unroll;
+    unroll<kPixels>([&](auto i)
+                        HWY_ATTR { unroll<4>([&](auto j) HWY_ATTR { sums[i][j] = requantize_[j](sums[i][j]); }); });
+  }
   std::uint8_t flip() const { return 0; }
 
  private:
@@ -303,9 +331,10 @@ class QuadBlock {
         });
       }
     }
+    finish(sums);
     unroll<kPixels>([&](auto i) HWY_ATTR {
-      const auto low = _mm512_packs_epi32(finish(0, sums[i][0]).raw, finish(1, sums[i][1]).raw);
-      const auto high = _mm512_packs_epi32(finish(2, sums[i][2]).raw, finish(3, sums[i][3]).raw);
+      const auto low = _mm512_packs_epi32(sums[i][0].raw, sums[i][1].raw);
+      const auto high = _mm512_packs_epi32(sums[i][2].raw, sums[i][3].raw);
       hn::BlendedStore(hn::Xor(V8{_mm512_packs_epi16(low, high)}, flip), mask, D8(), y + i * y_step);
     });
   }

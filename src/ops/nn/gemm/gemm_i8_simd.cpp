@@ -1,7 +1,9 @@
 // The int8 matrix product of gemm_i8.h: pieces of the left matrix are fetched, the sums of a tile of rows and columns
 // are accumulated in registers (gemm_i8_tiles-inl.h) and leave through a small buffer to the stage that scales them.
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <utility>
 
 #include "ops/nn/gemm/gemm_i8.h"
 
@@ -23,6 +25,7 @@ using ops::HWY_NAMESPACE::AffineVector;
 using ops::HWY_NAMESPACE::demote_to_bytes;
 using ops::HWY_NAMESPACE::load_channels;
 using ops::HWY_NAMESPACE::load_zero_points;
+using ops::HWY_NAMESPACE::quantize_activated;
 using ops::HWY_NAMESPACE::RequantizeVector;
 using ops::HWY_NAMESPACE::store_lanes;
 /// The same of more products than int32 holds.
@@ -43,14 +46,15 @@ bool subtracts_row_sums(const AffineResult<Y>& y) {
 }
 
 /// Stores scale(sums) of `rows` rows and `lanes` columns from column c of a tile on as bytes, with the bits of `flip`
-/// inverted. Arguments are values: nobody else's, so that storing bytes does not change them.
-template <typename Scale>
+/// inverted; rows of sums are kStride apart. Arguments are values: nobody else's, so that storing bytes does not change
+/// them.
+template <std::int64_t kStride, typename Scale>
 HWY_INLINE void store_bytes(const Scale scale, const std::int32_t* sums, std::int64_t rows, std::int64_t lanes,
                             std::uint8_t flip, std::uint8_t* to, std::int64_t row_stride) {
   const hn::Rebind<std::uint8_t, D32> d8;
   const auto flips = hn::Set(d8, flip);
   const auto bytes = [&](std::int64_t r) HWY_ATTR {
-    return hn::Xor(hn::BitCast(d8, demote_to_bytes(kD32, scale(hn::LoadU(kD32, sums + r * kColumns)))), flips);
+    return hn::Xor(hn::BitCast(d8, demote_to_bytes(kD32, scale(hn::LoadU(kD32, sums + r * kStride)))), flips);
   };
   if (lanes >= kLanes) {
     for (std::int64_t r = 0; r < rows; ++r) hn::StoreU(bytes(r), d8, to + r * row_stride);
@@ -65,8 +69,8 @@ void finish_tile(const Int8Result& y, const Sums& sums, std::int64_t m, std::int
                  std::int64_t columns, const std::int32_t* /*row_sums*/) {
   for (std::int64_t c = 0; c < columns; c += kLanes) {
     const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
-    store_bytes(RequantizeVector<D32>(kD32, y.requantize, first + c, lanes), sums.at + c, rows, lanes, 0,
-                reinterpret_cast<std::uint8_t*>(y.data + m * y.row_stride + first + c), y.row_stride);
+    store_bytes<kColumns>(RequantizeVector<D32>(kD32, y.requantize, first + c, lanes), sums.at + c, rows, lanes, 0,
+                          reinterpret_cast<std::uint8_t*>(y.data + m * y.row_stride + first + c), y.row_stride);
   }
 }
 
@@ -109,16 +113,36 @@ void subtract_row_sums(const AffineResult<Y>& y, std::int64_t rows, std::int64_t
   }
 }
 
+/// Results of an activation, quantised.
+void finish_activated(const AffineResult<std::uint8_t>& y, const Sums& sums, std::int64_t m, std::int64_t rows,
+                      std::int64_t first, std::int64_t columns) {
+  HWY_ALIGN std::int32_t numbers[kByteRows * kLanes];
+  for (std::int64_t c = 0; c < columns; c += kLanes) {
+    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
+    const AffineVector<D32> scale(kD32, y.scaler, first + c, lanes);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto real = scale.real(hn::LoadU(kD32, sums.at + r * kColumns + c));
+      hn::Store(hn::BitCast(kD32, real), kD32, numbers + r * kLanes);
+    }
+    quantize_activated(y.scaler, numbers, rows * kLanes);
+    store_bytes<kLanes>([](hn::Vec<D32> number) HWY_ATTR { return number; }, numbers, rows, lanes, y.scaler.flip,
+                        y.data + m * y.row_stride + first + c, y.row_stride);
+  }
+}
+
 template <typename Y>
 void finish_tile(const AffineResult<Y>& y, Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
                  std::int64_t columns, const std::int32_t* row_sums) {
   if (subtracts_row_sums(y)) subtract_row_sums(y, rows, first, columns, row_sums, sums);
+  if constexpr (std::is_same_v<Y, std::uint8_t>) {
+    if (y.scaler.has_activation()) return finish_activated(y, sums, m, rows, first, columns);
+  }
   for (std::int64_t c = 0; c < columns; c += kLanes) {
     const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
     const AffineVector<D32> scale(kD32, y.scaler, first + c, lanes);
     Y* to = y.data + m * y.row_stride + first + c;
     if constexpr (std::is_same_v<Y, std::uint8_t>) {
-      store_bytes(scale, sums.at + c, rows, lanes, y.scaler.flip, to, y.row_stride);
+      store_bytes<kColumns>(scale, sums.at + c, rows, lanes, y.scaler.flip, to, y.row_stride);
     } else {
       for (std::int64_t r = 0; r < rows; ++r)
         scale.store(hn::LoadU(kD32, sums.at + r * kColumns + c), lanes, to + r * y.row_stride);
@@ -156,6 +180,44 @@ void widen_bytes(const std::uint8_t* from, std::int64_t n, ByteForm form, std::i
   for (; i + lanes <= n; i += lanes)
     hn::StoreU(hn::Sub(hn::PromoteTo(d16, hn::Xor(hn::LoadU(d8, from + i), flip)), zero), d16, to + i);
   for (; i < n; ++i) to[i] = static_cast<std::int16_t>((from[i] ^ form.flip) - form.zero);
+}
+
+/// The same as `widen_bytes` with the numbers of each quad ordered as by order_quads, and zeros up to a whole quad.
+void widen_quads(const std::uint8_t* from, std::int64_t n, ByteForm form, std::int16_t* to) {
+  const hn::ScalableTag<std::int16_t> d16;
+  const hn::Rebind<std::uint8_t, decltype(d16)> d8;
+  alignas(16) static constexpr std::uint8_t kOrder[16] = {0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15};
+  const auto order = hn::LoadDup128(d8, kOrder);
+  const auto zero = hn::Set(d16, static_cast<std::int16_t>(form.zero));
+  const auto flip = hn::Set(d8, form.flip);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d16));
+  std::int64_t i = 0;
+  if (lanes % 4 == 0) {
+    for (; i + lanes <= n; i += lanes) {
+      const auto bytes = hn::TableLookupBytes(hn::Xor(hn::LoadU(d8, from + i), flip), order);
+      hn::StoreU(hn::Sub(hn::PromoteTo(d16, bytes), zero), d16, to + i);
+    }
+  }
+  for (; i < n; i += 4) {
+    std::int16_t quad[4] = {};
+    widen_bytes(from + i, std::min<std::int64_t>(n - i, 4), form, quad);
+    std::swap(quad[1], quad[2]);
+    std::memcpy(to + i, quad, sizeof quad);
+  }
+}
+
+/// to[i] = from[i] ^ flip. `to` may be `from`, but not overlap it otherwise.
+void flip_bytes(const std::uint8_t* from, std::int64_t n, std::uint8_t flip, std::uint8_t* to) {
+  const hn::CappedTag<std::uint8_t, 64> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto flips = hn::Set(d, flip);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Xor(hn::LoadU(d, from + i), flips), d, to + i);
+  const hn::CappedTag<std::uint8_t, 16> part;
+  const auto part_lanes = static_cast<std::int64_t>(hn::Lanes(part));
+  for (; i + part_lanes <= n; i += part_lanes)
+    hn::StoreU(hn::Xor(hn::LoadU(part, from + i), hn::Set(part, flip)), part, to + i);
+  for (; i < n; ++i) to[i] = static_cast<std::uint8_t>(from[i] ^ flip);
 }
 
 /// The left matrix as pieces, which are put into the workspace where they cannot be used as they lie.
@@ -196,40 +258,53 @@ class Left {
   const std::uint8_t* fetch_bytes(std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count) const {
     auto* to = reinterpret_cast<std::uint8_t*>(workspace_.numbers);
     const std::int64_t stride = row_numbers(count);
-    if (a_.data == nullptr) a_.gather_bytes(a_.context, row, rows, first, count, stride, to);
-    const hn::CappedTag<std::uint8_t, 64> d;
-    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-    const auto flip = hn::Set(d, a_.flip);
-    for (std::int64_t m = 0; m < rows; ++m, to += stride) {
-      if (a_.data != nullptr || a_.flip != 0) {
-        const std::uint8_t* from = a_.data != nullptr ? a_.data + (row + m) * a_.row_stride + first : to;
-        std::int64_t i = 0;
-        for (; i + lanes <= count; i += lanes) hn::StoreU(hn::Xor(hn::LoadU(d, from + i), flip), d, to + i);
-        for (; i < count; ++i) to[i] = static_cast<std::uint8_t>(from[i] ^ a_.flip);
-      }
-      for (std::int64_t i = count; i < stride; ++i) to[i] = 0;
+    if (a_.data == nullptr) {
+      a_.gather_bytes(a_.context, row, rows, first, count, stride, to);
+      fill_up(rows, count, to);
+      if (a_.flip != 0) flip_bytes(to, rows * stride, a_.flip, to);
+      return to;
     }
-    return reinterpret_cast<const std::uint8_t*>(workspace_.numbers);
+    const std::uint8_t* from = a_.data + row * a_.row_stride + first;
+    if (a_.row_stride == stride && stride == count) {
+      flip_bytes(from, rows * stride, a_.flip, to);
+    } else {
+      for (std::int64_t m = 0; m < rows; ++m) flip_bytes(from + m * a_.row_stride, count, a_.flip, to + m * stride);
+    }
+    fill_up(rows, count, to);
+    return to;
+  }
+
+  /// Rows of `count` bytes up to whole quads with what becomes zero: nothing must come of it in sums of rows.
+  void fill_up(std::int64_t rows, std::int64_t count, std::uint8_t* to) const {
+    const std::int64_t stride = row_numbers(count);
+    const auto zero = static_cast<std::uint8_t>(a_.zero ^ a_.flip);
+    if (stride == count) return;
+    for (std::int64_t m = 0; m < rows; ++m, to += stride)
+      for (std::int64_t i = count; i < stride; ++i) to[i] = zero;
   }
 
   const std::int16_t* fetch_numbers(std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count) const {
     std::int16_t* to = workspace_.numbers;
     const std::int64_t stride = row_numbers(count);
+    const ByteForm form{a_.flip, a_.zero};
     if (a_.gather_numbers != nullptr) {
       a_.gather_numbers(a_.context, row, rows, first, count, stride, to);
-    } else {
-      // Gathered bytes lie in the upper half of the row's own place: widening from front to back catches up with them
+      for (std::int64_t m = 0; m < rows; ++m)
+        std::fill(to + m * stride + count, to + (m + 1) * stride, std::int16_t{0});
+      order_quads(to, rows * stride);
+    } else if (a_.data == nullptr) {
+      // Gathered bytes lie in the upper half of the numbers' place: widening from front to back catches up with them
       // only at the end.
-      auto* upper = reinterpret_cast<std::uint8_t*>(to) + stride;
-      if (a_.data == nullptr) a_.gather_bytes(a_.context, row, rows, first, count, 2 * stride, upper);
-      for (std::int64_t m = 0; m < rows; ++m) {
-        const std::uint8_t* from =
-            a_.data != nullptr ? a_.data + (row + m) * a_.row_stride + first : upper + m * 2 * stride;
-        widen_bytes(from, count, {a_.flip, a_.zero}, to + m * stride);
-      }
+      auto* upper = reinterpret_cast<std::uint8_t*>(to) + rows * stride;
+      a_.gather_bytes(a_.context, row, rows, first, count, stride, upper);
+      fill_up(rows, count, upper);
+      widen_quads(upper, rows * stride, form, to);
+    } else if (const std::uint8_t* from = a_.data + row * a_.row_stride + first;
+               a_.row_stride == stride && stride == count) {
+      widen_quads(from, rows * stride, form, to);
+    } else {
+      for (std::int64_t m = 0; m < rows; ++m) widen_quads(from + m * a_.row_stride, count, form, to + m * stride);
     }
-    for (std::int64_t m = 0; m < rows; ++m) std::fill(to + m * stride + count, to + (m + 1) * stride, std::int16_t{0});
-    order_quads(to, rows * stride);
     return to;
   }
 

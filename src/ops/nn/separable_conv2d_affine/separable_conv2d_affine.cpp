@@ -14,7 +14,7 @@ constexpr std::size_t pointwise_offset(std::size_t member) {
   return offsetof(SeparableConv2dAffineParams, pointwise) + member;
 }
 
-constexpr std::array<ParamField, 9> kPointwiseFields = {{
+constexpr std::array<ParamField, 10> kPointwiseFields = {{
     type_field("pointwise_to", pointwise_offset(offsetof(AffineForm, to))),
     i32_field("pointwise_input_zero_point", pointwise_offset(offsetof(AffineForm, input_zero_point))),
     i32_field("pointwise_weights_zero_point", pointwise_offset(offsetof(AffineForm, weights_zero_point))),
@@ -25,6 +25,7 @@ constexpr std::array<ParamField, 9> kPointwiseFields = {{
                kUnaryFunctionNames),
     f32_field("pointwise_activation_a", pointwise_offset(offsetof(AffineForm, activation.a))),
     f32_field("pointwise_activation_b", pointwise_offset(offsetof(AffineForm, activation.b))),
+    f32_field("pointwise_output_scale", pointwise_offset(offsetof(AffineForm, output_scale))),
 }};
 static_assert(offsetof(SeparableConv2dAffineParams, depthwise) == 0, "the fields of Conv2dAffineParams are its own");
 constexpr auto kFields = join_fields(conv2d_affine::kFields, kPointwiseFields);
