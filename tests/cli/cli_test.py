@@ -724,6 +724,21 @@ class Inspect(CommandTest):
         result = self.succeed_json("inspect", SIGN, "--dim", "batch=1")
         self.assertGreater(result["core"]["nodes"], 0)
 
+    def test_inspect_predicts_the_time_of_kernels_on_a_target(self):
+        def predicted(target):
+            kernels = self.succeed_json("inspect", KEYWORD, "--target", target)["core"]["kernels"]
+            self.assertIn("conv2d", {k["operator"] for k in kernels})
+            self.assertEqual(sum(k["nodes"] for k in kernels),
+                             sum(self.succeed_json("inspect", KEYWORD)["core"]["operators"].values()))
+            return sum(k["predicted_us"] for k in kernels)
+
+        self.assertLess(predicted("x86-64-avx512"), predicted("x86-64-avx2"))
+        self.assertLess(predicted("x86-64-avx2"), predicted("cortex-a53"))
+        self.assertLess(predicted("cortex-a53"), predicted("cortex-m4"))
+        self.assertIn("predicted for one thread of 64-bit Arm Cortex-A53",
+                      self.succeed("inspect", KEYWORD, "--target", "cortex-a53"))
+        self.refuse(["inspect", KEYWORD, "--target", "z80"], ["z80"], USAGE)
+
     def test_text_after_a_pass(self):
         text = self.succeed("inspect", KEYWORD, "--text", "--stop-after", "dead-code")
         self.assertTrue(text.startswith("graph "), text[:80])
