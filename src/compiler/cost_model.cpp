@@ -69,7 +69,7 @@ Load winograd_load(const ops::OpDef& /*op*/, const ops::KernelVariant& variant, 
 
 /// A product of matrices that lie where they are read.
 Load product_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call) {
-  const double columns = std::max(call.out().dims[call.out().rank - 1], 1);
+  const double columns = call.out().rank > 0 ? std::max(call.out().last(0), 1) : 1;
   const double padded = std::ceil(columns / kNarrow) * kNarrow;
   return {.macs = static_cast<double>(op.work(call)) * padded / columns,
           .share = columns <= kNarrow ? 0.7 : 0.9,
