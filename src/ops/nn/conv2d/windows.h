@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/common/unrolled.h"
 #include "ops/nn/conv2d/problem.h"
 #include "ops/nn/gemm/gemm_i8.h"
 
@@ -36,7 +37,15 @@ class Windows {
   }
 
  private:
-  static constexpr std::int64_t kLoose = 32 / sizeof(Number);
+  static constexpr std::int64_t kLoose = 32 / sizeof(Number);  ///< numbers that are copied at once
+  static constexpr std::int64_t kMostLoose = 6 * kLoose;       ///< in a row of a window that is copied so
+
+  /// Numbers of one row of a window, and what is copied in its place.
+  std::int64_t row_numbers() const { return p_.g.horizontal.kernel * p_.group_inputs; }
+  std::int64_t loose_numbers() const {
+    const std::int64_t copies = (row_numbers() + kLoose - 1) / kLoose;
+    return (copies > 4 ? std::max<std::int64_t>(copies, kMostLoose / kLoose) : copies) * kLoose;
+  }
 
   static void gather(const void* context, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count,
                      std::int64_t stride, Number* to) {
@@ -45,7 +54,8 @@ class Windows {
     Pixel at = pixel_at(y, self.index_ + row);
     const bool full = count == self.p_.k && self.p_.taps_touch;
     // Short rows may be copied with what follows them, as long as it is overwritten later.
-    const std::int64_t loose_rows = full ? rows - 1 - (kLoose - 1) / stride : 0;
+    const std::int64_t excess = self.loose_numbers() - self.row_numbers();
+    const std::int64_t loose_rows = full && excess < kMostLoose ? rows - 1 - excess / stride : 0;
     for (std::int64_t i = 0; i < rows;) {
       std::int64_t done = self.inner_pixels(at, std::min(loose_rows - i, y.w - at.x));
       if (done > 0) {
@@ -66,27 +76,39 @@ class Windows {
   }
 
   /// How many of `most` output pixels of a row, from `at` on, have windows of short rows inside the image, so that
-  /// kLoose numbers may be read from the beginning of each row on.
+  /// loose_numbers() may be read from the beginning of each row on.
   std::int64_t inner_pixels(const Pixel& at, std::int64_t most) const {
     const ConvGeometry& g = p_.g;
     const std::int64_t y0 = window_origin(g.vertical, at.y);
     const std::int64_t x0 = window_origin(g.horizontal, at.x);
     const std::int64_t last = y0 + static_cast<std::int64_t>(g.vertical.kernel - 1) * g.vertical.dilation;
-    const bool is_short = g.horizontal.kernel * p_.group_inputs <= kLoose;
-    if (most <= 0 || !is_short || y0 < 0 || last >= g.x.h || x0 < 0) return 0;
+    const std::int64_t loose = loose_numbers();
+    if (most <= 0 || loose > kMostLoose || y0 < 0 || last >= g.x.h || x0 < 0) return 0;
     // What there is from the beginning of the last row on: of dense images, the rows behind it too.
     const std::int64_t rows_behind = g.x.h_stride == g.x.w * g.x.w_stride ? g.x.h - 1 - last : 0;
-    const std::int64_t there = rows_behind * g.x.h_stride + g.x.w_stride * (g.x.w - 1) + p_.group_inputs - kLoose;
+    const std::int64_t there = rows_behind * g.x.h_stride + g.x.w_stride * (g.x.w - 1) + p_.group_inputs - loose;
     if (there < 0) return 0;
     const std::int64_t last_x0 = std::min<std::int64_t>(there / g.x.w_stride, g.x.w - g.horizontal.kernel);
     return x0 > last_x0 ? 0 : std::min(most, (last_x0 - x0) / g.horizontal.stride + 1);
   }
 
-  /// The windows of `pixels` such pixels, and up to kLoose numbers behind them that mean nothing.
+  /// The windows of `pixels` such pixels, and numbers behind them that mean nothing.
   void gather_inner(const Pixel& at, std::int64_t pixels, std::int64_t stride, Number* to) const {
+    switch (loose_numbers() / kLoose) {
+      case 1: return gather_loose<1>(at, pixels, stride, to);
+      case 2: return gather_loose<2>(at, pixels, stride, to);
+      case 3: return gather_loose<3>(at, pixels, stride, to);
+      case 4: return gather_loose<4>(at, pixels, stride, to);
+      default: return gather_loose<kMostLoose / kLoose>(at, pixels, stride, to);
+    }
+  }
+
+  /// The same of rows that are copied in `kCopies`.
+  template <int kCopies>
+  void gather_loose(const Pixel& at, std::int64_t pixels, std::int64_t stride, Number* to) const {
     const ConvGeometry& g = p_.g;
     // Values of their own: bytes that are stored could be anything else.
-    const std::int64_t row = g.horizontal.kernel * p_.group_inputs;
+    const std::int64_t row = row_numbers();
     const std::int64_t step = g.vertical.dilation * g.x.h_stride;
     const std::int64_t pixel_step = g.horizontal.stride * g.x.w_stride;
     const std::int32_t rows = g.vertical.kernel;
@@ -95,7 +117,7 @@ class Windows {
       const Number* from = window;
       Number* next = to;
       for (std::int32_t i = 0; i < rows; ++i, from += step, next += row)
-        std::memcpy(next, from, kLoose * sizeof(Number));
+        unrolled<kCopies>([&](auto j) { std::memcpy(next + j * kLoose, from + j * kLoose, kLoose * sizeof(Number)); });
     }
   }
 
