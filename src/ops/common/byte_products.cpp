@@ -6,6 +6,9 @@
 #if BANTAM_SIMD && defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
+#if BANTAM_SIMD && defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace bantam::ops {
 namespace {
@@ -17,6 +20,11 @@ ByteProducts detect() noexcept {
   constexpr unsigned long kMatrixProducts = 1UL << 13;  // of AT_HWCAP2
   if ((getauxval(AT_HWCAP) & kDotProducts) == 0) return ByteProducts::kNone;
   return (getauxval(AT_HWCAP2) & kMatrixProducts) == 0 ? ByteProducts::kDot : ByteProducts::kMatrices;
+#elif BANTAM_SIMD && defined(__x86_64__)
+  constexpr unsigned kAvxVnni = 1U << 4;  // of EAX of leaf 7, part 1
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  const bool known = __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0;
+  return known && (eax & kAvxVnni) != 0 ? ByteProducts::kDot : ByteProducts::kNone;
 #else
   return ByteProducts::kNone;
 #endif

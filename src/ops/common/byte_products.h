@@ -1,5 +1,6 @@
 // How this processor multiplies bytes, where vector kernels cannot learn it from Highway: 1.0.3 knows one NEON, while
-// 64-bit Arm processors may have instructions for sums of four products, and for products of small matrices, besides.
+// 64-bit Arm processors may have instructions for sums of four products, and for products of small matrices, besides;
+// and x86-64 ones without AVX-512 the sums of AVX-VNNI.
 // Asked by integer kernels at every call; limited by schedule/processor and tests, not while kernels run in another
 // thread. Nothing is allocated.
 #pragma once
@@ -9,7 +10,7 @@ namespace bantam::ops {
 /// Each includes those before it.
 enum class ByteProducts : int {
   kNone = 0,      ///< nothing beyond the instruction set that was compiled for
-  kDot = 1,       ///< Arm's dotprod
+  kDot = 1,       ///< Arm's dotprod, AVX-VNNI
   kMatrices = 2,  ///< Arm's i8mm
 };
 

@@ -1,5 +1,6 @@
-// VNNI's sums of products of bytes, for *_simd.cpp files inside Highway's per-target compilation. Highway 1.0.3 asks
-// the processor for VNNI before it chooses AVX3_DL, but does not name it to the compiler; the assembler knows it.
+// VNNI's and AVX-VNNI's sums of products of bytes, for *_simd.cpp files inside Highway's per-target compilation.
+// Highway 1.0.3 asks the processor for VNNI before it chooses AVX3_DL, but does not name it to the compiler; the
+// assembler knows it.
 #if defined(BANTAM_OPS_QUAD_PRODUCTS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_QUAD_PRODUCTS_SIMD_INL_H_
 #undef BANTAM_OPS_QUAD_PRODUCTS_SIMD_INL_H_
@@ -17,6 +18,13 @@ namespace bantam::ops::HWY_NAMESPACE {
 template <class V>
 HWY_INLINE V add_quad_products(V sum, V bytes, V weights) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(bytes.raw), "v"(weights.raw));
+  return sum;
+}
+#elif HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+/// The same with AVX-VNNI; only where byte_products() says that the processor has it.
+template <class V>
+HWY_INLINE V add_quad_products(V sum, V bytes, V weights) {
+  asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum.raw) : "x"(bytes.raw), "x"(weights.raw));
   return sum;
 }
 #endif

@@ -256,6 +256,9 @@ std::string compare(const TestTensor& actual, const TestTensor& expected, const 
 
 namespace {
 
+/// The instruction set whose kernels ask byte_products().
+constexpr std::int64_t kAsksForByteProducts = HWY_ARCH_X86 ? HWY_AVX2 : HWY_NEON;
+
 /// Compares one case, in all forms, between the variants of its operator.
 class CaseComparison {
  public:
@@ -377,9 +380,16 @@ class CaseComparison {
       check(variant, least, expected, variant.accuracy, hwy::TargetName(target));
       if (full.useful_scratch || full.overlapping)
         check(variant, run_variant(form, variant, full), least, Accuracy{}, hwy::TargetName(target));
+      if (target == kAsksForByteProducts) check_byte_products(form, variant, options, expected);
     }
     hwy::SetSupportedTargetsForTest(0);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    if (best == kAsksForByteProducts) check_byte_products(form, variant, options, expected);
+  }
+
+  /// With less than the best byte products of the processor.
+  void check_byte_products(const OpCase& form, const KernelVariant& variant, const RunOptions& options,
+                           const Outcome& expected) {
     for (int products = 0; products < static_cast<int>(best_byte_products()); ++products) {
       limit_byte_products(static_cast<ByteProducts>(products));
       check(variant, run_variant(form, variant, options), expected, variant.accuracy,

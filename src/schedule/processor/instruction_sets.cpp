@@ -33,6 +33,7 @@ struct Row {
 constexpr Row kRows[] = {
 #if BANTAM_SIMD && HWY_ARCH_X86
     {"avx512", "AVX-512 with VNNI", HWY_AVX3_DL},
+    {"avx2-vnni", "AVX2 with AVX-VNNI", HWY_AVX2, ops::ByteProducts::kDot},
     {"avx2", "AVX2 with FMA", HWY_AVX2},
     {"sse4", "SSE4.2", HWY_SSE4},
 #elif BANTAM_SIMD && HWY_ARCH_ARM

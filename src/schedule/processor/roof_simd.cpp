@@ -104,7 +104,11 @@ HWY_INLINE V32 add_matrix_products(V32 sum, V32 a, V32 b) {
 #endif
 
 std::int64_t integer_rounds_target(std::int64_t rounds, int seed, std::int32_t* sink) {
-#if HWY_ARCH_ARM_A64
+#if HWY_ARCH_X86 && HWY_TARGET == HWY_AVX2
+  if (ops::byte_products() == ops::ByteProducts::kDot)
+    return byte_rounds(rounds, seed, sink, kProductsPerLane,
+                       [](V32 s, V32 a, V32 b) HWY_ATTR { return ops::HWY_NAMESPACE::add_quad_products(s, a, b); });
+#elif HWY_ARCH_ARM_A64
   if (ops::byte_products() == ops::ByteProducts::kMatrices)
     return byte_rounds(rounds, seed, sink, 8, [](V32 s, V32 a, V32 b) { return add_matrix_products(s, a, b); });
   if (ops::byte_products() == ops::ByteProducts::kDot)

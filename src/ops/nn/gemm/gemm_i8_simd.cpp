@@ -226,7 +226,7 @@ class Left {
   Left(const LeftSource& a, const Workspace& workspace) : a_(a), workspace_(workspace) {}
 
   /// Are pieces bytes?
-  bool has_bytes() const { return kMultipliesBytes && a_.gather_numbers == nullptr; }
+  bool has_bytes() const { return multiplies_bytes() && a_.gather_numbers == nullptr; }
 
   /// Rows in full are used where they lie.
   bool stays() const { return has_bytes() && a_.data != nullptr && a_.flip == 0 && a_.k % 4 == 0 && !a_.overwritten; }
@@ -345,7 +345,7 @@ struct TileColumns {
       ahead = panel;
     }
     const std::int32_t rest = zero - kSubtracted;
-    if (!kMultipliesBytes || rest == 0) return;
+    if (!multiplies_bytes() || rest == 0) return;
     const std::int64_t sums = row_numbers(k) * kPanel;
     for (std::int64_t c = 0; c < columns; c += kLanes) {
       const auto* of_panel = reinterpret_cast<const std::int32_t*>(panel + c / kPanel * stride + sums);

@@ -50,12 +50,14 @@ constexpr int kVectors = kVectorsPerPanel;
 constexpr std::int64_t kColumns = kVectors * kLanes;
 static_assert(kColumns % kPanel == 0 && kRows <= kByteRows && kByteRows <= kMaxTileRows);
 
-/// Can bytes be multiplied? Highway 1.0.3 asks the processor for VNNI before it chooses AVX3_DL.
-#if (HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86) || HWY_ARCH_ARM_A64
-constexpr bool kMultipliesBytes = true;
+/// Can bytes be multiplied? Highway 1.0.3 asks the processor for VNNI before it chooses AVX3_DL, but not for AVX-VNNI.
+inline bool multiplies_bytes() {
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+  return byte_products() >= ByteProducts::kDot;
 #else
-constexpr bool kMultipliesBytes = false;
+  return (HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86) || HWY_ARCH_ARM_A64;
 #endif
+}
 
 /// What sum_tile subtracts from each byte of the left matrix: on Arm, that products of signed bytes do.
 constexpr std::int32_t kSubtracted = HWY_ARCH_ARM_A64 ? 128 : 0;
@@ -197,7 +199,7 @@ inline void sum_tile(const std::int16_t* a, std::int64_t rows, const Span& span,
   function(a, span, panel, sums);
 }
 
-#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+#if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
 /// Adds the products of one quad of each row.
 template <int kTileRows, int kTileVectors, class V32>
 HWY_INLINE void add_quads(const TileRows<kTileRows, std::uint8_t>& rows, std::int64_t quad, const std::int8_t* panel,
