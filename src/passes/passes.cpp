@@ -24,6 +24,7 @@ constexpr Pass kPasses[] = {
     {"fuse-pads", "moves padding into the convolution or pooling behind it", fuse_pads},
     {"fuse-activations", "applies activations in the operator before them", fuse_activations},
     {"common-subexpressions", "computes equal expressions once", common_subexpressions},
+    {"merge-convolutions", "computes small convolutions of one image as one", merge_convolutions},
 };
 
 std::string pass_names() {

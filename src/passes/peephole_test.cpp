@@ -473,5 +473,51 @@ TEST(CommonSubexpressions, ComputesEqualChainsOnce) {
   })"));
 }
 
+TEST(MergeConvolutions, ComputesHeadsTogetherAndSlicesThem) {
+  EXPECT_EQ(after(merge_convolutions, R"(graph "g" {
+    %0 "x" = input : f32[1,3,2,2]
+    %1 = const : f32[1,1,1,2] {1, 2}
+    %2 = const : f32[1] {0.5}
+    %3 = const : f32[2,1,1,2] {3, 4, 5, 6}
+    %4 "a" = conv2d(%0, %1, %2)
+    %5 = unary(%4) {function="exp"}
+    %6 "b" = conv2d(%0, %3)
+    output "a" %5
+    output "b" %6
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : f32[1,3,2,2]
+    %1 = const : f32[3,1,1,2] {1, 2, 3, 4, 5, 6}
+    %2 = const : f32[3] {0.5, 0, 0}
+    %3 = conv2d(%0, %1, %2)
+    %4 "a" = slice(%3) {starts=[0, 0, 0, 0], steps=[1, 1, 1, 1], sizes=[1, 3, 2, 1]}
+    %5 = unary(%4) {function="exp"}
+    %6 "b" = slice(%3) {starts=[0, 0, 0, 1], steps=[1, 1, 1, 1], sizes=[1, 3, 2, 2]}
+    output "a" %5
+    output "b" %6
+  })"));
+}
+
+TEST(MergeConvolutions, KeepsOnesOfOtherStridesImagesAndWholePanels) {
+  const char* text = R"(graph "g" {
+    %0 "x" = input : f32[1,4,4,2]
+    %1 = const : f32[1,1,1,2] {1, 2}
+    %2 = const : f32[16,1,1,2] splat(1)
+    %3 = const : f32[32,1,1,2] splat(2)
+    %4 = unary(%0) {function="exp"}
+    %5 = conv2d(%0, %1)
+    %6 = conv2d(%4, %1)
+    %7 = conv2d(%0, %1) {stride_h=2}
+    %8 = conv2d(%0, %2) {stride_w=2}
+    %9 = conv2d(%0, %3) {stride_w=2}
+    output "a" %5
+    output "b" %6
+    output "c" %7
+    output "d" %8
+    output "e" %9
+  })";
+  EXPECT_EQ(after(merge_convolutions, text), normalised(text));
+}
+
 }  // namespace
 }  // namespace bantam::passes

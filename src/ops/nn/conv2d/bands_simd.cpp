@@ -94,7 +94,8 @@ void copy_row(const ImageShape& x, const float* image, std::int64_t iy, std::int
     if (x.w_stride == x.c) {
       std::memcpy(to + begin * x.c, from, static_cast<std::size_t>((end - begin) * x.c * kFloat));
     } else {
-      for (std::int64_t i = begin; i < end; ++i, from += x.w_stride) std::copy_n(from, x.c, to + i * x.c);
+      for (std::int64_t i = begin; i < end; ++i, from += x.w_stride)
+        for (std::int64_t c = 0; c < x.c; ++c) to[i * x.c + c] = from[c];
     }
   }
   std::fill_n(to + end * x.c, (count - end) * x.c, 0.0F);
