@@ -177,7 +177,11 @@ OpCase random_float_conv2d_case(Random& random) {
   const std::int64_t c = p.groups * random_int(random, 1, random_int(random, 0, 2) == 0 ? 40 : 5);
   const std::int64_t oc = p.groups * random_int(random, 1, random_int(random, 0, 1) == 0 ? 70 : 9);
   const std::int64_t h = (kh - 1) * p.dilation_h + random_int(random, 1, 8);
-  const std::int64_t w = (kw - 1) * p.dilation_w + random_int(random, 1, random_int(random, 0, 2) == 0 ? 60 : 12);
+  std::int64_t w = (kw - 1) * p.dilation_w + random_int(random, 1, random_int(random, 0, 2) == 0 ? 60 : 12);
+  if (small(0, 15) == 0) {  // nothing but padding
+    p.pad_left = static_cast<std::int32_t>(w);
+    w = 0;
+  }
   const std::int64_t n = random_int(random, 1, 2);
   std::vector<testing::Operand> inputs;
   inputs.emplace_back(random_tensor(ElementType::kF32, {n, h, w, c}, random));

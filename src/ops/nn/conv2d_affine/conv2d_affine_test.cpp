@@ -136,7 +136,11 @@ OpCase random_conv2d_affine_case(Random& random, bool depthwise) {
   const std::int64_t kh = random_int(random, 1, depthwise && random() % 3 == 0 ? 9 : 4);
   const std::int64_t kw = random_int(random, 1, 4);
   const std::int64_t h = kh + random_int(random, 0, 7);
-  const std::int64_t w = (kw - 1) * p.dilation_w + random_int(random, 1, random() % 3 == 0 ? 60 : 12);
+  std::int64_t w = (kw - 1) * p.dilation_w + random_int(random, 1, random() % 3 == 0 ? 60 : 12);
+  if (small(0, 15) == 0) {  // nothing but padding
+    p.pad_left = static_cast<std::int32_t>(w);
+    w = 0;
+  }
   std::vector<Operand> inputs;
   inputs.emplace_back(random_tensor(x_type, {random_int(random, 1, 2), h, w, per_group * p.groups}, random, -128, 255));
   inputs.push_back(constant(random_tensor(w_type, {oc, kh, kw, per_group}, random, -128, 255)));

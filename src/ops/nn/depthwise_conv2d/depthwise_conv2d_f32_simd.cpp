@@ -308,7 +308,7 @@ std::int64_t channels_at_once(const Problem& problem, std::int64_t lanes) {
   constexpr std::int64_t kFloats = 8192;
   const ConvGeometry& g = problem.g;
   if (problem.separate) return g.x.c;
-  const std::int64_t pixels = static_cast<std::int64_t>(g.x.w) * g.vertical.kernel;
+  const std::int64_t pixels = std::max(static_cast<std::int64_t>(g.x.w), std::int64_t{1}) * g.vertical.kernel;
   const std::int64_t vectors = std::max<std::int64_t>(kFloats / (pixels * lanes), 1);
   return (g.x.c + lanes * vectors - 1) / (lanes * vectors) == 1 ? g.x.c : lanes * vectors;
 }
@@ -321,7 +321,8 @@ void convolve_rows(const Problem& problem, std::int64_t begin, std::int64_t end)
   const std::int64_t at_once = channels_at_once(problem, kernel.lanes);
   // A band's part of the image stays in the second-level cache while its channels are gone through.
   constexpr std::int64_t kBandFloats = 65536;
-  const std::int64_t row_floats = static_cast<std::int64_t>(g.x.w) * g.x.c * g.vertical.stride;
+  const std::int64_t row_floats =
+      std::max(static_cast<std::int64_t>(g.x.w), std::int64_t{1}) * g.x.c * g.vertical.stride;
   const std::int64_t band_rows = at_once == g.x.c ? 1 : std::max<std::int64_t>(kBandFloats / row_floats, 1);
   for (std::int64_t row = begin; row < end;) {
     const std::int64_t n = row / g.y.h;

@@ -96,6 +96,10 @@ struct RandomWindow {
     kw = small(0, 1) == 0 ? 3 : small(1, 6);
     h = (kh - 1) * params.dilation_h + small(1, 5);
     w = (kw - 1) * params.dilation_w + small(1, 20);
+    if (small(0, 15) == 0) {  // nothing but padding
+      params.pad_left = static_cast<std::int32_t>(w);
+      w = 0;
+    }
   }
 };
 

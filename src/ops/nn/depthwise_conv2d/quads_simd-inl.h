@@ -362,7 +362,8 @@ HWY_NOINLINE void convolve_quads(const QuadProblem& p, const Scaler& scaler, std
   }
   // So many rows that what they read stays in the cache while one block of channels follows the other.
   constexpr std::int64_t kBandBytes = 24576;
-  const std::int64_t band = std::max<std::int64_t>(kBandBytes / (static_cast<std::int64_t>(g.x.w) * g.x.c), 1);
+  const std::int64_t band =
+      std::max<std::int64_t>(kBandBytes / std::max<std::int64_t>(static_cast<std::int64_t>(g.x.w) * g.x.c, 1), 1);
   for (std::int64_t first = begin; first < end; first += band)
     for (std::int64_t c = 0; c < g.x.c; c += kBlock) {
       const QuadBlock<Finish> block(p, scaler, c);
