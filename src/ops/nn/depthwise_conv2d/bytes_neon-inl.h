@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
+#include "ops/common/fixed_point_neon.h"
 #include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
 #include "ops/nn/gemm/unroll-inl.h"
@@ -165,15 +166,11 @@ class ByteBlock {
     unroll<kPixels>([&](auto i) HWY_ATTR { store(sums[i], y + i * y_step, flip); });
   }
 
-  /// Results are in the range of int8: their low bytes are all that counts.
   static HWY_INLINE void store(const int32x4_t (&results)[kVectors], std::uint8_t* y, uint8x16_t flip) {
-    const auto halves = [&](int v) HWY_ATTR { return vreinterpretq_u16_s32(results[v]); };
-    const uint8x16_t low = vreinterpretq_u8_u16(vuzp1q_u16(halves(0), halves(1)));
     if constexpr (kHalves == 2) {
-      const uint8x16_t high = vreinterpretq_u8_u16(vuzp1q_u16(halves(2), halves(3)));
-      vst1q_u8(y, veorq_u8(vuzp1q_u8(low, high), flip));
+      vst1q_u8(y, veorq_u8(neon::low_bytes(results), flip));
     } else {
-      vst1_u8(y, vget_low_u8(veorq_u8(vuzp1q_u8(low, low), flip)));
+      vst1_u8(y, veor_u8(neon::low_bytes(results), vget_low_u8(flip)));
     }
   }
 

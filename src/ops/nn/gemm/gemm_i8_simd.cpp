@@ -15,6 +15,7 @@
 #include "ops/common/affine_simd-inl.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/nn/gemm/gemm_i8_tiles-inl.h"
+#include "ops/nn/gemm/store_neon-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::gemm::HWY_NAMESPACE {
@@ -67,6 +68,12 @@ HWY_INLINE void store_bytes(const Scale scale, const std::int32_t* sums, std::in
 /// left matrix, from row m on; not used by most.
 void finish_tile(const Int8Result& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
                  std::int64_t columns, const std::int32_t* /*row_sums*/) {
+#if HWY_ARCH_ARM_A64
+  if (columns == kColumns) {
+    auto* to = reinterpret_cast<std::uint8_t*>(y.data + m * y.row_stride + first);
+    return store_panel<RequantizeVector<D32>>(y.requantize, first, sums.at, rows, 0, to, y.row_stride);
+  }
+#endif
   for (std::int64_t c = 0; c < columns; c += kLanes) {
     const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
     store_bytes<kColumns>(RequantizeVector<D32>(kD32, y.requantize, first + c, lanes), sums.at + c, rows, lanes, 0,
