@@ -10,10 +10,12 @@ namespace bantam::ops::gemm {
 
 inline constexpr std::int64_t kArmTileRows = 6;
 
-/// Some rows of bytes and a panel. All have `quads` quads; rows may be read up to their last byte and no further.
+/// Some rows of bytes and a panel. Bytes are signed ones once the bits of `flip` are inverted. All have `quads` quads;
+/// rows may be read up to their last byte and no further.
 struct ArmTile {
   const std::uint8_t* a = nullptr;
   std::int64_t row_stride = 0;
+  std::uint8_t flip = 0;
   std::int64_t rows = 0;  ///< 1..kArmTileRows
   std::int64_t quads = 0;
   const std::int8_t* panel = nullptr;
@@ -22,7 +24,7 @@ struct ArmTile {
   std::int32_t* sums = nullptr;         ///< [kArmTileRows, kPanel]; rows that were not asked for are undefined
 };
 
-/// sums[r][c] = start[c] + the sum of (a[r][k] - 128) * b[k][c]: NEON has products of signed bytes only.
+/// sums[r][c] = start[c] + the sum of the signed a[r][k] * b[k][c]: NEON has products of signed bytes only.
 void sum_bytes_neon(const ArmTile& tile) noexcept;
 void sum_bytes_dotprod(const ArmTile& tile) noexcept;
 void sum_bytes_i8mm(const ArmTile& tile) noexcept;

@@ -14,12 +14,12 @@
 namespace bantam::ops::gemm {
 namespace {
 
-/// Unsigned bytes less 128.
-[[gnu::always_inline]] inline int8x16_t to_signed(uint8x16_t bytes) noexcept {
+/// Bytes with the bits of `flip` inverted.
+[[gnu::always_inline]] inline int8x16_t to_signed(uint8x16_t bytes, std::uint8_t flip) noexcept {
   // Made anew each time, in place of a register that the sums need.
-  uint8x16_t flip;
-  asm volatile("movi %0.16b, #0x80" : "=w"(flip));
-  return vreinterpretq_s8_u8(veorq_u8(bytes, flip));
+  uint8x16_t flips;
+  asm volatile("dup %0.16b, %w1" : "=w"(flips) : "r"(flip));
+  return vreinterpretq_s8_u8(veorq_u8(bytes, flips));
 }
 
 /// Adds the products of one quad of each row, or of that which is part `kPart` of sixteen bytes of each row.
@@ -43,11 +43,12 @@ void sum_dot(const ArmTile& tile) noexcept {
   });
   const std::uint8_t* a = tile.a;
   const std::int64_t stride = tile.row_stride;
+  const std::uint8_t flip = tile.flip;
   const std::int8_t* panel = tile.panel;
   std::int64_t quads = tile.quads;
   for (; quads >= 4; quads -= 4, a += 16, panel += 4 * 4 * kPanel) {
     int8x16_t left[kRows];
-    unroll<kRows>([&](auto r) { left[r] = to_signed(vld1q_u8(a + r * stride)); });
+    unroll<kRows>([&](auto r) { left[r] = to_signed(vld1q_u8(a + r * stride), flip); });
     unroll<4>([&](auto part) { add_quad<part, kRows, kVectors>(left, panel, sum); });
   }
   for (; quads > 0; --quads, a += 4, panel += 4 * kPanel) {
@@ -55,7 +56,7 @@ void sum_dot(const ArmTile& tile) noexcept {
     unroll<kRows>([&](auto r) {
       std::uint32_t bytes;
       std::memcpy(&bytes, a + r * stride, sizeof bytes);
-      left[r] = vreinterpretq_s8_u32(vdupq_n_u32(bytes ^ 0x80808080U));
+      left[r] = to_signed(vreinterpretq_u8_u32(vdupq_n_u32(bytes)), flip);
     });
     add_quad<0, kRows, kVectors>(left, panel, sum);
   }
@@ -85,14 +86,16 @@ void sum_matrices(const ArmTile& tile) noexcept {
     const int32x2_t start = vld1_s32(tile.start + 2 * c);
     unroll<kPairs>([&](auto p) { sum[p][c] = vcombine_s32(start, start); });
   });
+  const std::uint8_t flip = tile.flip;
   const std::uint8_t* row[2 * kPairs];
   unroll<2 * kPairs>([&](auto r) { row[r] = tile.a + (r < tile.rows ? r : 0) * tile.row_stride; });
   const std::int8_t* panel = tile.panel;
   std::int64_t at = 0;
   int8x16_t left[kPairs];
   for (; at + 8 <= 4 * tile.quads; at += 8, panel += 2 * 4 * kPanel) {
-    unroll<kPairs>(
-        [&](auto p) { left[p] = to_signed(vcombine_u8(vld1_u8(row[2 * p] + at), vld1_u8(row[2 * p + 1] + at))); });
+    unroll<kPairs>([&](auto p) {
+      left[p] = to_signed(vcombine_u8(vld1_u8(row[2 * p] + at), vld1_u8(row[2 * p + 1] + at)), flip);
+    });
     unroll<kVectors>([&](auto v) {
       asm volatile("" : "+r"(panel));
       add_columns<kPairs, kVectors, v>(left, vld1q_s8(panel + 16 * v), vld1q_s8(panel + 4 * kPanel + 16 * v), sum);
@@ -103,7 +106,7 @@ void sum_matrices(const ArmTile& tile) noexcept {
       std::uint32_t bytes[4] = {};
       std::memcpy(&bytes[0], row[2 * p] + at, sizeof bytes[0]);
       std::memcpy(&bytes[2], row[2 * p + 1] + at, sizeof bytes[2]);
-      left[p] = to_signed(vreinterpretq_u8_u32(vld1q_u32(bytes)));
+      left[p] = to_signed(vreinterpretq_u8_u32(vld1q_u32(bytes)), flip);
     });
     unroll<kVectors>(
         [&](auto v) { add_columns<kPairs, kVectors, v>(left, vld1q_s8(panel + 16 * v), vdupq_n_s8(0), sum); });

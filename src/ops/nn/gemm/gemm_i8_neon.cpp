@@ -20,13 +20,14 @@ void sum_rows(const ArmTile& tile, const std::uint8_t* a, std::int32_t* sums) no
   int32x4_t low[kRows][kVectors];
   int32x4_t high[kRows][kVectors];
   unroll<kRows>([&](auto r) { unroll<kVectors>([&](auto v) { low[r][v] = high[r][v] = vdupq_n_s32(0); }); });
+  const std::uint32_t flips = tile.flip * 0x01010101U;
   const std::int8_t* panel = tile.panel;
   for (std::int64_t quad = 0; quad < tile.quads; ++quad, a += 4, panel += 4 * kPanel) {
     int8x16_t left[kRows];
     unroll<kRows>([&](auto r) {
       std::uint32_t bytes;
       std::memcpy(&bytes, a + r * tile.row_stride, sizeof bytes);
-      left[r] = vreinterpretq_s8_u32(vdupq_n_u32(bytes ^ 0x80808080U));
+      left[r] = vreinterpretq_s8_u32(vdupq_n_u32(bytes ^ flips));
     });
     unroll<kVectors>([&](auto v) {
       const int8x16_t right = vld1q_s8(panel + 16 * v);

@@ -167,6 +167,7 @@ struct Piece {
   std::int64_t rows = 0;
   std::int64_t first = 0;
   std::int64_t quads = 0;
+  std::uint8_t flip = 0;  ///< bits of bytes that are inverted before they count
 
   Piece some_rows(std::int64_t m, std::int64_t count) const {
     Piece result = *this;
@@ -230,7 +231,9 @@ void flip_bytes(const std::uint8_t* from, std::int64_t n, std::uint8_t flip, std
 /// The left matrix as pieces, which are put into the workspace where they cannot be used as they lie.
 class Left {
  public:
-  Left(const LeftSource& a, const Workspace& workspace) : a_(a), workspace_(workspace) {}
+  Left(const LeftSource& a, const Workspace& workspace) : a_(a), workspace_(workspace) {
+    if (kInvertsBits && has_bytes()) std::swap(flip_, a_.flip);
+  }
 
   /// Are pieces bytes?
   bool has_bytes() const { return multiplies_bytes() && a_.gather_numbers == nullptr; }
@@ -246,7 +249,7 @@ class Left {
 
   /// Numbers [first, first + count) of rows [row, row + rows), valid until the next call.
   Piece fetch(std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count) const {
-    Piece piece{.rows = rows, .first = first / 4, .quads = quad_count(count)};
+    Piece piece{.rows = rows, .first = first / 4, .quads = quad_count(count), .flip = flip_};
     if (stays()) {
       piece.bytes = a_.data + row * a_.row_stride + first;
       piece.stride = a_.row_stride;
@@ -315,8 +318,9 @@ class Left {
     return to;
   }
 
-  const LeftSource& a_;
+  LeftSource a_;
   const Workspace& workspace_;
+  std::uint8_t flip_ = 0;  ///< left to sum_tile
 };
 
 void clear(Sums& sums, std::int64_t rows) { std::fill_n(sums.at, rows * kColumns, 0); }
@@ -364,7 +368,7 @@ struct TileColumns {
 /// Sums of the products of a piece, or of `quads` of its quads from the `done`-th on. Columns beyond those that there
 /// are stay undefined.
 void sum_piece(const Piece& a, std::int64_t done, std::int64_t quads, const TileColumns& b, Sums& sums) {
-  const Span span{quads, a.stride, b.stride, b.ahead + done * b.ahead_step, b.ahead_step};
+  const Span span{quads, a.stride, a.flip, b.stride, b.ahead + done * b.ahead_step, b.ahead_step};
   const std::int8_t* panel = b.panel + (a.first + done) * 4 * kPanel;
   if (a.bytes == nullptr) {
     sum_tile(a.numbers + 4 * done, a.rows, span, panel, b.columns, sums);
@@ -402,7 +406,7 @@ void add_rows(const Piece& a, std::int64_t count, std::int32_t zero, std::int32_
   for (std::int64_t m = 0; m < a.rows; ++m) {
     auto sum = static_cast<std::uint32_t>(sums[m]);
     if (a.bytes != nullptr) {
-      for (std::int64_t i = 0; i < count; ++i) sum += a.bytes[m * a.stride + i];
+      for (std::int64_t i = 0; i < count; ++i) sum += static_cast<std::uint8_t>(a.bytes[m * a.stride + i] ^ a.flip);
       sum -= static_cast<std::uint32_t>(count) * static_cast<std::uint32_t>(zero);
     } else {
       for (std::int64_t i = 0; i < 4 * a.quads; ++i)

@@ -59,8 +59,10 @@ inline bool multiplies_bytes() {
 #endif
 }
 
-/// What sum_tile subtracts from each byte of the left matrix: on Arm, that products of signed bytes do.
+/// What sum_tile subtracts from each byte of the left matrix: on Arm, that products of signed bytes do. They invert the
+/// highest bit for it; so they take bytes as they lie, and invert others if asked to.
 constexpr std::int32_t kSubtracted = HWY_ARCH_ARM_A64 ? 128 : 0;
+constexpr bool kInvertsBits = HWY_ARCH_ARM_A64;
 
 /// The sums of one tile, row after row of kColumns.
 struct Sums {
@@ -71,6 +73,7 @@ struct Sums {
 struct Span {
   std::int64_t quads = 0;
   std::int64_t row_stride = 0;    ///< numbers
+  std::uint8_t flip = 0;          ///< with kInvertsBits: the bits of bytes that are inverted
   std::int64_t panel_stride = 0;  ///< bytes
   /// Weights that come next: a tile fetches so many bytes of them per quad, while it computes.
   const std::int8_t* ahead = nullptr;
@@ -273,8 +276,8 @@ inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span,
 inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
                      std::int64_t columns, const std::int32_t* start, Sums& sums) {
   constexpr decltype(&sum_bytes_neon) kFunctions[] = {sum_bytes_neon, sum_bytes_dotprod, sum_bytes_i8mm};
-  kFunctions[static_cast<int>(byte_products())](
-      {a, span.row_stride, rows, span.quads, panel, columns <= kNarrow * kLanes, start, sums.at});
+  kFunctions[static_cast<int>(byte_products())]({a, span.row_stride, static_cast<std::uint8_t>(span.flip ^ 0x80), rows,
+                                                 span.quads, panel, columns <= kNarrow * kLanes, start, sums.at});
 }
 #else
 inline void sum_tile(const std::uint8_t* /*a*/, std::int64_t /*rows*/, const Span& /*span*/,
