@@ -48,6 +48,15 @@ struct KernelRule {
   std::string kernel;
 };
 
+/// Says in which type a package stores the f32 weights of the nodes whose names fit `pattern` (as above), where their
+/// kernels can: f32, f16, bf16, i8 (a scale per output channel) or i4 (a scale per 32 weights of one). Results are
+/// those of the weights so rounded; activations stay f32. Nodes that no rule fits have f16 or bf16 where that changes
+/// no weight of theirs, as in models that were exported so.
+struct StoreRule {
+  std::string pattern;
+  ElementType type = ElementType::kF32;
+};
+
 /// A model file and what the user fixes about it.
 struct ModelSpec {
   std::string name{};  ///< empty: the file's stem
@@ -81,6 +90,7 @@ struct ModelSpec {
   std::vector<BackendRule> backends{};  ///< for parts of the model; of several that fit, the longest pattern counts
   std::vector<KernelRule>
       kernels{};  ///< of equal patterns, the last counts; they come before backends, and after what a budget demands
+  std::vector<StoreRule> stores{};  ///< of several that fit a node, the longest pattern counts
   /// symbolic dimension -> sizes: the model is planned once for each of them (each combination, for several
   /// dimensions), and every plan is a model of its own, "name@T:160", whose sessions need no more than that size does.
   /// The package has the weights once.
@@ -182,6 +192,9 @@ struct StepReport {
   std::string output;                     ///< "f32[1,8,8,32]"
   std::int64_t output_bytes = 0;
   std::int64_t weights_bytes = 0;
+  ElementType stored_as = ElementType::kNone;  ///< what its f32 weights were narrowed to (StoreRule); kNone: nothing
+  std::int64_t narrowed_bytes = 0;             ///< of these weights in f32, less what they take now
+  float narrowing_error = 0.0F;                ///< the largest change of one of them, relative to the largest of them
   std::int64_t scratch_bytes = 0;
   std::int64_t alive_bytes = 0;  ///< everything alive at this step
   std::int64_t work = 0;         ///< multiply-accumulates

@@ -63,8 +63,14 @@ class InnerSearch {
   Result<Found> search(const Graph& graph, std::vector<bool> free_inputs,
                        const std::vector<std::int64_t>& inner) const {
     const Graph* const sizes[] = {&graph};
-    const auto selected = select_kernels(
-        sizes, {options_.backend, {}, options_.kernels, options_.target, {}, options_.sparing, options_.threads});
+    const auto selected = select_kernels(sizes, {options_.backend,
+                                                 {},
+                                                 options_.kernels,
+                                                 options_.target,
+                                                 {},
+                                                 options_.sparing,
+                                                 options_.threads,
+                                                 options_.stores});
     if (!selected) return fail(selected.error());
     const std::vector<const ops::KernelVariant*> variants = variants_of(*selected);
     StorageOptions storage;

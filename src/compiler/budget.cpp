@@ -179,7 +179,8 @@ class Reducer {
       made.copied_bytes += (*patched)->cost.copied_bytes;
     }
     if (recipe.fused) {
-      auto pairs = separable_pairs(graph, {options.backend, options.backends, options.kernels, options.target});
+      auto pairs = separable_pairs(
+          graph, {options.backend, options.backends, options.kernels, options.target, {}, {}, 1, options.stores});
       if (!pairs) return fail(std::move(pairs.error()));
       made.fused = pairs->size();
       fuse_pairs(graph, *pairs);

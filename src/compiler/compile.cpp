@@ -14,6 +14,7 @@
 #include "compiler/lanes.h"
 #include "compiler/load_model.h"
 #include "compiler/memories.h"
+#include "compiler/narrow_weights.h"
 #include "compiler/planned_model.h"
 #include "compiler/report.h"
 #include "compiler/select.h"
@@ -119,6 +120,8 @@ class FleetCompiler {
       auto model = compiler::load_model(spec, options_);
       if (!model) return fail(std::move(model.error()));
       if (auto sound = compiler::check_kernel_rules(model->graph, spec.kernels); !sound)
+        return fail(std::move(sound.error()).in(model_name(spec)));
+      if (auto sound = compiler::check_store_rules(model->graph, spec.stores); !sound)
         return fail(std::move(sound.error()).in(model_name(spec)));
       models_.push_back(std::move(*model));
     }
@@ -367,6 +370,7 @@ class FleetCompiler {
     options.backend = fleet_.models[session.model].backend.value_or(options_.backend);
     options.backends = fleet_.models[session.model].backends;
     options.kernels = fleet_.models[session.model].kernels;
+    options.stores = fleet_.models[session.model].stores;
     options.threads = options_.threads;
     options.target = options_.target;
     if (options_.plan_seconds > 0) options.seconds = options_.plan_seconds;

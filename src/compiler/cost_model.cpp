@@ -87,9 +87,17 @@ struct Row {
 constexpr Row kRows[] = {
     {"conv2d", "f32_winograd__simd", winograd_load},
     {"conv2d", "f32_gemm__simd", gemm_load},
+    {"conv2d", "f32_gemm_f16__simd", gemm_load},
+    {"conv2d", "f32_gemm_bf16__simd", gemm_load},
+    {"conv2d", "f32_gemm_i8__simd", gemm_load},
+    {"conv2d", "f32_gemm_i4__simd", gemm_load},
     {"conv2d", "i8_gemm__simd", gemm_load},
     {"conv2d_affine", "i8_gemm__simd", gemm_load},
     {"matmul", "f32_packed__simd", product_load},
+    {"matmul", "f32_packed_f16__simd", product_load},
+    {"matmul", "f32_packed_bf16__simd", product_load},
+    {"matmul", "f32_packed_i8__simd", product_load},
+    {"matmul", "f32_packed_i4__simd", product_load},
     {"matmul", "i8_packed__simd", product_load},
     {"matmul_affine", "i8_packed__simd", product_load},
 };

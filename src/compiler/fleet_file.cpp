@@ -10,6 +10,7 @@
 
 #include "compiler/backends.h"
 #include "compiler/fleet_tables.h"
+#include "compiler/narrow_weights.h"
 #include "compiler/size_family.h"
 #include "compiler/toml_reader.h"
 
@@ -72,9 +73,10 @@ class FleetFileReader : public TomlReader {
   }
 
   void read_model(const toml::table& table) {
-    check_keys(table, "[[model]]", {"name",    "path",       "dims",   "bounds",  "formulas", "shapes",   "values",
-                                    "counts",  "iterations", "states", "outputs", "keep",     "backend",  "backends",
-                                    "kernels", "inputs",     "step",   "labels",  "lane",     "priority", "sizes"});
+    check_keys(table, "[[model]]",
+               {"name",       "path",   "dims",    "bounds",   "formulas", "shapes",   "values",  "counts",
+                "iterations", "states", "outputs", "keep",     "backend",  "backends", "kernels", "inputs",
+                "step",       "labels", "lane",    "priority", "sizes",    "store"});
     ModelSpec model;
     const std::string path = text(table, "path");
     if (path.empty()) return note(table, "a [[model]] needs a path");
@@ -108,6 +110,13 @@ class FleetFileReader : public TomlReader {
     std::map<std::string, std::string> kernels;
     read_map<std::string>(table, "kernels", "the name of a kernel", kernels);
     for (const auto& [pattern, name] : kernels) model.kernels.push_back({pattern, name});
+    std::map<std::string, std::string> stores;
+    read_map<std::string>(table, "store", "a type such as \"f16\"", stores);
+    for (const auto& [pattern, name] : stores) {
+      const auto type = compiler::store_type(name);
+      if (!type) note(table, fmt::format("store.{}: {}; {}", pattern, type.error().message, type.error().remedy));
+      if (type) model.stores.push_back({pattern, *type});
+    }
     model.lane = text(table, "lane");
     read(table, "priority", "an integer", model.priority);
     model_feeds_[model.name] = read_feed(table);

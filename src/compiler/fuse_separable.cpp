@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ops/narrowing.h"
 #include "ops/nn/conv2d/conv2d.h"
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
@@ -94,10 +95,11 @@ std::string_view backend_suffix(const ops::KernelVariant& variant) {
   return variant.name.substr(variant.name.rfind('_') + 1);
 }
 
-/// Would the joint node have a kernel made of these two?
+/// Would the joint node have a kernel made of these two? There is none for weights that are narrowed.
 bool has_joint_kernel(const Graph& graph, const Node& joint, const ops::KernelVariant* first,
                       const ops::KernelVariant* second, const Target& target) {
-  if (first == nullptr || second == nullptr || backend_suffix(*first) != backend_suffix(*second)) return false;
+  if (first == nullptr || second == nullptr || ops::find_narrowing(ops::kConv2d, *second) != nullptr) return false;
+  if (backend_suffix(*first) != backend_suffix(*second)) return false;
   const graph::OperandTables tables = graph::operand_tables(graph, joint);
   TensorDesc result;
   if (!ops::infer(*joint.op, joint.params.data(), tables.inputs, {&result, 1}).ok()) return false;

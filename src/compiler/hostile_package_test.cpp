@@ -20,8 +20,8 @@ using format::Header;
 using format::PackageBytes;
 using testing::fill_inputs;
 
-/// A small model with everything that a package can hold: weights, streamed ones too, both kinds of state, scratch,
-/// views, a gather.
+/// A small model with everything that a package can hold: weights, streamed ones and narrowed ones too, both kinds of
+/// state, scratch, views, a gather.
 constexpr const char* kAllTables = R"(graph "all" {
   %x "x" = input : f32[1,8]
   %at "at" = input : i64[2]
@@ -30,7 +30,8 @@ constexpr const char* kAllTables = R"(graph "all" {
   %w = const : f32[8,8] splat(0.25)
   %b = const : f32[8] {1, 2, 3, 4, 5, 6, 7, 8}
   %m = matmul(%x, %w, %b)
-  %n = binary(%m, %h)
+  %z "narrow" = matmul(%m, %w)
+  %n = binary(%z, %h)
   %c = concat(%n, %s) {axis=0}
   %g = gather(%c, %at)
   %k = softmax(%g)
@@ -46,7 +47,7 @@ constexpr const char* kAllTables = R"(graph "all" {
 class HostilePackage : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto planned = plan_model(testing::parse(kAllTables), {});
+    auto planned = plan_model(testing::parse(kAllTables), {.stores = {{"narrow", ElementType::kI4}}});
     ASSERT_TRUE(planned) << planned.error().message;
     stream_weights(*planned);
     format::PackageData data;

@@ -79,7 +79,7 @@ class Attempt {
     std::vector<const graph::Graph*> sizes = {&model_.graph};
     for (std::size_t k = 1; k < instances_.size(); ++k) sizes.push_back(&instances_[k].graph);
     auto selected = select_kernels(sizes, {options_.backend, options_.backends, options_.kernels, options_.target,
-                                           marks_, options_.sparing, options_.threads});
+                                           marks_, options_.sparing, options_.threads, options_.stores});
     if (!selected) return fail(std::move(selected.error()));
     selected_ = std::move(*selected);
     variants_ = variants_of(selected_);

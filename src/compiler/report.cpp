@@ -7,6 +7,7 @@
 #include <set>
 
 #include "compiler/cost_model.h"
+#include "compiler/narrow_weights.h"
 #include "compiler/select.h"
 #include "ops/data/copy/copy.h"
 
@@ -174,6 +175,12 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
       s.output_bytes = desc.bytes();
     }
     if (step.variant != nullptr) s.weights_bytes = packed_weight_bytes(model.graph, node, *step.variant, call);
+    if (const auto* narrowing = step.variant != nullptr ? ops::find_narrowing(*node.op, *step.variant) : nullptr) {
+      const NarrowingEffect effect = narrowing_effect(call, *step.variant, *narrowing);
+      s.stored_as = narrowing->type;
+      s.narrowed_bytes = effect.saved_bytes;
+      s.narrowing_error = effect.error;
+    }
     s.scratch_bytes = step.scratch_bytes;
     s.alive_bytes = alive_at(model.blocks, step.node);
     s.work = node.op->work != nullptr ? node.op->work(call) : 0;

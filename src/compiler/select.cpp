@@ -1,13 +1,13 @@
 #include "compiler/select.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 
 #include "compiler/backends.h"
 #include "compiler/branches.h"
 #include "compiler/cost_model.h"
+#include "compiler/narrow_weights.h"
 
 namespace bantam::compiler {
 namespace {
@@ -63,24 +63,34 @@ Setting setting_of(std::span<const graph::Graph* const> sizes, const KernelPolic
   return setting;
 }
 
-/// The backend's kernel to take.
+/// What the variant narrows weights to.
+ElementType narrows_to(const ops::OpDef& op, const ops::KernelVariant& variant) {
+  const ops::Narrowing* narrowing = ops::find_narrowing(op, variant);
+  return narrowing != nullptr ? narrowing->type : ElementType::kNone;
+}
+
+/// The backend's kernel to take, of those that store weights as `narrow`.
 const ops::KernelVariant* best_serving(const BackendDef& backend, const Target& target, const Setting& setting,
-                                       std::span<const graph::Graph* const> sizes, std::size_t n) {
+                                       std::span<const graph::Graph* const> sizes, std::size_t n, ElementType narrow) {
   const ops::OpDef& op = *sizes.front()->nodes[n].op;
   std::vector<const ops::KernelVariant*> serving;
   for (const ops::KernelVariant& variant : op.variants)
-    if (has(backend, target, variant) && serves(variant, sizes, n)) serving.push_back(&variant);
+    if (has(backend, target, variant) && narrows_to(op, variant) == narrow && serves(variant, sizes, n))
+      serving.push_back(&variant);
   if (serving.size() < 2) return serving.empty() ? nullptr : serving.front();
   return cheapest(op, serving, SizedCalls(sizes, n).calls(), setting);
 }
 
-/// The kernel of any backend that serves with the least scratch, the first of those listed.
+/// The kernel of any backend that serves with the least scratch and stores weights as `narrow`, the first of those
+/// listed.
 const ops::KernelVariant* sparing_variant(const KernelPolicy& policy, std::span<const graph::Graph* const> sizes,
-                                          std::size_t n) {
+                                          std::size_t n, ElementType narrow) {
+  const ops::OpDef& op = *sizes.front()->nodes[n].op;
   const ops::KernelVariant* best = nullptr;
   std::int64_t least = 0;
-  for (const ops::KernelVariant& variant : sizes.front()->nodes[n].op->variants) {
-    if (!policy.target.has_kernel(variant.name) || !serves(variant, sizes, n)) continue;
+  for (const ops::KernelVariant& variant : op.variants) {
+    if (!policy.target.has_kernel(variant.name) || narrows_to(op, variant) != narrow || !serves(variant, sizes, n))
+      continue;
     std::int64_t scratch = 0;
     for (const graph::Graph* graph : sizes) {
       if (sizes.size() > 1 && is_idle(*graph, graph->nodes[n])) continue;
@@ -92,6 +102,13 @@ const ops::KernelVariant* sparing_variant(const KernelPolicy& policy, std::span<
     least = scratch;
   }
   return best;
+}
+
+const ops::KernelVariant* sparing_variant(const KernelPolicy& policy, std::span<const graph::Graph* const> sizes,
+                                          std::size_t n) {
+  const ElementType narrow = narrow_type(*sizes.front(), sizes.front()->nodes[n], policy.stores);
+  const auto* variant = sparing_variant(policy, sizes, n, narrow);
+  return variant != nullptr ? variant : sparing_variant(policy, sizes, n, ElementType::kNone);
 }
 
 std::string operand_types(const ops::OpCall& call) {
@@ -111,25 +128,23 @@ std::string why_not(const ops::OpDef& op, const BackendDef& wanted, const Target
 }
 
 Result<Selection> select(std::span<const graph::Graph* const> sizes, std::size_t n, Backend backend,
-                         const Target& target, const Setting& setting) {
+                         const KernelPolicy& policy, const Setting& setting) {
   const graph::Node& node = sizes.front()->nodes[n];
+  const Target& target = policy.target;
   if (node.op->variants.empty()) return Selection{};
   const BackendDef& wanted = backend_def(backend);
-  if (const auto* variant = best_serving(wanted, target, setting, sizes, n)) return Selection{variant, {}};
+  const ElementType narrow = narrow_type(*sizes.front(), node, policy.stores);
+  for (const ElementType type : {narrow, ElementType::kNone})
+    if (const auto* variant = best_serving(wanted, target, setting, sizes, n, type)) return Selection{variant, {}};
   const graph::OperandTables tables = graph::operand_tables(*sizes.front(), node);
   for (const BackendDef& other : all_backends())
-    if (const auto* variant = best_serving(other, target, setting, sizes, n))
+    if (const auto* variant = best_serving(other, target, setting, sizes, n, ElementType::kNone))
       return Selection{variant,
                        fmt::format("{}: {}", why_not(*node.op, wanted, target, tables.call(node)), other.name)};
   return fail(StatusCode::kUnsupported,
               fmt::format("node '{}' ({}): no kernel of '{}' supports its operand types", node.name, node.origin,
                           node.op->name),
               "export the model in float32 or int8");
-}
-
-/// True when the pattern is the name, or stands for it.
-bool fits(const std::string& pattern, const std::string& name) {
-  return pattern == name || fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
 }
 
 /// The kernel that the longest rule that fits the node gives it; none where it does not serve.
@@ -139,7 +154,7 @@ const ops::KernelVariant* ruled_variant(const KernelPolicy& policy, std::span<co
   const ops::KernelVariant* chosen = nullptr;
   std::size_t length = 0;
   for (const KernelRule& rule : policy.kernels) {
-    if (rule.pattern.size() < length || !fits(rule.pattern, node.name)) continue;
+    if (rule.pattern.size() < length || !fits_name(rule.pattern, node.name)) continue;
     const ops::KernelVariant* variant = ops::find_variant(*node.op, rule.kernel);
     if (variant == nullptr || !policy.target.has_kernel(variant->name) || !serves(*variant, sizes, n)) continue;
     chosen = variant;
@@ -151,7 +166,7 @@ const ops::KernelVariant* ruled_variant(const KernelPolicy& policy, std::span<co
 bool fits_any(const graph::Graph& graph, const KernelRule& rule) {
   return std::ranges::any_of(graph.nodes, [&](const graph::Node& node) {
     const auto inside = [&](const graph::Graph& body) { return fits_any(body, rule); };
-    return (fits(rule.pattern, node.name) && ops::find_variant(*node.op, rule.kernel) != nullptr) ||
+    return (fits_name(rule.pattern, node.name) && ops::find_variant(*node.op, rule.kernel) != nullptr) ||
            std::ranges::any_of(node.bodies, inside);
   });
 }
@@ -172,7 +187,7 @@ class BackendChooser {
         is_output ? OutputSet().add(static_cast<std::size_t>(output - graph_.outputs.begin())).marks() : 0;
     bool used = false;
     for (std::size_t n = 0; n < chosen_.size(); ++n) {
-      const bool concerned = is_output ? marks_[n] == branch : fits(rule.pattern, graph_.nodes[n].name);
+      const bool concerned = is_output ? marks_[n] == branch : fits_name(rule.pattern, graph_.nodes[n].name);
       used = used || concerned;
       if (!concerned || rule.pattern.size() < lengths_[n]) continue;
       chosen_[n] = rule.backend;
@@ -215,7 +230,7 @@ Result<std::vector<Selection>> select_kernels(std::span<const graph::Graph* cons
       result.push_back({variant, {}});
       continue;
     }
-    auto selection = select(sizes, n, chooser.of(n), policy.target, setting);
+    auto selection = select(sizes, n, chooser.of(n), policy, setting);
     if (!selection) return fail(std::move(selection.error()));
     result.push_back(std::move(*selection));
   }
@@ -228,7 +243,7 @@ std::vector<const ops::KernelVariant*> alternatives(const graph::Graph& graph, c
   const graph::OperandTables tables = graph::operand_tables(graph, node);
   for (const ops::KernelVariant& variant : node.op->variants)
     if (&variant != &kernel && has(backend_def(Backend::kFast), target, variant) &&
-        ops::supports(variant, tables.call(node)))
+        narrows_to(*node.op, variant) == narrows_to(*node.op, kernel) && ops::supports(variant, tables.call(node)))
       found.push_back(&variant);
   return found;
 }

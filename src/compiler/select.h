@@ -25,6 +25,7 @@ struct KernelPolicy {
   std::vector<std::uint64_t> marks{};
   std::set<std::string> sparing{};  ///< names of nodes that get the kernel with the least scratch, whose ever it is
   int threads = 1;                  ///< that scratch is measured for
+  std::vector<StoreRule> stores{};  ///< in which type weights are stored
 };
 
 /// One kernel per node, by node index: of those that the target has, that belong to the node's backend and that support
@@ -37,7 +38,8 @@ inline Result<std::vector<Selection>> select_kernels(const graph::Graph& graph, 
   return select_kernels({&one, 1}, policy);
 }
 
-/// The fast variants but `kernel` that the target has and that support the node, which has one size.
+/// The fast variants but `kernel` that the target has, that store weights as it does, and that support the node, which
+/// has one size.
 std::vector<const ops::KernelVariant*> alternatives(const graph::Graph& graph, const graph::Node& node,
                                                     const ops::KernelVariant& kernel, const Target& target);
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/shape.h"
+#include "ops/narrowing.h"
 #include "ops/op.h"
 #include "package/control_flow.h"
 #include "package/size_patches.h"
@@ -153,7 +154,7 @@ class ModelVerifier {
                      std::span<const Tensor> inputs, std::span<const Tensor> outputs) const {
     TensorDesc inferred[ops::kMaxOutputs];
     const void* params = params_ + step.first_param();
-    BANTAM_RETURN_IF_ERROR(verify_readable(step));
+    BANTAM_RETURN_IF_ERROR(verify_readable(step, ops::find_narrowing(op, variant)));
     BANTAM_RETURN_IF_ERROR(ops::infer(op, params, inputs, {inferred, outputs.size()}));
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (!same_shape_and_type(inferred[i], *outputs[i].desc))
@@ -362,10 +363,11 @@ class ModelVerifier {
     return check_strides(desc, static_cast<std::int64_t>(v.bytes() / size));
   }
 
-  /// `infer` may read the elements of any constant: packing never makes one smaller.
-  Status verify_readable(const Step& step) const {
+  /// `infer` may read the elements of any constant but those that the kernel narrows: no others are packed smaller.
+  Status verify_readable(const Step& step, const ops::Narrowing* narrowing) const {
     for (int i = 0; i < step.inputs(); ++i) {
       if (operand(step, i) == kAbsent) continue;
+      if (narrowing != nullptr && narrowing->narrows(static_cast<std::size_t>(i))) continue;
       const Value& v = value(operand(step, i));
       if (v.slot() != kWeights && streamed_constant(model_, operand(step, i)) == nullptr) continue;
       if (v.bytes() < static_cast<std::uint64_t>(desc_of(v)->bytes()))

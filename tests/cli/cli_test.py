@@ -512,6 +512,23 @@ class Branches(CommandTest):
         self.refuse(["plan", self.model, "--backend-of", "left=opencl"], ["opencl", "fast, reference"])
         self.refuse(["plan", self.model, "--backend-of", "nothing*=fast"], ["nothing*"])
 
+    def test_weights_stored_in_fewer_bits(self):
+        model = MODELS / "denoise.onnx"
+        plain = self.succeed_json("plan", model, "--store", "f32")
+        small = self.succeed_json("plan", model, "--store", "i8", "--store", "/gains/*=f16")
+        saved = sum(s["narrowed_bytes"] for s in small["models"][0]["steps"])
+        self.assertGreater(saved, 200000)
+        self.assertLess(small["weights_bytes"], plain["weights_bytes"] - saved + 1000)
+        steps = {s["name"]: s for s in small["models"][0]["steps"]}
+        self.assertEqual((steps["/gains/MatMul"]["stored_as"], steps["/Conv"]["stored_as"]), ("f16", "i8"))
+        self.assertGreater(steps["/Conv"]["narrowing_error"], steps["/gains/MatMul"]["narrowing_error"])
+        fleet = self.write("fleet.toml", f"""[[model]]
+            path = "{model}"
+            store = {{ "*" = "i8", "/gains/*" = "f16" }}""")
+        self.assertEqual(self.succeed_json("plan", fleet)["weights_bytes"], small["weights_bytes"])
+        self.refuse(["plan", model, "--store", "i16"], ["i16", "f32, f16, bf16, i8, i4"])
+        self.refuse(["plan", model, "--store", "nothing*=i8"], ["nothing*"])
+
 
 class Accounts(CommandTest):
     """The four sources of memory beside what the process uses, and time by stage."""

@@ -12,6 +12,7 @@
 
 #include "compiler/backends.h"
 #include "compiler/memory_profiles.h"
+#include "compiler/narrow_weights.h"
 #include "import/import.h"
 #include "io/array.h"
 #include "io/file.h"
@@ -103,6 +104,22 @@ Result<void> add_backend_rules(const std::vector<std::string>& rules, FleetSpec&
                   fmt::format("--backend-of {}: there is no backend '{}'", text, rule->second),
                   "use one of: " + compiler::backend_names());
     spec.models.front().backends.push_back({rule->first, *id});
+  }
+  return {};
+}
+
+/// Adds each TYPE, for all nodes of all models, or PATTERN=TYPE, for the one model that there is.
+Result<void> add_store_rules(const std::vector<std::string>& rules, FleetSpec& spec) {
+  for (const std::string& text : rules) {
+    // Names of nodes may hold an equals sign, types do not.
+    const std::size_t equals = text.rfind('=');
+    const bool for_all = equals == std::string::npos;
+    if (!for_all && spec.models.size() != 1)
+      return fail(StatusCode::kInvalidArgument, "--store: several models are given",
+                  "among several models use the key 'store' of the fleet file, or a type for all");
+    const auto type = compiler::store_type(for_all ? text : text.substr(equals + 1));
+    if (!type) return fail(Error(type.error()).in("--store " + text));
+    for (ModelSpec& model : spec.models) model.stores.push_back({for_all ? "*" : text.substr(0, equals), *type});
   }
   return {};
 }
@@ -247,6 +264,12 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
   command.add_option("--backend-of", backend_rules, "another backend for an output's branch, or nodes by pattern")
       ->type_name("OUTPUT|PATTERN=BACKEND")
       ->allow_extra_args(false);
+  command
+      .add_option(
+          "--store", store_rules,
+          "type in which the package stores f32 weights, of all nodes or by pattern: " + compiler::store_type_names())
+      ->type_name("TYPE|PATTERN=TYPE")
+      ->allow_extra_args(false);
   command.add_option("--threads", threads, "threads per invoke")->check(CLI::Range(1, 64));
   command.add_option("--cpus", cpus, "processors that the threads are bound to, one each in turn, such as 2,3")
       ->delimiter(',')
@@ -371,6 +394,8 @@ Result<void> ModelOptions::apply(FleetSpec& spec) const {
   });
   if (!done) return done;
   done = add_backend_rules(backend_rules, spec);
+  if (!done) return done;
+  done = add_store_rules(store_rules, spec);
   if (!done) return done;
   done = add_iterations(iterations, spec);
   if (!done) return done;

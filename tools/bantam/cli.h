@@ -63,6 +63,7 @@ struct ModelOptions {
   std::string backend = "fast";
   std::string target = "host";
   std::vector<std::string> backend_rules;
+  std::vector<std::string> store_rules;
   int threads = 1;
   std::vector<int> cpus;
 

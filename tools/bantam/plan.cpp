@@ -91,6 +91,9 @@ nlohmann::json model_json(const ModelReport& model) {
                           {"output", s.output},
                           {"output_bytes", s.output_bytes},
                           {"weights_bytes", s.weights_bytes},
+                          {"stored_as", s.stored_as == ElementType::kNone ? "" : element_type_name(s.stored_as)},
+                          {"narrowed_bytes", s.narrowed_bytes},
+                          {"narrowing_error", s.narrowing_error},
                           {"scratch_bytes", s.scratch_bytes},
                           {"alive_bytes", s.alive_bytes},
                           {"multiply_accumulates", s.work},
@@ -241,6 +244,32 @@ void print_copies(const ModelReport& model) {
     fmt::print("  {} {} where a view might have done: {}\n", steps, steps == 1 ? "step copies" : "steps copy", reason);
 }
 
+/// By type: how many layers have weights so, the bytes that it saves, and where it changes a weight most.
+void print_narrowing(const ModelReport& model) {
+  struct Narrowed {
+    int layers = 0;
+    std::int64_t bytes = 0;
+    const StepReport* worst = nullptr;
+  };
+  std::map<ElementType, Narrowed> types;
+  for (const StepReport& s : model.steps) {
+    if (s.stored_as == ElementType::kNone) continue;
+    Narrowed& type = types[s.stored_as];
+    ++type.layers;
+    type.bytes += s.narrowed_bytes;
+    if (type.worst == nullptr || s.narrowing_error > type.worst->narrowing_error) type.worst = &s;
+  }
+  for (const auto& [type, narrowed] : types) {
+    const std::string lost = narrowed.worst->narrowing_error == 0.0F
+                                 ? "nothing lost"
+                                 : fmt::format("a weight differs by up to {:.2g} of the largest ({})",
+                                               narrowed.worst->narrowing_error, printable(narrowed.worst->name));
+    fmt::print("{}: weights of {} {} stored as {}: {} less, {}\n", printable(model.name), narrowed.layers,
+               narrowed.layers == 1 ? "layer" : "layers", element_type_name(type),
+               format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(narrowed.bytes, 0))), lost);
+  }
+}
+
 void print_plan(const Compiled& compiled, bool layers) {
   std::vector<std::vector<std::string>> rows = {
       {"model", "weights", "state", "activations", "of it scratch", "lower bound", "placed by"}};
@@ -252,6 +281,7 @@ void print_plan(const Compiled& compiled, bool layers) {
   for (const ModelReport& m : compiled.models())
     fmt::print("{}: {}\n", printable(m.name), compiler::describe_bounds(m));
   for (const ModelReport& m : compiled.models()) print_dimensions(m);
+  for (const ModelReport& m : compiled.models()) print_narrowing(m);
   for (const ModelReport& m : compiled.models()) {
     std::map<std::string, std::int64_t> reasons;
     for (const StepReport& s : m.steps)

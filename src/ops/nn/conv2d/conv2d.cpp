@@ -23,6 +23,20 @@ std::int64_t work(const OpCall& call) {
   return call.out().elements() * w.dims[1] * w.dims[2] * w.dims[3];
 }
 
+#if BANTAM_SIMD
+/// The matrix kernel on weights that are narrowed to a type.
+template <ElementType kType>
+constexpr KernelVariant narrow_variant(std::string_view name) {
+  return {.name = name,
+          .supports = conv2d::gemm_supports,
+          .footprint = conv2d::narrow_footprint,
+          .packed_bytes = [](const OpCall& call, int input) { return conv2d::narrow_packed_bytes(call, input, kType); },
+          .pack = [](const OpCall& call, int /*input*/, std::byte* to) { conv2d::narrow_pack(call, kType, to); },
+          .run = [](const Invocation& call) { return conv2d::run_narrow(call, kType); },
+          .accuracy = {Accuracy::Kind::kRelative, 1e-5F}};
+}
+#endif
+
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
     {.name = "f32_winograd__simd",
@@ -39,6 +53,10 @@ constexpr KernelVariant kVariants[] = {
      .pack = conv2d::gemm_pack,
      .run = conv2d::run_gemm,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+    narrow_variant<ElementType::kF16>("f32_gemm_f16__simd"),
+    narrow_variant<ElementType::kBF16>("f32_gemm_bf16__simd"),
+    narrow_variant<ElementType::kI8>("f32_gemm_i8__simd"),
+    narrow_variant<ElementType::kI4>("f32_gemm_i4__simd"),
     {.name = "i8_gemm__simd",
      .supports = conv2d::int8_supports,
      .footprint = conv2d::int8_footprint,

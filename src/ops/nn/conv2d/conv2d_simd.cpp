@@ -7,6 +7,7 @@
 
 #include "ops/common/parallel.h"
 #include "ops/nn/conv2d/bands.h"
+#include "ops/nn/conv2d/gemm_pixels.h"
 #include "ops/nn/conv2d/kernels.h"
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/problem.h"
@@ -169,6 +170,17 @@ void convolve_pixels(const Problem& p, const float* x, const gemm::RightPanels& 
 }
 
 }  // namespace
+
+TileBytes gemm_tile_bytes(const OpCall& call) {
+  const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+  return {tile_bytes(p, least_tile_rows(p)), tile_bytes(p, useful_tile_rows(p))};
+}
+
+void convolve_gemm(const Problem& p, const float* x, const gemm::RightPanels& weights, const gemm::Result& y,
+                   std::int64_t begin, std::int64_t end, float* tile, std::int64_t floats) {
+  const Tile gathered{tile, std::min(gemm::tile_rows(), floats / p.k), floats};
+  convolve_pixels(p, x, weights, y, begin, end, end - begin, gathered);
+}
 
 bool gemm_supports(const OpCall& call) {
   return linear_form(call.in(0), call.in(1)) == LinearForm::kFloat && call.inputs[1].data != nullptr &&

@@ -191,7 +191,10 @@ OpCase random_float_conv2d_case(Random& random) {
 }
 
 TEST(Conv2d, FloatVariantsMatchReference) {
-  testing::expect_variants_match_reference(random_float_conv2d_case, {.cases = 150, .must_cover = {"f32_gemm__simd"}});
+  testing::expect_variants_match_reference(
+      random_float_conv2d_case, {.cases = 150,
+                                 .must_cover = {"f32_gemm__simd", "f32_gemm_f16__simd", "f32_gemm_bf16__simd",
+                                                "f32_gemm_i8__simd", "f32_gemm_i4__simd"}});
 }
 
 TEST(Conv2d, PointwiseVariantsMatchReference) {

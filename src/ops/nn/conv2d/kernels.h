@@ -27,6 +27,13 @@ std::int64_t winograd_packed_bytes(const OpCall& call, int input);
 void winograd_pack(const OpCall& call, int input, std::byte* destination);
 Status run_winograd(const Invocation& call);
 
+/// f32, constant weights that are narrowed to `type` (nn/gemm/narrow_panels.h); supports what the plain kernel does.
+Footprint narrow_footprint(const OpCall& call, int threads);
+std::int64_t narrow_packed_bytes(const OpCall& call, int input, ElementType type);
+void narrow_pack(const OpCall& call, ElementType type, std::byte* destination);
+void narrow_restore(const OpCall& call, int input, ElementType type, const std::byte* packed, float* elements);
+Status run_narrow(const Invocation& call, ElementType type);
+
 /// int8 and hybrid, constant weights.
 bool int8_supports(const OpCall& call);
 Footprint int8_footprint(const OpCall& call, int threads);

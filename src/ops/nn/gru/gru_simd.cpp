@@ -9,7 +9,7 @@
 #include "hwy/highway.h"
 #include "ops/common/rows_simd-inl.h"
 #include "ops/elementwise/unary/activation_simd-inl.h"
-#include "ops/nn/gemm/gemm_f32.h"
+#include "ops/nn/gemm/narrow_panels.h"
 #include "ops/nn/gru/kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -79,9 +79,33 @@ constexpr std::int64_t kStepsAtOnce = 16;
 
 constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, kAlignment / sizeof(float)); }
 
-std::int64_t w_floats(const rnn::Extents& e) { return gemm::packed_floats(e.input, kGates * e.hidden); }
-std::int64_t gates_floats(const rnn::Extents& e) { return gemm::packed_floats(e.hidden, 2 * e.hidden); }
-std::int64_t r_floats(const rnn::Extents& e) { return gates_floats(e) + gemm::packed_floats(e.hidden, e.hidden); }
+/// The matrices that one direction of an operand consists of, as rows of weights one after another: w is one, r is that
+/// of the gates and that of the candidate.
+struct Matrices {
+  std::int64_t k = 0;
+  std::int64_t columns[2] = {};
+  int count = 0;
+};
+
+Matrices matrices_of(int input, const rnn::Extents& e) {
+  if (input == rnn::kW) return {e.input, {kGates * e.hidden}, 1};
+  return {e.hidden, {2 * e.hidden, e.hidden}, 2};
+}
+
+/// Calls f(panels, offset of the first element) for every matrix of every direction of an operand packed at `packed`.
+template <typename F>
+void for_each_matrix(int input, const rnn::Extents& e, ElementType type, const std::byte* packed, F f) {
+  const Matrices matrices = matrices_of(input, e);
+  std::int64_t offset = 0;
+  std::int64_t element = 0;
+  for (std::int64_t d = 0; d < e.directions; ++d)
+    for (int i = 0; i < matrices.count; ++i) {
+      const std::int64_t n = matrices.columns[i];
+      f(gemm::NarrowPanels{type, packed + offset, matrices.k, n}, element);
+      offset += gemm::narrow_bytes(type, matrices.k, n);
+      element += matrices.k * n;
+    }
+}
 
 /// The regions of the scratch memory.
 struct Scratch {
@@ -118,50 +142,53 @@ void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, f
     sum[g] = bias != nullptr ? bias[g] + (g < both ? bias[count + g] : 0.0F) : 0.0F;
 }
 
-/// result[m] = rows[m] times panels, plus bias.
-void multiply(const float* rows, std::int64_t count, std::int64_t k, const float* panels, std::int64_t columns,
-              const float* bias, float* result) {
-  gemm::multiply({.data = rows, .rows = count, .row_stride = k, .length = k},
-                 {.data = panels, .n = columns, .first = 0, .last = gemm::panel_count(columns)},
-                 {.data = result, .row_stride = columns, .bias = bias});
-}
-
 /// One direction's packed weights, and the bias that is added to the state's share of the candidate before its reset.
 struct Weights {
-  const float* w;
-  const float* gates;
-  const float* candidate;
+  gemm::NarrowPanels w;
+  gemm::NarrowPanels gates;
+  gemm::NarrowPanels candidate;
   const float* candidate_bias;
 };
 
-Weights weights_of(const Invocation& call, const rnn::Extents& e, std::int64_t d) {
-  const float* r = call.input<float>(rnn::kR) + d * r_floats(e);
+Weights weights_of(const Invocation& call, const rnn::Extents& e, ElementType type, std::int64_t d) {
   const bool apart = call.has(rnn::kB) && call.as<GruParams>().linear_before_reset != 0;
-  return {call.input<float>(rnn::kW) + d * w_floats(e), r, r + gates_floats(e),
-          apart ? call.input<float>(rnn::kB) + (d * 2 * kGates + 5) * e.hidden : nullptr};
+  Weights result{{}, {}, {}, apart ? call.input<float>(rnn::kB) + (d * 2 * kGates + 5) * e.hidden : nullptr};
+  gemm::NarrowPanels* const parts[] = {&result.gates, &result.candidate};
+  int next = 0;
+  for_each_matrix(rnn::kW, e, type, call.input<std::byte>(rnn::kW),
+                  [&](const gemm::NarrowPanels& panels, std::int64_t) {
+                    if (next++ == d) result.w = panels;
+                  });
+  next = 0;
+  for_each_matrix(rnn::kR, e, type, call.input<std::byte>(rnn::kR),
+                  [&](const gemm::NarrowPanels& panels, std::int64_t) {
+                    if (next / 2 == d) *parts[next % 2] = panels;
+                    ++next;
+                  });
+  return result;
 }
 
 /// `products` is the input's share of one step, [3H]; `d` the direction.
 void run_step(const GruParams& p, std::int64_t d, const rnn::Extents& e, const Weights& weights, const Scratch& scratch,
               const float* products, float* h) {
   const auto hidden = static_cast<std::size_t>(e.hidden);
-  multiply(h, 1, e.hidden, weights.gates, 2 * e.hidden, products, scratch.gates);
+  gemm::multiply_rows(h, 1, weights.gates, products, scratch.gates);
   HWY_DYNAMIC_DISPATCH(activate_gru_gates)(p, rnn::fused(p.activations.of(d, 0)), hidden, scratch.gates);
   const float* input_share = products + 2 * e.hidden;
   if (p.linear_before_reset != 0) {
-    multiply(h, 1, e.hidden, weights.candidate, e.hidden, weights.candidate_bias, scratch.state_share);
+    gemm::multiply_rows(h, 1, weights.candidate, weights.candidate_bias, scratch.state_share);
   } else {
     HWY_DYNAMIC_DISPATCH(reset_gru_state)(hidden, scratch.gates, h, scratch.reset_state);
-    multiply(scratch.reset_state, 1, e.hidden, weights.candidate, e.hidden, input_share, scratch.state_share);
+    gemm::multiply_rows(scratch.reset_state, 1, weights.candidate, input_share, scratch.state_share);
   }
   HWY_DYNAMIC_DISPATCH(update_gru_state)
   (p, rnn::fused(p.activations.of(d, 1)), hidden, scratch.gates, input_share, scratch.state_share, h);
 }
 
-void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d) {
+void run_direction(const Invocation& call, const rnn::Extents& e, ElementType type, std::int64_t d) {
   const auto& p = call.as<GruParams>();
   const Scratch scratch = scratch_of(call, e);
-  const Weights weights = weights_of(call, e, d);
+  const Weights weights = weights_of(call, e, type, d);
   const std::int64_t count = kGates * e.hidden;
   const bool backward = rnn::is_backward(p.direction, d);
   sum_biases(call, e, d, scratch.input_bias);
@@ -169,8 +196,8 @@ void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d
   for (std::int64_t k = 0; k < e.steps; k += at_once) {
     const std::int64_t last = std::min(k + at_once, e.steps);
     const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
-    multiply(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, e.input, weights.w,
-             count, scratch.input_bias, scratch.products);
+    gemm::multiply_rows(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, weights.w,
+                        scratch.input_bias, scratch.products);
     rnn::walk(call, e, d, backward, k, last, [&](std::int64_t t, std::int64_t b) {
       run_step(p, d, e, weights, scratch, scratch.products + ((t - first_step) * e.batch + b) * count,
                call.output<float>(1) + d * e.state() + b * e.hidden);
@@ -194,37 +221,39 @@ Footprint packed_footprint(const OpCall& call, int /*threads*/) {
   return footprint;
 }
 
-std::int64_t packed_bytes(const OpCall& call, int input) {
+std::int64_t packed_bytes(const OpCall& call, int input, ElementType type) {
   if (input != rnn::kW && input != rnn::kR) return 0;
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
-  return e.directions * (input == rnn::kW ? w_floats(e) : r_floats(e)) * 4;
+  std::int64_t bytes = 0;
+  for_each_matrix(input, e, type, nullptr, [&](const gemm::NarrowPanels& panels, std::int64_t) {
+    bytes += gemm::narrow_bytes(type, panels.k, panels.n);
+  });
+  return bytes;
 }
 
-void pack(const OpCall& call, int input, std::byte* destination) {
+void pack(const OpCall& call, int input, ElementType type, std::byte* destination) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   const auto* from = static_cast<const float*>(call.inputs[static_cast<std::size_t>(input)].data);
-  auto* to = reinterpret_cast<float*>(destination);
-  const auto pack_rows = [&](std::int64_t k, std::int64_t rows) {
-    gemm::pack_panels(from, k, rows, 1, k, 0, gemm::panel_count(rows), to);
-    from += k * rows;
-    to += gemm::packed_floats(k, rows);
-  };
-  for (std::int64_t d = 0; d < e.directions; ++d) {
-    if (input == rnn::kW) {
-      pack_rows(e.input, kGates * e.hidden);
-    } else {
-      pack_rows(e.hidden, 2 * e.hidden);
-      pack_rows(e.hidden, e.hidden);
-    }
-  }
+  std::byte* to = destination;
+  for_each_matrix(input, e, type, destination, [&](const gemm::NarrowPanels& panels, std::int64_t element) {
+    gemm::pack_narrow(type, from + element, panels.k, panels.n, 1, panels.k, to);
+    to += gemm::narrow_bytes(type, panels.k, panels.n);
+  });
 }
 
-Status run_packed(const Invocation& call) {
+void restore(const OpCall& call, int input, ElementType type, const std::byte* packed, float* elements) {
+  const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  for_each_matrix(input, e, type, packed, [&](const gemm::NarrowPanels& panels, std::int64_t element) {
+    gemm::restore_narrow(panels, 1, panels.k, elements + element);
+  });
+}
+
+Status run_packed(const Invocation& call, ElementType type) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   BANTAM_RETURN_IF_ERROR(rnn::check_lengths(call, e));
   for (std::int64_t d = 0; d < e.directions; ++d) {
     rnn::start_state(call, e, d, rnn::kInitialH, 1);
-    run_direction(call, e, d);
+    run_direction(call, e, type, d);
   }
   return ok_status();
 }

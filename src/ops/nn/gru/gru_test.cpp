@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/narrowing.h"
 #include "ops/testing/harness.h"
 
 namespace bantam::ops {
@@ -21,9 +22,10 @@ TEST(Gru, GivesTheStandardsExample) {
                 {tensor_of<float>({1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}), constant(filled({1, 9, 3}, 0.1F)),
                  constant(filled({1, 9, 3}, 0.1F)), tensor_of<float>({1, 18}, bias)});
   for (const KernelVariant& variant : kGru.variants)
-    expect_near(run_variant(op_case, variant).outputs[1].values<float>(),
-                {0.20053662F, 0.20053662F, 0.20053662F, 0.15482338F, 0.15482338F, 0.15482338F, 0.07484276F, 0.07484276F,
-                 0.07484276F});
+    if (find_narrowing(kGru, variant) == nullptr)
+      expect_near(run_variant(op_case, variant).outputs[1].values<float>(),
+                  {0.20053662F, 0.20053662F, 0.20053662F, 0.15482338F, 0.15482338F, 0.15482338F, 0.07484276F,
+                   0.07484276F, 0.07484276F});
 }
 
 /// Values (i % modulus - offset) / scale with gate blocks update, reset, hidden, from a layout reset, update, hidden.
@@ -48,8 +50,9 @@ TEST(Gru, SequenceAgreesWithAnotherImplementation) {
                  constant(tensor_of<float>({1, 6, 2}, reordered_gru(2, 7, 3, 4))),
                  constant(tensor_of<float>({1, 6, 2}, reordered_gru(2, 5, 2, 4))), tensor_of<float>({1, 12}, bias)});
   for (const KernelVariant& variant : kGru.variants)
-    expect_near(run_variant(op_case, variant).outputs[0].values<float>(),
-                {-0.17197561F, 0.00000000F, -0.26407236F, 0.44203639F, 0.02340430F, 0.34560341F});
+    if (find_narrowing(kGru, variant) == nullptr)
+      expect_near(run_variant(op_case, variant).outputs[0].values<float>(),
+                  {-0.17197561F, 0.00000000F, -0.26407236F, 0.44203639F, 0.02340430F, 0.34560341F});
 }
 
 TEST(Gru, VariantsMatchReference) {
@@ -82,7 +85,9 @@ TEST(Gru, VariantsMatchReference) {
              maybe(tensor({d, 6 * h})), maybe(random_tensor(ElementType::kI32, {b}, random, 0, static_cast<double>(t))),
              maybe(tensor({d, b, h}))});
       },
-      {.cases = 60, .must_cover = {"f32_packed__simd"}});
+      {.cases = 60,
+       .must_cover = {"f32_packed__simd", "f32_packed_f16__simd", "f32_packed_bf16__simd", "f32_packed_i8__simd",
+                      "f32_packed_i4__simd"}});
 }
 
 TEST(Gru, RefusesHostileShapesAndParameters) {

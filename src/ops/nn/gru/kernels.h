@@ -16,8 +16,10 @@ Status run_reference(const Invocation& call);
 /// update and reset.
 bool supports_packed(const OpCall& call);
 Footprint packed_footprint(const OpCall& call, int threads);
-std::int64_t packed_bytes(const OpCall& call, int input);
-void pack(const OpCall& call, int input, std::byte* destination);
-Status run_packed(const Invocation& call);
+/// `type` is f32, or what w and r are narrowed to (nn/gemm/narrow_panels.h).
+std::int64_t packed_bytes(const OpCall& call, int input, ElementType type);
+void pack(const OpCall& call, int input, ElementType type, std::byte* destination);
+void restore(const OpCall& call, int input, ElementType type, const std::byte* packed, float* elements);
+Status run_packed(const Invocation& call, ElementType type);
 
 }  // namespace bantam::ops::gru

@@ -9,7 +9,7 @@
 #include "hwy/highway.h"
 #include "ops/common/rows_simd-inl.h"
 #include "ops/elementwise/unary/activation_simd-inl.h"
-#include "ops/nn/gemm/gemm_f32.h"
+#include "ops/nn/gemm/narrow_panels.h"
 #include "ops/nn/lstm/kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -118,9 +118,19 @@ std::int64_t steps_at_once(const Invocation& call, const rnn::Extents& e) {
   return std::clamp<std::int64_t>((call.scratch_bytes - scratch_bytes(e, 0)) / bytes, 1, kStepsAtOnce);
 }
 
-/// Floats of the packed form of one direction of w or r.
-std::int64_t direction_floats(std::int64_t k, const rnn::Extents& e) {
-  return gemm::packed_floats(k, kGates * e.hidden);
+/// Bytes of the packed form of one direction of w or r, whose rows have k elements.
+std::int64_t direction_bytes(ElementType type, std::int64_t k, const rnn::Extents& e) {
+  return gemm::narrow_bytes(type, k, kGates * e.hidden);
+}
+
+/// Elements of a row of operand w or r.
+std::int64_t row_elements(int input, const rnn::Extents& e) { return input == rnn::kW ? e.input : e.hidden; }
+
+/// The packed form of direction d of operand w or r.
+gemm::NarrowPanels direction_panels(const std::byte* packed, ElementType type, int input, const rnn::Extents& e,
+                                    std::int64_t d) {
+  const std::int64_t k = row_elements(input, e);
+  return {type, packed + d * direction_bytes(type, k, e), k, kGates * e.hidden};
 }
 
 /// The regions of the scratch memory.
@@ -141,20 +151,12 @@ void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, f
   for (std::int64_t g = 0; g < count; ++g) sum[g] = bias != nullptr ? bias[g] + bias[count + g] : 0.0F;
 }
 
-/// result[m] = rows[m] times panels, plus bias. A single row's bias may be where its result is.
-void multiply(const float* rows, std::int64_t count, std::int64_t k, const float* panels, std::int64_t columns,
-              const float* bias, float* result) {
-  gemm::multiply({.data = rows, .rows = count, .row_stride = k, .length = k},
-                 {.data = panels, .n = columns, .first = 0, .last = gemm::panel_count(columns)},
-                 {.data = result, .row_stride = columns, .bias = bias});
-}
-
-void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d) {
+void run_direction(const Invocation& call, const rnn::Extents& e, ElementType type, std::int64_t d) {
   const auto& p = call.as<LstmParams>();
   const Scratch scratch = scratch_of(call, e);
   const std::int64_t count = kGates * e.hidden;
-  const float* w = call.input<float>(rnn::kW) + d * direction_floats(e.input, e);
-  const float* r = call.input<float>(rnn::kR) + d * direction_floats(e.hidden, e);
+  const gemm::NarrowPanels w = direction_panels(call.input<std::byte>(rnn::kW), type, rnn::kW, e, d);
+  const gemm::NarrowPanels r = direction_panels(call.input<std::byte>(rnn::kR), type, rnn::kR, e, d);
   const float* peepholes = call.has(kPeepholes) ? call.input<float>(kPeepholes) + d * 3 * e.hidden : nullptr;
   const bool backward = rnn::is_backward(p.direction, d);
   sum_biases(call, e, d, scratch.bias);
@@ -162,13 +164,13 @@ void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d
   for (std::int64_t k = 0; k < e.steps; k += at_once) {
     const std::int64_t last = std::min(k + at_once, e.steps);
     const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
-    multiply(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, e.input, w, count,
-             scratch.bias, scratch.products);
+    gemm::multiply_rows(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, w,
+                        scratch.bias, scratch.products);
     rnn::walk(call, e, d, backward, k, last, [&](std::int64_t t, std::int64_t b) {
       float* h = call.output<float>(1) + d * e.state() + b * e.hidden;
       float* c = call.output<float>(2) + d * e.state() + b * e.hidden;
       float* gates = scratch.products + ((t - first_step) * e.batch + b) * count;
-      multiply(h, 1, e.hidden, r, count, gates, gates);
+      gemm::multiply_rows(h, 1, r, gates, gates);
       HWY_DYNAMIC_DISPATCH(update_lstm_state)(p, d, static_cast<std::size_t>(e.hidden), gates, peepholes, h, c);
     });
   }
@@ -190,27 +192,32 @@ Footprint packed_footprint(const OpCall& call, int /*threads*/) {
   return footprint;
 }
 
-std::int64_t packed_bytes(const OpCall& call, int input) {
+std::int64_t packed_bytes(const OpCall& call, int input, ElementType type) {
   if (input != rnn::kW && input != rnn::kR) return 0;
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
-  return e.directions * direction_floats(input == rnn::kW ? e.input : e.hidden, e) * 4;
+  return e.directions * direction_bytes(type, row_elements(input, e), e);
 }
 
-void pack(const OpCall& call, int input, std::byte* destination) {
+void pack(const OpCall& call, int input, ElementType type, std::byte* destination) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
-  const std::int64_t k = input == rnn::kW ? e.input : e.hidden;
+  const std::int64_t k = row_elements(input, e);
   const std::int64_t columns = kGates * e.hidden;
   const auto* from = static_cast<const float*>(call.inputs[static_cast<std::size_t>(input)].data);
-  auto* to = reinterpret_cast<float*>(destination);
   for (std::int64_t d = 0; d < e.directions; ++d)
-    gemm::pack_panels(from + d * columns * k, k, columns, 1, k, 0, gemm::panel_count(columns),
-                      to + d * direction_floats(k, e));
+    gemm::pack_narrow(type, from + d * columns * k, k, columns, 1, k, destination + d * direction_bytes(type, k, e));
 }
 
-Status run_packed(const Invocation& call) {
+void restore(const OpCall& call, int input, ElementType type, const std::byte* packed, float* elements) {
+  const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  const std::int64_t k = row_elements(input, e);
+  for (std::int64_t d = 0; d < e.directions; ++d)
+    gemm::restore_narrow(direction_panels(packed, type, input, e, d), 1, k, elements + d * kGates * e.hidden * k);
+}
+
+Status run_packed(const Invocation& call, ElementType type) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   BANTAM_RETURN_IF_ERROR(start(call, e));
-  for (std::int64_t d = 0; d < e.directions; ++d) run_direction(call, e, d);
+  for (std::int64_t d = 0; d < e.directions; ++d) run_direction(call, e, type, d);
   return ok_status();
 }
 

@@ -19,6 +19,14 @@ std::int64_t packed_bytes(const OpCall& call, int input);
 void pack(const OpCall& call, int input, std::byte* destination);
 Status run_packed(const Invocation& call);
 
+/// f32, constant b that is narrowed to `type` (nn/gemm/narrow_panels.h); a is not transposed.
+bool narrow_supports(const OpCall& call);
+Footprint narrow_footprint(const OpCall& call, int threads);
+std::int64_t narrow_packed_bytes(const OpCall& call, int input, ElementType type);
+void narrow_pack(const OpCall& call, ElementType type, std::byte* destination);
+void narrow_restore(const OpCall& call, int input, ElementType type, const std::byte* packed, float* elements);
+Status run_narrow(const Invocation& call, ElementType type);
+
 /// f32, any b.
 bool dynamic_supports(const OpCall& call);
 Footprint dynamic_footprint(const OpCall& call, int threads);

@@ -149,8 +149,11 @@ OpCase random_float_matmul_case(Random& random) {
 }
 
 TEST(Matmul, FloatVariantsMatchReference) {
-  testing::expect_variants_match_reference(random_float_matmul_case,
-                                           {.cases = 150, .must_cover = {"f32_packed__simd", "f32_dynamic__simd"}});
+  testing::expect_variants_match_reference(
+      random_float_matmul_case,
+      {.cases = 150,
+       .must_cover = {"f32_packed__simd", "f32_dynamic__simd", "f32_packed_f16__simd", "f32_packed_bf16__simd",
+                      "f32_packed_i8__simd", "f32_packed_i4__simd"}});
 }
 
 /// A random product with int8 weights [n,k]: int8 or hybrid, by the type of a.

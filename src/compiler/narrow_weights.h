@@ -1,0 +1,37 @@
+// In which type the weights of a node are stored: what a StoreRule says, or the narrowest that loses nothing. Used by
+// the selection of kernels and by reports. Host only; pure functions.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bantam/compiler.h"
+#include "graph/graph.h"
+#include "ops/narrowing.h"
+
+namespace bantam::compiler {
+
+/// The types that a rule may name, "f32, f16, ...", and the one of that name; an Error names those that there are.
+std::string store_type_names();
+Result<ElementType> store_type(const std::string& name);
+
+/// What the node's weights should be narrowed to; kNone: they stay f32, which is also what weights do that the type of
+/// a rule cannot hold (f16 beyond 65504, integers where one is not finite).
+ElementType narrow_type(const graph::Graph& graph, const graph::Node& node, const std::vector<StoreRule>& rules);
+
+/// Fails when a rule's pattern fits no node that has weights to narrow, in the graph or in bodies within it.
+Result<void> check_store_rules(const graph::Graph& graph, const std::vector<StoreRule>& rules);
+
+/// True when the pattern is the name, or stands for it.
+bool fits_name(const std::string& pattern, const std::string& name);
+
+/// What narrowing did to the weights of one step.
+struct NarrowingEffect {
+  std::int64_t saved_bytes = 0;
+  float error = 0.0F;  ///< the largest change of a weight, relative to the largest weight
+};
+NarrowingEffect narrowing_effect(const ops::OpCall& call, const ops::KernelVariant& variant,
+                                 const ops::Narrowing& narrowing);
+
+}  // namespace bantam::compiler
