@@ -262,6 +262,10 @@ struct ModelReport {
   std::vector<StreamReport> residents;      ///< part of state_bytes
   std::vector<ReductionReport> reductions;  ///< in order; none without a budget that asked for them
   std::vector<std::string> tried;           ///< reductions that gained nothing
+  /// Predicted for the layers that multiply bytes, and for the same in f32: where the first is more, int8 saves memory
+  /// on this target, not time.
+  double integer_us = 0;
+  double float_us = 0;
 };
 
 /// A session in the plan of its fleet.

@@ -16,6 +16,8 @@ struct Load {
   double share = 1;    ///< of the machine's multiply-accumulates that the kernel reaches in registers
   double moved = 0;    ///< bytes
   double weights = 0;  ///< bytes
+  double results = 0;  ///< that are rescaled, where sums are integers
+  double plain = 0;    ///< multiply-accumulates of plain code
 };
 
 bool is_integer(const ops::OpCall& call) {
@@ -48,7 +50,8 @@ Load gemm_load(const ops::OpDef& /*op*/, const ops::KernelVariant& variant, cons
   return {.macs = pixels * window * columns,
           .share = columns <= kNarrow ? 0.7 : 0.9,
           .moved = moved_bytes(call) + gathered * pixels * window * element,
-          .weights = weight_bytes(variant, call)};
+          .weights = weight_bytes(variant, call),
+          .results = static_cast<double>(call.out().elements())};
 }
 
 /// F(4x4, 3x3): 36 products for 16 results, and tiles that are transformed, there and back.
@@ -74,7 +77,26 @@ Load product_load(const ops::OpDef& op, const ops::KernelVariant& variant, const
   return {.macs = static_cast<double>(op.work(call)) * padded / columns,
           .share = columns <= kNarrow ? 0.7 : 0.9,
           .moved = moved_bytes(call),
+          .weights = weight_bytes(variant, call),
+          .results = static_cast<double>(call.out().elements())};
+}
+
+/// Of one channel only the taps can be multiplied in pairs or quads: a twelfth of the speed of a product of matrices.
+Load depthwise_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call) {
+  return {.macs = static_cast<double>(op.work(call)),
+          .share = 1.0 / 12,
+          .moved = moved_bytes(call),
           .weights = weight_bytes(variant, call)};
+}
+
+/// Gates of an integer LSTM are computed one by one.
+Load lstm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call) {
+  constexpr double kGates = 54;
+  return {.macs = static_cast<double>(op.work(call)),
+          .share = 0.5,
+          .moved = moved_bytes(call),
+          .weights = weight_bytes(variant, call),
+          .plain = kGates * static_cast<double>(call.out().elements())};
 }
 
 /// What is known of kernels beyond their operator's work.
@@ -100,6 +122,9 @@ constexpr Row kRows[] = {
     {"matmul", "f32_packed_i4__simd", product_load},
     {"matmul", "i8_packed__simd", product_load},
     {"matmul_affine", "i8_packed__simd", product_load},
+    {"conv2d_affine", "i8_depthwise__simd", depthwise_load},
+    {"depthwise_conv2d", "i8_channels__simd", depthwise_load},
+    {"lstm_q", "i8_packed__simd", lstm_load},
 };
 
 const Row* find_row(const ops::OpDef& op, const ops::KernelVariant& variant) {
@@ -129,8 +154,10 @@ Load load_of(const ops::OpDef& op, const ops::KernelVariant& variant, const ops:
 /// Of what is multiplied and moved.
 double values_ns(const Load& load, const ops::KernelVariant& variant, const ops::OpCall& call, const Machine& machine) {
   const bool vectors = variant.name.ends_with("__simd");
-  const double macs = vectors ? (is_integer(call) ? machine.i8_macs : machine.f32_macs) : machine.plain_macs;
-  return load.macs / (load.share * macs) + load.moved / machine.moved_bytes;
+  const bool integer = is_integer(call);
+  const double macs = vectors ? (integer ? machine.i8_macs : machine.f32_macs) : machine.plain_macs;
+  return load.macs / (load.share * macs) + load.plain / machine.plain_macs + load.moved / machine.moved_bytes +
+         (integer ? load.results * machine.i8_result_ns : 0);
 }
 
 /// Time for one item of a batch with the weights fetched for it alone; infinite where the scratch would enlarge the
@@ -155,7 +182,8 @@ Machine machine_of(const Target& target) {
     std::string_view name;
     Machine machine;
   };
-  constexpr Set kSets[] = {{"avx512", kAvx512Machine}, {"avx2", kAvx2Machine}, {"sse4", kSse4Machine}};
+  constexpr Set kSets[] = {
+      {"avx512", kAvx512Machine}, {"avx2-vnni", kAvx2VnniMachine}, {"avx2", kAvx2Machine}, {"sse4", kSse4Machine}};
   for (const schedule::InstructionSet& used : schedule::instruction_sets())
     for (const Set& set : kSets)
       if (used.used && used.name.starts_with(set.name)) return set.machine;
@@ -175,6 +203,19 @@ double predicted_ns(const ops::OpDef& op, const ops::KernelVariant& variant, con
                     const Machine& machine) {
   const Load load = load_of(op, variant, call);
   return machine.step_ns + values_ns(load, variant, call, machine) + load.weights / machine.weight_bytes;
+}
+
+IntegerTimes integer_times(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
+                           const Machine& machine) {
+  const Row* row = find_row(op, variant);
+  if (row == nullptr || !is_integer(call)) return {};
+  const Load load = row->load(op, variant, call);
+  const bool depthwise = row->load == depthwise_load;
+  constexpr double kGatesOfFloats = 1.0 / 3;  // of the time of integer ones
+  const double float_ns = machine.step_ns + load.macs / ((depthwise ? 0.5 : load.share) * machine.f32_macs) +
+                          kGatesOfFloats * load.plain / machine.plain_macs + 4 * load.moved / machine.moved_bytes +
+                          4 * load.weights / machine.weight_bytes;
+  return {predicted_ns(op, variant, call, machine), float_ns};
 }
 
 const ops::KernelVariant* cheapest(const ops::OpDef& op, std::span<const ops::KernelVariant* const> kernels,

@@ -97,6 +97,29 @@ TEST(CostModel, TimeGrowsWithWorkAndShrinksWithTheMachine) {
   }
 }
 
+TEST(CostModel, IntegersPayWhereProductsAreManyAndNotWhereResultsAre) {
+  const auto times = [](const char* shape, const char* weights, int channels, std::string_view target) {
+    const graph::Graph graph = testing::parse(fmt::format(R"(graph "one" {{
+  %x "x" = input : i8[{0}]
+  %w = const : i8[{1}] splat(3)
+  %b = const : i32[{2}] splat(0)
+  %m = const : i32[{2}] splat(1073741824)
+  %s = const : i32[{2}] splat(0)
+  %y "conv" = conv2d(%x, %w, %b, %m, %s)
+  output "y" %y
+}})",
+                                                          shape, weights, channels));
+    const graph::Node& node = graph.nodes.front();
+    const graph::OperandTables tables = graph::operand_tables(graph, node);
+    return integer_times(*node.op, *ops::find_variant(*node.op, "i8_gemm__simd"), tables.call(node),
+                         machine_of(*find_target(target)));
+  };
+  const IntegerTimes many = times("1,28,28,256", "64,3,3,256", 64, "x86-64-avx512");
+  EXPECT_LT(2 * many.integer_ns, many.float_ns);
+  const IntegerTimes few = times("1,96,96,4", "16,1,1,4", 16, "x86-64-avx2");
+  EXPECT_GT(few.integer_ns, few.float_ns);
+}
+
 TEST(CostModel, KernelThatTheModelDoesNotKnowIsTakenWhereItIsListedFirst) {
   const graph::Graph graph = testing::parse(R"(graph "sum" {
   %x "x" = input : f32[1,64]

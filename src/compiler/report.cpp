@@ -184,7 +184,12 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
     s.scratch_bytes = step.scratch_bytes;
     s.alive_bytes = alive_at(model.blocks, step.node);
     s.work = node.op->work != nullptr ? node.op->work(call) : 0;
-    if (step.variant != nullptr) s.predicted_us = predicted_ns(*node.op, *step.variant, call, machine) / 1000;
+    if (step.variant != nullptr) {
+      s.predicted_us = predicted_ns(*node.op, *step.variant, call, machine) / 1000;
+      const IntegerTimes times = integer_times(*node.op, *step.variant, call, machine);
+      report.integer_us += times.integer_ns / 1000;
+      report.float_us += times.float_ns / 1000;
+    }
     for (const auto* operands : {&node.inputs, &node.outputs})
       for (const graph::ValueId id : *operands)
         if (step.variant != nullptr) s.operands.push_back(origins.of(id));
