@@ -21,7 +21,7 @@ std::string convolution(int side, int inputs, int outputs, bool large = false, i
                                  : "";
   return fmt::format(R"(graph "one" {{
   %x "x" = input : f32[{4},{0},{0},{1}]
-  %w = const : f32[{2},3,3,{1}] splat(0.25)
+  %w = const : f32[{2},3,3,{1}] splat(0.1)
   %y "conv" = conv2d(%x, %w) {{pad_top=1, pad_left=1, pad_bottom=1, pad_right=1}}{3}
   output "y" %y
 }})",
