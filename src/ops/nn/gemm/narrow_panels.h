@@ -1,5 +1,5 @@
 // Packed panels of weights that are stored in fewer bits than f32 and multiplied as what they stand for. The kernels of
-// conv2d, matmul, lstm and gru that narrow their weights (KernelVariant::narrow_type) use them: either a few panels at
+// conv2d, matmul, lstm and gru that narrow their weights (ops/narrowing.h) use them: either a few panels at
 // a time are widened into scratch, in the layout of gemm_f32.h, and meet all rows there, or a single row is multiplied
 // by panels that are widened in registers. Both give the bits that the same weights give in f32.
 //
