@@ -242,5 +242,31 @@ TEST(PlannedModel, PreservedInputSurvivesTheInvoke) {
   EXPECT_EQ(memory, std::vector<float>(8, 1.5F));
 }
 
+// The plan that is kept has the smaller state, another that was tried the smaller activations.
+TEST(PlannedModel, OrdersAreBoundedByEveryPlanThatWasTried) {
+  const auto compiled = compile_text(R"(graph "shared" {
+  %1 "y" = input : f32[4,6]
+  %5 "s" = state : f32[4,6] splat(0.25)
+  %6 = unary(%1) {function="neg"}
+  %7 = slice(%5) {starts=[0, 0], steps=[1, 1], sizes=[2, 6]}
+  %8 = slice(%5) {starts=[1, 0], steps=[1, 1], sizes=[2, 6]}
+  %9 = concat(%7, %8) {axis=0}
+  %10 = slice(%6) {starts=[0, 0], steps=[1, 1], sizes=[2, 6]}
+  %11 = slice(%5) {starts=[1, 0], steps=[1, 1], sizes=[2, 6]}
+  %12 = concat(%10, %11) {axis=0}
+  %14 = slice(%9) {starts=[0, 0], steps=[1, 1], sizes=[2, 6]}
+  %15 = slice(%6) {starts=[1, 0], steps=[1, 1], sizes=[2, 6]}
+  %16 = concat(%14, %15) {axis=0}
+  %17 = binary(%16, %12)
+  output "o0" %12
+  output "last" %17
+  next "s" %9
+})");
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  EXPECT_GT(compiled->planned.order_bound_bytes, 0);
+  for (const PlanTrial& trial : compiled->planned.trials)
+    EXPECT_LE(compiled->planned.order_bound_bytes, trial.lower_bound_bytes) << trial.name;
+}
+
 }  // namespace
 }  // namespace bantam::compiler

@@ -66,8 +66,11 @@ class Planner {
     trials_[best_].kept = true;
     PlannedModel& model = *plan_;
     model.method += ", " + describe(tried_[best_]);
+    // A plan that was tried may need less than the one that is kept, which keeps smaller states or copies less.
+    std::int64_t least = model.lower_bound_bytes;
+    for (const PlanTrial& trial : trials_) least = std::min(least, trial.lower_bound_bytes);
+    model.order_bound_bytes = order_bound_ ? std::clamp<std::int64_t>(*order_bound_, 0, least) : 0;
     model.trials = std::move(trials_);
-    model.order_bound_bytes = order_bound_ ? std::clamp<std::int64_t>(*order_bound_, 0, model.lower_bound_bytes) : 0;
     return std::move(model);
   }
 
