@@ -104,11 +104,12 @@ struct Row {
   std::string_view op;
   std::string_view kernel;
   Load (*load)(const ops::OpDef&, const ops::KernelVariant&, const ops::OpCall&);
+  bool competes = false;  ///< with others of its operator; else the order in which they are listed decides
 };
 
 constexpr Row kRows[] = {
-    {"conv2d", "f32_winograd__simd", winograd_load},
-    {"conv2d", "f32_gemm__simd", gemm_load},
+    {"conv2d", "f32_winograd__simd", winograd_load, true},
+    {"conv2d", "f32_gemm__simd", gemm_load, true},
     {"conv2d", "f32_gemm_f16__simd", gemm_load},
     {"conv2d", "f32_gemm_bf16__simd", gemm_load},
     {"conv2d", "f32_gemm_i8__simd", gemm_load},
@@ -221,15 +222,18 @@ IntegerTimes integer_times(const ops::OpDef& op, const ops::KernelVariant& varia
 const ops::KernelVariant* cheapest(const ops::OpDef& op, std::span<const ops::KernelVariant* const> kernels,
                                    std::span<const ops::OpCall> calls, const Setting& setting) {
   constexpr double kPriceOfRoom = 1.25;
-  const auto is_known = [&](const ops::KernelVariant* kernel) { return find_row(op, *kernel) != nullptr; };
-  if (!is_known(kernels.front())) return kernels.front();
+  const auto competes = [&](const ops::KernelVariant* kernel) {
+    const Row* row = find_row(op, *kernel);
+    return row != nullptr && row->competes;
+  };
+  if (!competes(kernels.front())) return kernels.front();
   double leanest = std::numeric_limits<double>::infinity();
   for (const ops::KernelVariant* kernel : kernels)
-    if (is_known(kernel)) leanest = std::min(leanest, packed_weights(*kernel, calls));
+    if (competes(kernel)) leanest = std::min(leanest, packed_weights(*kernel, calls));
   const ops::KernelVariant* best = nullptr;
   double least = 0;
   for (const ops::KernelVariant* kernel : kernels) {
-    if (!is_known(kernel)) continue;
+    if (!competes(kernel)) continue;
     double cost = 0;
     for (const ops::OpCall& call : calls) cost += weighed_ns(op, *kernel, call, setting);
     if (packed_weights(*kernel, calls) > leanest) cost *= kPriceOfRoom;

@@ -120,6 +120,19 @@ TEST(CostModel, IntegersPayWhereProductsAreManyAndNotWhereResultsAre) {
   EXPECT_GT(few.integer_ns, few.float_ns);
 }
 
+TEST(CostModel, DepthwiseKernelOfIntegersIsTakenWhereItServes) {
+  const graph::Graph graph = testing::parse(R"(graph "depthwise" {
+  %x "x" = input : u8[1,28,28,64]
+  %w = const : i8[64,3,3,1] splat(3)
+  %s = const : f32[1] splat(0.01)
+  %y "conv" = conv2d_affine(%x, %w, _, %s) {groups=64}
+  output "y" %y
+})");
+  const auto selected = select_kernels(graph);
+  ASSERT_TRUE(selected) << selected.error().message;
+  EXPECT_EQ(selected->front().variant->name, "i8_depthwise__simd");
+}
+
 TEST(CostModel, KernelThatTheModelDoesNotKnowIsTakenWhereItIsListedFirst) {
   const graph::Graph graph = testing::parse(R"(graph "sum" {
   %x "x" = input : f32[1,64]
