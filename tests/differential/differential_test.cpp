@@ -57,6 +57,7 @@ std::string choose_instruction_set(std::uint64_t seed) {
   static const std::vector<schedule::InstructionSet> sets = [] {
     auto usable = schedule::instruction_sets();
     usable.erase(usable.begin(), std::ranges::find(usable, true, &schedule::InstructionSet::used));
+    std::erase_if(usable, [](const schedule::InstructionSet& set) { return !set.available; });
     return usable;
   }();
   const std::string name(sets[seed % sets.size()].name);
