@@ -27,9 +27,25 @@ bool has_variants_for(const graph::Node& node) {
   });
 }
 
+/// f32 numbers where the model file has them, aligned or not.
+class Floats {
+ public:
+  explicit Floats(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  std::size_t size() const { return bytes_.size() / sizeof(float); }
+  float operator[](std::size_t i) const {
+    float x = 0;
+    std::memcpy(&x, bytes_.data() + i * sizeof x, sizeof x);
+    return x;
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
 /// The f32 constants that the operator's narrowing kernels narrow.
-std::vector<std::span<const float>> weights_of(const graph::Graph& graph, const graph::Node& node) {
-  std::vector<std::span<const float>> weights;
+std::vector<Floats> weights_of(const graph::Graph& graph, const graph::Node& node) {
+  std::vector<Floats> weights;
   for (const ops::KernelVariant& variant : node.op->variants) {
     const ops::Narrowing* narrowing = ops::find_narrowing(*node.op, variant);
     if (narrowing == nullptr) continue;
@@ -37,8 +53,8 @@ std::vector<std::span<const float>> weights_of(const graph::Graph& graph, const 
       if (!narrowing->narrows(i) || !graph.is_constant(node.inputs[i])) continue;
       const graph::Value& value = graph.value(node.inputs[i]);
       if (value.desc.type != ElementType::kF32) continue;
-      weights.emplace_back(reinterpret_cast<const float*>(value.constant->bytes.data()),
-                           static_cast<std::size_t>(value.desc.elements()));
+      weights.emplace_back(
+          std::span<const std::byte>(value.constant->bytes).first(static_cast<std::size_t>(value.desc.bytes())));
     }
     break;  // all of an operator narrow the same operands
   }
@@ -48,20 +64,23 @@ std::vector<std::span<const float>> weights_of(const graph::Graph& graph, const 
 bool keeps_half(float x) { return std::isfinite(x) && ops::to_f32(ops::to_half(x)) == x; }
 bool keeps_bfloat16(float x) { return std::isfinite(x) && ops::to_f32(ops::to_bfloat16(x)) == x; }
 
-bool all_of(const std::vector<std::span<const float>>& weights, bool (*holds)(float)) {
-  return std::ranges::all_of(weights, [&](std::span<const float> w) { return std::ranges::all_of(w, holds); });
+bool all_of(const std::vector<Floats>& weights, bool (*holds)(float)) {
+  for (const Floats& w : weights)
+    for (std::size_t i = 0; i < w.size(); ++i)
+      if (!holds(w[i])) return false;
+  return true;
 }
 
 /// 16 bits where the weights are many and lose nothing.
-ElementType lossless_type(const std::vector<std::span<const float>>& weights) {
+ElementType lossless_type(const std::vector<Floats>& weights) {
   std::size_t elements = 0;
-  for (const std::span<const float> w : weights) elements += w.size();
+  for (const Floats& w : weights) elements += w.size();
   if (elements < kLeastElements) return ElementType::kNone;
   if (all_of(weights, keeps_half)) return ElementType::kF16;
   return all_of(weights, keeps_bfloat16) ? ElementType::kBF16 : ElementType::kNone;
 }
 
-bool can_hold(ElementType type, const std::vector<std::span<const float>>& weights) {
+bool can_hold(ElementType type, const std::vector<Floats>& weights) {
   if (type == ElementType::kF16) return all_of(weights, [](float x) { return std::fabs(x) <= kLargestHalf; });
   return all_of(weights, [](float x) { return std::isfinite(x); });
 }
@@ -123,12 +142,17 @@ NarrowingEffect narrowing_effect(const ops::OpCall& call, const ops::KernelVaria
     if (!narrowing.narrows(i) || call.inputs[i].data == nullptr) continue;
     const TensorDesc& desc = *call.inputs[i].desc;
     const auto operand = static_cast<int>(i);
-    std::vector<std::byte> packed(static_cast<std::size_t>(ops::packed_bytes(variant, call, operand)));
-    variant.pack(call, operand, packed.data());
-    std::vector<float> restored(static_cast<std::size_t>(desc.elements()));
-    narrowing.restore(call, operand, narrowing.type, packed.data(), restored.data());
+    // A copy, since the model file may have them at any address.
+    std::vector<float> weights(static_cast<std::size_t>(desc.elements()));
+    std::memcpy(weights.data(), call.inputs[i].data, static_cast<std::size_t>(desc.bytes()));
+    std::vector<Tensor> inputs(call.inputs.begin(), call.inputs.end());
+    inputs[i].data = weights.data();
+    const ops::OpCall aligned{call.params, inputs, call.outputs};
+    std::vector<std::byte> packed(static_cast<std::size_t>(ops::packed_bytes(variant, aligned, operand)));
+    variant.pack(aligned, operand, packed.data());
+    std::vector<float> restored(weights.size());
+    narrowing.restore(aligned, operand, narrowing.type, packed.data(), restored.data());
     effect.saved_bytes += desc.bytes() - static_cast<std::int64_t>(packed.size());
-    const auto* weights = static_cast<const float*>(call.inputs[i].data);
     float largest = 0.0F;
     float change = 0.0F;
     for (std::size_t e = 0; e < restored.size(); ++e) {
