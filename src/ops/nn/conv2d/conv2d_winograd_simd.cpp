@@ -1,61 +1,12 @@
-// conv2d in f32 for 3x3 kernels with stride 1 as Winograd's F(4x4, 3x3) (Lavin and Gray, "Fast Algorithms for
-// Convolutional Neural Networks", 2016): a tile of 4x4 results takes 36 products per pair of channels instead of 144.
-// Tiles of 6x6 pixels are transformed, 36 matrix products multiply a block of tiles by weights that were transformed
-// when they were packed (four times as many), and the products are transformed back. The order of sums differs from
-// conv2d_simd.cpp's, so errors are some ten times as large, within the same bound.
+// conv2d in f32 for 3x3 kernels with stride 1 as Winograd's F(4x4, 3x3) (winograd.h). Transformed weights are four
+// times as many. The order of sums differs from conv2d_simd.cpp's, so errors are some ten times as large, within the
+// same bound.
 #include <algorithm>
 
 #include "ops/common/parallel.h"
 #include "ops/nn/conv2d/kernels.h"
-#include "ops/nn/conv2d/overlap.h"
+#include "ops/nn/conv2d/winograd.h"
 #include "ops/nn/gemm/gemm_f32.h"
-
-#ifndef BANTAM_CONV2D_WINOGRAD_PROBLEM_
-#define BANTAM_CONV2D_WINOGRAD_PROBLEM_
-namespace bantam::ops::conv2d {
-namespace {
-
-constexpr int kTile = 6;     ///< rows and columns of the image that a tile reads
-constexpr int kResults = 4;  ///< rows and columns of results that it gives
-constexpr int kProducts = kTile * kTile;
-
-/// Tiles of results of one batch, from left to right, row after row, item after item.
-struct Tiles {
-  ConvGeometry g;
-  std::int64_t rows = 0;     ///< of one item
-  std::int64_t columns = 0;  ///< of one row
-
-  explicit Tiles(const ConvGeometry& geometry)
-      : g(geometry),
-        rows((geometry.y.h + kResults - 1) / kResults),
-        columns((geometry.y.w + kResults - 1) / kResults) {}
-
-  std::int64_t count() const { return g.y.n * rows * columns; }
-};
-
-struct TilePlace {
-  std::int64_t n = 0;
-  std::int64_t y = 0;  ///< of its first result
-  std::int64_t x = 0;
-};
-
-TilePlace place_of(const Tiles& tiles, std::int64_t index) {
-  const std::int64_t row = index / tiles.columns;
-  return {row / tiles.rows, row % tiles.rows * kResults, index % tiles.columns * kResults};
-}
-
-/// Where the numbers of a block of tiles lie: product after product, tile after tile, channel after channel.
-struct BlockMemory {
-  float* floats = nullptr;
-  std::int64_t tiles = 0;  ///< that it has room for
-  std::int64_t channels = 0;
-
-  float* at(std::int64_t product, std::int64_t tile) const { return floats + (product * tiles + tile) * channels; }
-};
-
-}  // namespace
-}  // namespace bantam::ops::conv2d
-#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/conv2d/conv2d_winograd_simd.cpp"
@@ -69,6 +20,7 @@ namespace bantam::ops::conv2d::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using namespace winograd;
 using ops::HWY_NAMESPACE::activate_rows;
 using ops::HWY_NAMESPACE::ClampedStore;
 using ops::HWY_NAMESPACE::unroll;
@@ -109,35 +61,18 @@ HWY_INLINE void transform_out(const V (&m)[kTile], V (&t)[kResults]) {
   t[3] = hn::Add(hn::MulAdd(four, far_difference, near_difference), m[5]);
 }
 
-/// Which rows and columns of the tile at `place` lie inside the image.
-struct Inside {
-  std::int64_t y0;
-  std::int64_t x0;
-  TapRange rows;
-  TapRange columns;
-};
-
-Inside inside_of(const ConvGeometry& g, const TilePlace& place) {
-  constexpr WindowAxis kAxis{.kernel = kTile};
-  const std::int64_t y0 = window_origin(g.vertical, place.y);
-  const std::int64_t x0 = window_origin(g.horizontal, place.x);
-  return {y0, x0, taps_inside(kAxis, y0, 0, g.x.h), taps_inside(kAxis, x0, 0, g.x.w)};
-}
-
 /// All channels of one tile of the image.
-void take_tile(const ConvGeometry& g, const float* x, const TilePlace& place, const BlockMemory& to,
+void take_tile(const ConvGeometry& g, const float* x, const TilePlace& place, const BlockMemory<float>& to,
                std::int64_t tile) {
   const Inside in = inside_of(g, place);
-  const bool whole = in.rows.size() == kTile && in.columns.size() == kTile;
+  const bool whole = in.whole();
   for (std::int64_t c = 0; c < g.x.c; c += kLanes) {
     V half[kTile][kTile];  // [column][row]
     const float* from = x + c;
     unroll<kTile>([&](auto i) HWY_ATTR {
       V d[kTile];
       unroll<kTile>([&](auto r) HWY_ATTR {
-        const bool there =
-            whole || (r >= in.rows.first && r < in.rows.last && i >= in.columns.first && i < in.columns.last);
-        d[r] = there ? hn::LoadU(kD, from + g.x.offset(place.n, in.y0 + r, in.x0 + i)) : hn::Zero(kD);
+        d[r] = whole || in.has(r, i) ? hn::LoadU(kD, from + g.x.offset(place.n, in.y0 + r, in.x0 + i)) : hn::Zero(kD);
       });
       transform_in(d, half[i]);
     });
@@ -152,7 +87,7 @@ void take_tile(const ConvGeometry& g, const float* x, const TilePlace& place, co
 }
 
 /// All channels of one tile of results.
-void give_tile(const ConvGeometry& g, const BlockMemory& from, std::int64_t tile, const float* bias,
+void give_tile(const ConvGeometry& g, const BlockMemory<float>& from, std::int64_t tile, const float* bias,
                const Activation& activation, const TilePlace& place, float* y) {
   const ClampedStore store(activation);
   const auto rows = std::min<std::int64_t>(kResults, g.y.h - place.y);
@@ -193,36 +128,13 @@ HWY_EXPORT(give_tile);
 
 namespace {
 
-constexpr std::int64_t kFloat = sizeof(float);
+using namespace winograd;
 
-/// Tiles of a block: as many as stay in the second-level cache, more where weights would be read for them again, and at
-/// least enough for products of some height.
-constexpr std::int64_t kLeastTiles = 6;
-constexpr std::int64_t kUsefulTiles = 4 * gemm::kMaxTileRows;
+constexpr std::int64_t kFloat = sizeof(float);
 
 std::int64_t tile_bytes(const TensorDesc& x, const TensorDesc& y) {
   return kProducts * kFloat * (static_cast<std::int64_t>(x.dims[3]) + y.dims[3]);
 }
-
-/// Footprint::lead_bytes: a block reads all its tiles before it writes, and rows of tiles share rows of the image.
-std::int64_t winograd_lead_bytes(const OpCall& call, const ConvGeometry& g, int threads) {
-  if (!can_overlap(call, threads) || g.y.n != 1) return Footprint::kNoOverlap;
-  const std::int64_t x_row = static_cast<std::int64_t>(g.x.w) * g.x.c * kFloat;
-  const std::int64_t y_row = static_cast<std::int64_t>(g.y.w) * g.y.c * kFloat;
-  const std::int64_t tile_rows = (g.y.h + kResults - 1) / kResults;
-  std::int64_t lead = y_row;
-  // Linear but for the image's edges.
-  for (const std::int64_t row : {std::int64_t{0}, std::int64_t{1}, tile_rows - 2, tile_rows - 1}) {
-    const std::int64_t tile_row = std::clamp<std::int64_t>(row, 0, tile_rows - 1);
-    const std::int64_t written = std::min<std::int64_t>((tile_row + 1) * kResults, g.y.h);
-    const std::int64_t read = std::clamp<std::int64_t>(window_origin(g.vertical, tile_row * kResults), 0, g.x.h);
-    lead = std::max(lead, written * y_row - read * x_row);
-  }
-  return lead < call.out().bytes() ? lead : Footprint::kNoOverlap;
-}
-
-/// Items of so many numbers to compute at least in one go: a few microseconds, so that little work wakes no thread.
-std::int64_t grain_of(std::int64_t numbers) { return std::max<std::int64_t>(32768 / numbers, 1); }
 
 /// One 3x3 kernel, transformed: G g G^T.
 void transform_weights(const float* w, std::int64_t tap_stride, double (&u)[kProducts]) {
@@ -244,13 +156,8 @@ void transform_weights(const float* w, std::int64_t tap_stride, double (&u)[kPro
 }  // namespace
 
 bool winograd_supports(const OpCall& call) {
-  if (!gemm_supports(call)) return false;
-  const auto& p = call.as<Conv2dParams>();
-  const TensorDesc& w = call.in(1);
-  const bool small = w.dims[1] == 3 && w.dims[2] == 3 && p.stride_h == 1 && p.stride_w == 1 && p.dilation_h == 1 &&
-                     p.dilation_w == 1 && p.groups == 1;
   constexpr std::int32_t kMostInputs = 512;  // errors grow with them
-  return small && w.dims[3] <= kMostInputs && w.dims[0] % gemm::kPanel == 0 && w.dims[3] % gemm::kPanel == 0;
+  return gemm_supports(call) && fits(call.as<Conv2dParams>(), call.in(1)) && call.in(1).dims[3] <= kMostInputs;
 }
 
 std::int64_t winograd_packed_bytes(const OpCall& call, int input) {
@@ -259,15 +166,8 @@ std::int64_t winograd_packed_bytes(const OpCall& call, int input) {
 }
 
 Footprint winograd_footprint(const OpCall& call, int threads) {
-  constexpr std::int64_t kCacheBytes = 1 << 20;
-  const std::int64_t block_bytes = std::max(kCacheBytes, winograd_packed_bytes(call, 1) / 4);
-  const ConvGeometry g = conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), 3, 3);
-  const std::int64_t tile = tile_bytes(call.in(0), call.out());
-  const std::int64_t fitting = block_bytes / tile / kLeastTiles * kLeastTiles;
-  const std::int64_t useful = std::clamp(fitting, kLeastTiles, kUsefulTiles);
-  return {.scratch_bytes = kLeastTiles * tile,
-          .useful_scratch_bytes = useful * tile * threads,
-          .lead_bytes = winograd_lead_bytes(call, g, threads)};
+  const ConvGeometry g = conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), kTaps, kTaps);
+  return footprint(call, g, tile_bytes(call.in(0), call.out()), winograd_packed_bytes(call, 1), threads);
 }
 
 /// Product after product, each as the panels of the matrix [input channels, output channels].
@@ -289,29 +189,15 @@ void winograd_pack(const OpCall& call, int /*input*/, std::byte* destination) {
 
 namespace {
 
-/// Memory for blocks of tiles: transformed images, then their products.
-struct Block {
-  float* floats = nullptr;
-  std::int64_t most = 0;  ///< tiles
-};
-
-Block block_in(std::byte* scratch, std::int64_t bytes, std::int64_t tile, std::int64_t most) {
-  return {reinterpret_cast<float*>(scratch), std::min(bytes / tile / kLeastTiles * kLeastTiles, most)};
-}
-
-/// Computes tiles [begin, end) in blocks of about as many, which `threads` share.
-void convolve_tiles(const Invocation& call, const Tiles& tiles, const Threads& threads, std::int64_t begin,
-                    std::int64_t end, const Block& block) {
+/// Computes a share of the tiles, block after block, in which `threads` share the work.
+void convolve_tiles(const Invocation& call, const Tiles& tiles, const Threads& threads, const Share& share) {
   const ConvGeometry& g = tiles.g;
   const auto take = HWY_DYNAMIC_DISPATCH(take_tile);
   const auto give = HWY_DYNAMIC_DISPATCH(give_tile);
   const std::int64_t matrix = gemm::packed_floats(g.x.c, g.y.c);
-  const BlockMemory images{block.floats, block.most, g.x.c};
-  const BlockMemory products{block.floats + kProducts * block.most * g.x.c, block.most, g.y.c};
-  const std::int64_t blocks = (end - begin + block.most - 1) / block.most;
-  for (std::int64_t i = 0; i < blocks; ++i) {
-    const std::int64_t first = begin + (end - begin) * i / blocks;
-    const std::int64_t count = begin + (end - begin) * (i + 1) / blocks - first;
+  const BlockMemory<float> images{reinterpret_cast<float*>(share.memory), share.at_once, g.x.c};
+  const BlockMemory<float> products{images.at(kProducts, 0), share.at_once, g.y.c};
+  share.for_each_block([&](std::int64_t first, std::int64_t count) {
     parallel_ranges(threads, count, grain_of(kProducts * g.x.c), [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t t = from; t < to; ++t) take(g, call.input<float>(0), place_of(tiles, first + t), images, t);
     });
@@ -326,27 +212,15 @@ void convolve_tiles(const Invocation& call, const Tiles& tiles, const Threads& t
         give(g, products, t, optional_input<float>(call, 2), call.as<Conv2dParams>().activation,
              place_of(tiles, first + t), call.output<float>());
     });
-  }
+  });
 }
 
 }  // namespace
 
 Status run_winograd(const Invocation& call) {
-  constexpr std::int64_t kOwnTiles = 48;  // fewer would read the weights too often
-  const Tiles tiles(conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), 3, 3));
-  const std::int64_t tile = tile_bytes(call.in(0), call.out());
-  const std::int64_t bytes = slot_scratch_bytes(call);
-  const std::int32_t threads = std::max(call.threads->count, 1);
-  if (bytes >= kLeastTiles * tile && tiles.count() >= kOwnTiles * threads) {
-    parallel_slots(*call.threads, tiles.count(), kLeastTiles,
-                   [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-                     convolve_tiles(call, tiles, Threads{}, begin, end,
-                                    block_in(call.scratch + slot * bytes, bytes, tile, kUsefulTiles));
-                   });
-  } else {
-    convolve_tiles(call, tiles, *call.threads, 0, tiles.count(),
-                   block_in(call.scratch, call.scratch_bytes, tile, kUsefulTiles * threads));
-  }
+  const Tiles tiles(conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), kTaps, kTaps));
+  share_tiles(call, tiles, tile_bytes(call.in(0), call.out()),
+              [&](const Threads& threads, const Share& share) { convolve_tiles(call, tiles, threads, share); });
   return ok_status();
 }
 

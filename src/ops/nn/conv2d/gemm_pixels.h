@@ -15,8 +15,8 @@ struct TileBytes {
 
 TileBytes gemm_tile_bytes(const OpCall& call);
 
-/// Output pixels [begin, end) of one group for the columns of `weights`, which have all of k. x and y begin at the group's
-/// first channel and the first of these columns. `tile` has `floats` floats.
+/// Output pixels [begin, end) of one group for the columns of `weights`, which have all of k. x and y begin at the
+/// group's first channel and the first of these columns. `tile` has `floats` floats.
 void convolve_gemm(const Problem& p, const float* x, const gemm::RightPanels& weights, const gemm::Result& y,
                    std::int64_t begin, std::int64_t end, float* tile, std::int64_t floats);
 

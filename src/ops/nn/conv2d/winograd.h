@@ -1,0 +1,162 @@
+// What the Winograd kernels of convolutions share: F(4x4, 3x3) of Lavin and Gray, "Fast Algorithms for Convolutional
+// Neural Networks", 2016. A tile of 4x4 results takes 36 products per pair of channels instead of 144. Tiles of 6x6
+// pixels are transformed, 36 matrix products multiply a block of tiles by weights that were transformed when they were
+// packed, and the products are transformed back. Here are the tiles, the memory of a block and the order of work; the
+// kernels bring the arithmetic. Freestanding; nothing is allocated.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ops/common/parallel.h"
+#include "ops/nn/conv2d/geometry.h"
+#include "ops/nn/conv2d/overlap.h"
+#include "ops/nn/gemm/gemm_f32.h"
+
+namespace bantam::ops::conv2d::winograd {
+
+inline constexpr int kTile = 6;     ///< rows and columns of the image that a tile reads
+inline constexpr int kResults = 4;  ///< rows and columns of results that it gives
+inline constexpr int kProducts = kTile * kTile;
+inline constexpr int kTaps = 3;
+
+/// Tiles of a block: at least enough for products of some height, or all that there are.
+inline constexpr std::int64_t kLeastTiles = 6;
+inline constexpr std::int64_t kUsefulTiles = 4 * gemm::kMaxTileRows;
+
+/// Tiles of results of one batch, from left to right, row after row, item after item.
+struct Tiles {
+  ConvGeometry g;
+  std::int64_t rows = 0;     ///< of one item
+  std::int64_t columns = 0;  ///< of one row
+
+  explicit Tiles(const ConvGeometry& geometry)
+      : g(geometry),
+        rows((geometry.y.h + kResults - 1) / kResults),
+        columns((geometry.y.w + kResults - 1) / kResults) {}
+
+  std::int64_t count() const noexcept { return g.y.n * rows * columns; }
+};
+
+struct TilePlace {
+  std::int64_t n = 0;
+  std::int64_t y = 0;  ///< of its first result
+  std::int64_t x = 0;
+};
+
+inline TilePlace place_of(const Tiles& tiles, std::int64_t index) noexcept {
+  const std::int64_t row = index / tiles.columns;
+  return {row / tiles.rows, row % tiles.rows * kResults, index % tiles.columns * kResults};
+}
+
+/// Which rows and columns of the tile at `place` lie inside the image.
+struct Inside {
+  std::int64_t y0;
+  std::int64_t x0;
+  TapRange rows;
+  TapRange columns;
+
+  bool whole() const noexcept { return rows.size() == kTile && columns.size() == kTile; }
+  bool has(int row, int column) const noexcept {
+    return row >= rows.first && row < rows.last && column >= columns.first && column < columns.last;
+  }
+};
+
+inline Inside inside_of(const ConvGeometry& g, const TilePlace& place) noexcept {
+  constexpr WindowAxis kAxis{.kernel = kTile};
+  const std::int64_t y0 = window_origin(g.vertical, place.y);
+  const std::int64_t x0 = window_origin(g.horizontal, place.x);
+  return {y0, x0, taps_inside(kAxis, y0, 0, g.x.h), taps_inside(kAxis, x0, 0, g.x.w)};
+}
+
+/// Where the numbers of a block of tiles lie: product after product, tile after tile, channel after channel.
+template <typename Number>
+struct BlockMemory {
+  Number* numbers = nullptr;
+  std::int64_t tiles = 0;  ///< that it has room for
+  std::int64_t channels = 0;
+
+  Number* at(std::int64_t product, std::int64_t tile) const noexcept {
+    return numbers + (product * tiles + tile) * channels;
+  }
+};
+
+/// 3x3 with strides and dilations of 1, one group, whole panels of channels.
+inline bool fits(const Conv2dParams& p, const TensorDesc& w) noexcept {
+  return w.dims[1] == kTaps && w.dims[2] == kTaps && p.stride_h == 1 && p.stride_w == 1 && p.dilation_h == 1 &&
+         p.dilation_w == 1 && p.groups == 1 && w.dims[0] % gemm::kPanel == 0 && w.dims[3] % gemm::kPanel == 0;
+}
+
+/// Footprint::lead_bytes: a block reads all its tiles before it writes, and rows of tiles share rows of the image.
+inline std::int64_t lead_bytes(const OpCall& call, const ConvGeometry& g, int threads) noexcept {
+  if (!can_overlap(call, threads) || g.y.n != 1) return Footprint::kNoOverlap;
+  const std::int64_t x_row = static_cast<std::int64_t>(g.x.w) * g.x.c * element_size(call.in(0).type);
+  const std::int64_t y_row = static_cast<std::int64_t>(g.y.w) * g.y.c * element_size(call.out().type);
+  const std::int64_t tile_rows = (g.y.h + kResults - 1) / kResults;
+  std::int64_t lead = y_row;
+  // Linear but for the image's edges.
+  for (const std::int64_t row : {std::int64_t{0}, std::int64_t{1}, tile_rows - 2, tile_rows - 1}) {
+    const std::int64_t tile_row = std::clamp<std::int64_t>(row, 0, tile_rows - 1);
+    const std::int64_t written = std::min<std::int64_t>((tile_row + 1) * kResults, g.y.h);
+    const std::int64_t read = std::clamp<std::int64_t>(window_origin(g.vertical, tile_row * kResults), 0, g.x.h);
+    lead = std::max(lead, written * y_row - read * x_row);
+  }
+  return lead < call.out().bytes() ? lead : Footprint::kNoOverlap;
+}
+
+/// Of a kernel that needs `tile_bytes` per tile and has so many bytes of weights: blocks are useful as long as they
+/// stay in the second-level cache, longer where weights would be read for them again.
+inline Footprint footprint(const OpCall& call, const ConvGeometry& g, std::int64_t tile_bytes,
+                           std::int64_t weight_bytes, int threads) noexcept {
+  constexpr std::int64_t kCacheBytes = 1 << 20;
+  const std::int64_t block_bytes = std::max(kCacheBytes, weight_bytes / 4);
+  const std::int64_t fitting = block_bytes / tile_bytes / kLeastTiles * kLeastTiles;
+  const std::int64_t useful = std::clamp(fitting, kLeastTiles, kUsefulTiles);
+  return {.scratch_bytes = kLeastTiles * tile_bytes,
+          .useful_scratch_bytes = useful * tile_bytes * threads,
+          .lead_bytes = lead_bytes(call, g, threads)};
+}
+
+/// Items of so many numbers to compute at least in one go: a few microseconds, so that little work wakes no thread.
+constexpr std::int64_t grain_of(std::int64_t numbers) noexcept { return std::max<std::int64_t>(32768 / numbers, 1); }
+
+/// Some tiles and the memory in which to compute them, so many of them at once.
+struct Share {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::byte* memory = nullptr;
+  std::int64_t at_once = 0;
+
+  /// Calls f(first tile, count) for blocks of about equal size.
+  template <typename F>
+  void for_each_block(F f) const {
+    const std::int64_t blocks = (end - begin + at_once - 1) / at_once;
+    for (std::int64_t i = 0; i < blocks; ++i) {
+      const std::int64_t first = begin + (end - begin) * i / blocks;
+      f(first, begin + (end - begin) * (i + 1) / blocks - first);
+    }
+  }
+};
+
+/// Calls compute(threads, share): each thread has tiles of its own where there are enough of them and scratch for a
+/// block of each thread; otherwise all threads share the work within blocks. Requires the scratch of `footprint`.
+template <typename Compute>
+void share_tiles(const Invocation& call, const Tiles& tiles, std::int64_t tile_bytes, Compute compute) {
+  constexpr std::int64_t kOwnTiles = 48;  // fewer would read the weights too often
+  const auto at_once = [&](std::int64_t bytes, std::int64_t most) {
+    const std::int64_t fit = bytes / tile_bytes;
+    return std::min(fit < kLeastTiles ? fit : fit / kLeastTiles * kLeastTiles, most);
+  };
+  const std::int64_t bytes = slot_scratch_bytes(call);
+  const std::int32_t threads = std::max(call.threads->count, 1);
+  if (bytes >= kLeastTiles * tile_bytes && tiles.count() >= kOwnTiles * threads) {
+    parallel_slots(*call.threads, tiles.count(), kLeastTiles,
+                   [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+                     compute(Threads{}, Share{begin, end, call.scratch + slot * bytes, at_once(bytes, kUsefulTiles)});
+                   });
+  } else {
+    compute(*call.threads, Share{0, tiles.count(), call.scratch, at_once(call.scratch_bytes, kUsefulTiles * threads)});
+  }
+}
+
+}  // namespace bantam::ops::conv2d::winograd
