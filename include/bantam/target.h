@@ -20,6 +20,7 @@ namespace bantam {
 struct Machine {
   double f32_macs = 0;      ///< multiply-accumulates of f32 in registers, per ns
   double i8_macs = 0;       ///< of bytes
+  double i16_macs = 0;      ///< of 16-bit integers
   double i8_result_ns = 0;  ///< to bring a sum of products of bytes to a result: rescaled, rounded, activated
   double plain_macs = 0;    ///< by kernels in plain C++
   double moved_bytes = 0;   ///< read or written by vector kernels, from and to the caches, per ns

@@ -13,6 +13,7 @@ namespace {
 /// What one run of a step costs, in the machine's terms.
 struct Load {
   double macs = 0;     ///< really computed: padding of panels and tiles included
+  double pairs = 0;    ///< multiply-accumulates of 16-bit integers
   double share = 1;    ///< of the machine's multiply-accumulates that the kernel reaches in registers
   double moved = 0;    ///< bytes
   double weights = 0;  ///< bytes
@@ -58,16 +59,21 @@ Load gemm_load(const ops::OpDef& /*op*/, const ops::KernelVariant& variant, cons
 Load winograd_load(const ops::OpDef& /*op*/, const ops::KernelVariant& variant, const ops::OpCall& call) {
   constexpr double kTileProducts = 36;
   constexpr std::int64_t kTilesAtOnce = 6;  // tiles, whose products are computed in one go
-  constexpr double kTransforms = 2.5 * 4;   // bytes per number: what it is read, computed and written for
+  constexpr double kTransforms = 2.5;       // what a number is read, computed and written for, in its bytes
+  const double number = is_integer(call) ? sizeof(std::int16_t) : sizeof(float);
   const TensorDesc& x = call.in(0);
   const TensorDesc& y = call.out();
   const std::int64_t tiles = static_cast<std::int64_t>((y.dims[1] + 3) / 4) * ((y.dims[2] + 3) / 4);
   const std::int64_t computed = (tiles + kTilesAtOnce - 1) / kTilesAtOnce * kTilesAtOnce;
   const double items = y.dims[0];
-  return {.macs = items * static_cast<double>(computed) * kTileProducts * x.dims[3] * y.dims[3],
+  const double macs = items * static_cast<double>(computed) * kTileProducts * x.dims[3] * y.dims[3];
+  return {.macs = is_integer(call) ? 0 : macs,
+          .pairs = is_integer(call) ? macs : 0,
           .share = y.dims[3] <= kNarrow ? 0.35 : 0.9,
-          .moved = items * static_cast<double>(tiles) * kTileProducts * kTransforms * (x.dims[3] + y.dims[3]),
-          .weights = weight_bytes(variant, call)};
+          .moved = items * static_cast<double>(tiles) * kTileProducts * kTransforms *
+                   (number * x.dims[3] + sizeof(float) * y.dims[3]),
+          .weights = weight_bytes(variant, call),
+          .results = static_cast<double>(y.elements())};
 }
 
 /// A product of matrices that lie where they are read.
@@ -114,8 +120,10 @@ constexpr Row kRows[] = {
     {"conv2d", "f32_gemm_bf16__simd", gemm_load},
     {"conv2d", "f32_gemm_i8__simd", gemm_load},
     {"conv2d", "f32_gemm_i4__simd", gemm_load},
-    {"conv2d", "i8_gemm__simd", gemm_load},
-    {"conv2d_affine", "i8_gemm__simd", gemm_load},
+    {"conv2d", "i8_winograd__simd", winograd_load, true},
+    {"conv2d", "i8_gemm__simd", gemm_load, true},
+    {"conv2d_affine", "i8_winograd__simd", winograd_load, true},
+    {"conv2d_affine", "i8_gemm__simd", gemm_load, true},
     {"matmul", "f32_packed__simd", product_load},
     {"matmul", "f32_packed_f16__simd", product_load},
     {"matmul", "f32_packed_bf16__simd", product_load},
@@ -157,7 +165,8 @@ double values_ns(const Load& load, const ops::KernelVariant& variant, const ops:
   const bool vectors = variant.name.ends_with("__simd");
   const bool integer = is_integer(call);
   const double macs = vectors ? (integer ? machine.i8_macs : machine.f32_macs) : machine.plain_macs;
-  return load.macs / (load.share * macs) + load.plain / machine.plain_macs + load.moved / machine.moved_bytes +
+  return load.macs / (load.share * macs) + load.pairs / (load.share * machine.i16_macs) +
+         load.plain / machine.plain_macs + load.moved / machine.moved_bytes +
          (integer ? load.results * machine.i8_result_ns : 0);
 }
 
@@ -213,7 +222,8 @@ IntegerTimes integer_times(const ops::OpDef& op, const ops::KernelVariant& varia
   const Load load = row->load(op, variant, call);
   const bool depthwise = row->load == depthwise_load;
   constexpr double kGatesOfFloats = 1.0 / 3;  // of the time of integer ones
-  const double float_ns = machine.step_ns + load.macs / ((depthwise ? 0.5 : load.share) * machine.f32_macs) +
+  const double macs = load.macs + load.pairs;
+  const double float_ns = machine.step_ns + macs / ((depthwise ? 0.5 : load.share) * machine.f32_macs) +
                           kGatesOfFloats * load.plain / machine.plain_macs + 4 * load.moved / machine.moved_bytes +
                           4 * load.weights / machine.weight_bytes;
   return {predicted_ns(op, variant, call, machine), float_ns};

@@ -51,8 +51,8 @@ double predicted(const std::string& text, std::string_view kernel, const Machine
 TEST(CostModel, EveryTargetIsAMachineAndTheHostIsOneOfThem) {
   for (const Target& target : all_targets()) {
     const Machine machine = machine_of(target);
-    for (const double figure : {machine.f32_macs, machine.i8_macs, machine.plain_macs, machine.moved_bytes,
-                                machine.weight_bytes, machine.step_ns})
+    for (const double figure : {machine.f32_macs, machine.i8_macs, machine.i16_macs, machine.plain_macs,
+                                machine.moved_bytes, machine.weight_bytes, machine.step_ns})
       EXPECT_GT(figure, 0) << target.name;
   }
 }

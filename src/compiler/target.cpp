@@ -20,15 +20,15 @@ constexpr Target kTargets[] = {
     {},
     {"x86-64-avx2", "x86-64 with AVX2", 8, kVectors, compiler::kAvx2Machine},
     {"x86-64-avx512", "x86-64 with AVX-512 and VNNI", 8, kVectors, compiler::kAvx512Machine},
-    {"cortex-a53", "64-bit Arm Cortex-A53", 8, kVectors, {5, 6, 1.5, 0.4, 4, 2, 300}},
-    {"cortex-a72", "64-bit Arm Cortex-A72", 8, kVectors, {7, 12, 0.8, 0.8, 10, 4, 150}},
-    {"cortex-a76", "64-bit Arm Cortex-A76, with dot products", 8, kVectors, {17, 70, 0.5, 1.5, 20, 8, 80}},
+    {"cortex-a53", "64-bit Arm Cortex-A53", 8, kVectors, {5, 6, 4, 1.5, 0.4, 4, 2, 300}},
+    {"cortex-a72", "64-bit Arm Cortex-A72", 8, kVectors, {7, 12, 6, 0.8, 0.8, 10, 4, 150}},
+    {"cortex-a76", "64-bit Arm Cortex-A76, with dot products", 8, kVectors, {17, 70, 10, 0.5, 1.5, 20, 8, 80}},
     {"cortex-m4",
      "Arm Cortex-M4 with single-precision floating point",
      4,
      kPlain,
-     {0.03, 0.08, 100, 0.03, 0.3, 0.3, 2000}},
-    {"cortex-m55", "Arm Cortex-M55", 4, kPlain, {0.06, 0.2, 60, 0.06, 0.8, 0.5, 1500}},
+     {0.03, 0.08, 0.08, 100, 0.03, 0.3, 0.3, 2000}},
+    {"cortex-m55", "Arm Cortex-M55", 4, kPlain, {0.06, 0.2, 0.2, 60, 0.06, 0.8, 0.5, 1500}},
 };
 
 }  // namespace

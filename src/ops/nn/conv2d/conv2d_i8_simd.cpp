@@ -6,6 +6,7 @@
 #include "ops/nn/conv2d/kernels.h"
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/windows.h"
+#include "ops/nn/conv2d/winograd_i8.h"
 
 namespace bantam::ops::conv2d {
 namespace {
@@ -152,6 +153,30 @@ Status run_int8(const Invocation& call) {
       break;
     default: run_hybrid_form(call, p); break;
   }
+  return ok_status();
+}
+
+bool int8_winograd_supports(const OpCall& call) {
+  return linear_form(call.in(0), call.in(1)) == LinearForm::kInt8 && winograd_i8::fits(call, call.as<Conv2dParams>());
+}
+
+Footprint int8_winograd_footprint(const OpCall& call, int threads) {
+  return winograd_i8::footprint(call, call.as<Conv2dParams>(), threads);
+}
+
+std::int64_t int8_winograd_packed_bytes(const OpCall& call, int input) {
+  return input == 1 ? winograd_i8::packed_bytes(call.in(1)) : 0;
+}
+
+void int8_winograd_pack(const OpCall& call, int /*input*/, std::byte* destination) {
+  winograd_i8::pack(call.in(1), static_cast<const std::int8_t*>(call.inputs[1].data), 0,
+                    gemm::byte_form(0, call.as<Conv2dParams>().input_zero_point), destination);
+}
+
+Status run_int8_winograd(const Invocation& call) {
+  const auto& p = call.as<Conv2dParams>();
+  winograd_i8::run(call, p, gemm::byte_form(0, p.input_zero_point),
+                   gemm::Int8Result{call.output<std::int8_t>(), 0, make_requantizer(call, int8_range(p))});
   return ok_status();
 }
 

@@ -319,6 +319,56 @@ TEST(Conv2d, Int8VariantsMatchReferenceExactly) {
   testing::expect_variants_match_reference(random_int8_conv2d_case, {.cases = 100, .must_cover = {"i8_gemm__simd"}});
 }
 
+TEST(Conv2d, TransformedTilesOfIntegersMatchReferenceExactly) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const auto small = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        Conv2dParams p{.pad_top = small(0, 2), .pad_left = small(0, 2), .pad_bottom = small(0, 2), .pad_right = 1};
+        p.input_zero_point = small(-128, 127);
+        p.output_zero_point = small(-128, 127);
+        const bool large = small(0, 3) == 0;  // with tiles enough for every thread to have blocks of its own
+        const std::int64_t c = 16 * (large ? 1 : small(1, 4));
+        const std::int64_t oc = 16 * (large ? 1 : small(1, 4));
+        const std::int64_t height = large ? 53 : small(3, 14);
+        return make_case(
+            kConv2d, p,
+            {random_tensor(ElementType::kI8, {small(1, 2), height, small(3, 17) + height, c}, random, -128, 127),
+             constant(random_tensor(ElementType::kI8, {oc, 3, 3, c}, random, -128, 127)),
+             constant(random_tensor(ElementType::kI32, {oc}, random, -20000, 20000)),
+             constant(random_tensor(ElementType::kI32, {oc}, random, 0x40000000, 0x7fffffff)),
+             constant(random_tensor(ElementType::kI32, {oc}, random, -14, -9))});
+      },
+      {.cases = 8, .must_cover = {"i8_winograd__simd"}});
+}
+
+// The largest sums that there are: beyond 2^25 with more than 112 channels.
+TEST(Conv2d, LargestSumsOfTransformedTilesAreExact) {
+  const KernelVariant* variant = find_variant(kConv2d, "i8_winograd__simd");
+  ASSERT_NE(variant, nullptr);
+  for (const std::int64_t channels : {112, 128, 320}) {
+    for (const int weight : {-128, 127}) {
+      for (const int zero_point : {-128, 127}) {
+        Conv2dParams p{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+        p.input_zero_point = zero_point;
+        const int number = zero_point < 0 ? 127 : -128;
+        Random random(7);
+        const OpCase c =
+            make_case(kConv2d, p,
+                      {random_tensor(ElementType::kI8, {1, 6, 9, channels}, random, number, number),
+                       constant(random_tensor(ElementType::kI8, {16, 3, 3, channels}, random, weight, weight)),
+                       absent(), constant(random_tensor(ElementType::kI32, {16}, random, 0x7fffffff, 0x7fffffff)),
+                       constant(random_tensor(ElementType::kI32, {16}, random, -20, -20))});
+        EXPECT_EQ(
+            testing::compare(testing::run_variant(c, *variant).outputs[0], testing::run_reference(c).outputs[0], {}),
+            "")
+            << channels << " channels, weights " << weight << ", zero point " << zero_point;
+      }
+    }
+  }
+}
+
 TEST(Conv2d, Int16VariantsMatchReferenceExactly) {
   testing::expect_variants_match_reference(random_int16_conv2d_case, {.cases = 80, .must_cover = {"i8_gemm__simd"}});
 }

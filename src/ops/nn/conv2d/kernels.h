@@ -34,6 +34,13 @@ void narrow_pack(const OpCall& call, ElementType type, std::byte* destination);
 void narrow_restore(const OpCall& call, int input, ElementType type, const std::byte* packed, float* elements);
 Status run_narrow(const Invocation& call, ElementType type);
 
+/// int8, 3x3, strides 1, one group, whole panels of channels; constant weights (winograd_i8.h).
+bool int8_winograd_supports(const OpCall& call);
+Footprint int8_winograd_footprint(const OpCall& call, int threads);
+std::int64_t int8_winograd_packed_bytes(const OpCall& call, int input);
+void int8_winograd_pack(const OpCall& call, int input, std::byte* destination);
+Status run_int8_winograd(const Invocation& call);
+
 /// int8 and hybrid, constant weights.
 bool int8_supports(const OpCall& call);
 Footprint int8_footprint(const OpCall& call, int threads);

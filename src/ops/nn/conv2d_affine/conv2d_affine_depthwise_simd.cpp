@@ -1,7 +1,7 @@
-// Depthwise conv2d_affine with multiplier 1: vectors run over channels, sums are int32. Weights are packed as [KH,KW,C];
-// zero points are taken off at the end: SUM (x - a)(w - b) = SUM x w - a SUM w - b SUM x + n a b. Where there are
-// channels enough, two taps at a time are interleaved and multiplied as int16 pairs. Most applications go another way
-// where bytes are multiplied by quads (depthwise_conv2d/quads_simd-inl.h), and on 64-bit Arm
+// Depthwise conv2d_affine with multiplier 1: vectors run over channels, sums are int32. Weights are packed as
+// [KH,KW,C]; zero points are taken off at the end: SUM (x - a)(w - b) = SUM x w - a SUM w - b SUM x + n a b. Where
+// there are channels enough, two taps at a time are interleaved and multiplied as int16 pairs. Most applications go
+// another way where bytes are multiplied by quads (depthwise_conv2d/quads_simd-inl.h), and on 64-bit Arm
 // (depthwise_conv2d/bytes_neon-inl.h).
 #include <algorithm>
 

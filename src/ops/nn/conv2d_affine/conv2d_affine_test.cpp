@@ -177,6 +177,31 @@ TEST(Conv2dAffine, PointwiseVariantsMatchReference) {
       {.cases = 20, .must_cover = {"i8_gemm__simd"}});
 }
 
+TEST(Conv2dAffine, TransformedTilesMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        constexpr ElementType kTypes[] = {ElementType::kI8, ElementType::kU8};
+        const auto some = [&](std::int64_t low, std::int64_t high) { return random_int(random, low, high); };
+        const ElementType x = kTypes[some(0, 1)];
+        const ElementType w = kTypes[some(0, 1)];
+        Conv2dAffineParams p{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+        const ElementType results[] = {ElementType::kI8, ElementType::kU8, ElementType::kI32, ElementType::kF32};
+        const ElementType to = results[some(0, 3)];
+        p.form = form_to(to, static_cast<std::int32_t>(some(0, 127)), w == ElementType::kU8 ? 128 : 0);
+        if (to != ElementType::kI32 && some(0, 1) != 0) p.form.activation = {UnaryFunction::kHardSwish};
+        p.form.output_scale = 0.5F;
+        const std::int64_t c = 16 * some(1, 3);
+        const std::int64_t oc = 16 * some(1, 3);
+        const bool has_scale = to != ElementType::kI32;
+        return make_case(
+            kConv2dAffine, p,
+            {random_tensor(x, {some(1, 2), some(3, 14), some(3, 14), c}, random, 0, 127),
+             constant(random_tensor(w, {oc, 3, 3, c}, random, 0, 127)), absent(),
+             has_scale ? constant(random_tensor(ElementType::kF32, {oc}, random, 0.0001, 0.001)) : absent()});
+      },
+      {.cases = 10, .must_cover = {"i8_winograd__simd"}});
+}
+
 TEST(Conv2dAffine, DepthwiseVariantsMatchReference) {
   testing::expect_variants_match_reference([](Random& random) { return random_conv2d_affine_case(random, true); },
                                            {.cases = 80, .must_cover = {"i8_depthwise__simd", "i8_gemm__simd"}});

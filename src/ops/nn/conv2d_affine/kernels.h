@@ -50,6 +50,13 @@ std::int64_t depthwise_packed_bytes(const OpCall& call, int input);
 void depthwise_pack(const OpCall& call, int input, std::byte* destination);
 Status run_depthwise(const Invocation& call);
 
+/// 3x3, strides 1, one group, whole panels of channels; constant weights, zero points known (conv2d/winograd_i8.h).
+bool winograd_supports(const OpCall& call);
+Footprint winograd_footprint(const OpCall& call, int threads);
+std::int64_t winograd_packed_bytes(const OpCall& call, int input);
+void winograd_pack(const OpCall& call, int input, std::byte* destination);
+Status run_winograd(const Invocation& call);
+
 /// Constant weights.
 bool gemm_supports(const OpCall& call);
 Footprint gemm_footprint(const OpCall& call, int threads);

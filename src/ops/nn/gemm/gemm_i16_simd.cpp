@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include "ops/nn/gemm/gemm_i16.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/nn/gemm/gemm_i16_simd.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "ops/nn/gemm/gemm_i8_tiles-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::gemm::HWY_NAMESPACE {
+namespace {
+
+/// `pairs` pairs of rows of a tile's columns, in panels that are so many bytes apart.
+struct PairColumns {
+  const std::int8_t* panel = nullptr;
+  std::int64_t panel_stride = 0;
+  std::int64_t pairs = 0;
+};
+
+template <int kTileRows, int kTileVectors>
+HWY_NOINLINE void multiply_tile_of(const std::int16_t* a, std::int64_t row_stride, const PairColumns& b,
+                                   std::int32_t* y, std::int64_t y_stride) {
+  using V32 = hn::Vec<D32>;
+  const hn::Repartition<std::int16_t, D32> d16;
+  const hn::Repartition<std::int8_t, D32> d8;
+  V32 low[kTileRows][kTileVectors];
+  V32 high[kTileRows][kTileVectors];
+  unroll<kTileRows>([&](auto r) HWY_ATTR {
+    unroll<kTileVectors>([&](auto v) HWY_ATTR { low[r][v] = high[r][v] = hn::Zero(kD32); });
+  });
+  const TileRows<kTileRows, std::int16_t> rows(a, row_stride);
+  const std::int8_t* panel = b.panel;
+  const std::int64_t panel_stride = b.panel_stride;
+  for (std::int64_t i = 0; i < 2 * b.pairs; i += 2, panel += 4 * kPanel) {
+    hn::Vec<decltype(d16)> right[kTileVectors];
+    unroll<kTileVectors>(
+        [&](auto v) HWY_ATTR { right[v] = hn::BitCast(d16, hn::LoadU(d8, vector_at<v>(panel, panel_stride))); });
+    add_pairs<kTileRows, kTileVectors>(rows, i, right, low, high);
+  }
+  unroll<kTileRows>([&](auto r) HWY_ATTR {
+    unroll<kTileVectors>([&](auto v) HWY_ATTR {
+      hn::StoreU(hn::RearrangeToOddPlusEven(low[r][v], high[r][v]), kD32, y + r * y_stride + v * kLanes);
+    });
+  });
+}
+
+using PairsFunction = void (*)(const std::int16_t*, std::int64_t, const PairColumns&, std::int32_t*, std::int64_t);
+
+template <int kTileVectors, int... kRowsMinusOne>
+PairsFunction pairs_function(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
+  constexpr PairsFunction kFunctions[] = {multiply_tile_of<kRowsMinusOne + 1, kTileVectors>...};
+  return kFunctions[rows - 1];
+}
+
+/// Vectors of columns of a tile where one panel is left.
+constexpr int kPanelVectors = std::min(kVectors, kVectorsPerPanel);
+
+void multiply_target(const LeftNumbers& a, const RightNumbers& b, std::int32_t* y) {
+  constexpr auto kCounts = std::make_integer_sequence<int, kRows>();
+  constexpr std::int64_t kNumber = sizeof(std::int16_t);
+  const std::int64_t tile = even_rows(a.rows, kRows);
+  PairColumns columns{nullptr, b.k * kPanel * kNumber, b.count / 2};
+  for (std::int64_t n = 0; n < b.n;) {
+    const bool whole = b.n - n >= kColumns;
+    columns.panel = reinterpret_cast<const std::int8_t*>(b.data + packed_i16_index(b.k, b.first, n));
+    for (std::int64_t m = 0; m < a.rows; m += tile) {
+      const std::int64_t rows = std::min(tile, a.rows - m);
+      const auto function =
+          whole ? pairs_function<kVectors>(rows, kCounts) : pairs_function<kPanelVectors>(rows, kCounts);
+      function(a.data + m * a.row_stride, a.row_stride, columns, y + m * b.n + n, b.n);
+    }
+    n += whole ? kColumns : kPanel;
+  }
+}
+
+}  // namespace
+}  // namespace bantam::ops::gemm::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops::gemm {
+
+HWY_EXPORT(multiply_target);
+
+void multiply(const LeftNumbers& a, const RightNumbers& b, std::int32_t* y) {
+  HWY_DYNAMIC_DISPATCH(multiply_target)(a, b, y);
+}
+
+}  // namespace bantam::ops::gemm
+#endif
