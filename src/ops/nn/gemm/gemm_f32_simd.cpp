@@ -1,6 +1,7 @@
 // The micro-kernel of gemm_f32.h. A tile of R rows and V vectors of columns is accumulated in registers: per k, V loads
 // from the panels and R broadcasts feed R * V multiply-adds.
 #include <algorithm>
+#include <cstring>
 
 #include "ops/nn/gemm/gemm_f32.h"
 
@@ -42,6 +43,15 @@ constexpr int kVectors = kVectorsPerPanel;
 #endif
 static_assert(kRows <= kMaxTileRows);
 
+// A tile of half as many vectors needs more rows to have enough independent sums.
+constexpr int kNarrowVectors = std::max(kVectors / 2, 1);
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+constexpr int kNarrowRows = 12;
+#else
+constexpr int kNarrowRows = kRows;
+#endif
+static_assert(kNarrowRows <= kMaxTileRows);
+
 // A single row needs more columns to have enough independent sums.
 constexpr int kVectorsOfOneRow = std::max(kVectorsPerPanel, std::min(8, 4 * kVectorsPerPanel));
 
@@ -72,13 +82,27 @@ HWY_INLINE V load_columns(const float* from, std::int64_t columns) {
   return hn::Load(kD, lanes);
 }
 
+/// Copies kFloats floats if those are one of the powers of two that make up `count`; from and to pass them.
+template <int kFloats>
+HWY_INLINE void copy_if(std::int64_t count, const float*& from, float*& to) {
+  if (count <= 0 || (count & kFloats) == 0) return;
+  std::memcpy(to, from, kFloats * sizeof(float));
+  from += kFloats;
+  to += kFloats;
+}
+
 HWY_INLINE void store_columns(V v, float* to, std::int64_t columns) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   hn::BlendedStore(v, hn::FirstN(kD, static_cast<std::size_t>(std::max<std::int64_t>(columns, 0))), kD, to);
 #else
+  static_assert(kLanes <= 8);
+  if (columns >= kLanes) return hn::StoreU(v, kD, to);
   HWY_ALIGN float lanes[kLanes];
   hn::Store(v, kD, lanes);
-  for (std::int64_t i = 0; i < std::min<std::int64_t>(columns, kLanes); ++i) to[i] = lanes[i];
+  const float* from = lanes;
+  copy_if<4>(columns, from, to);
+  copy_if<2>(columns, from, to);
+  copy_if<1>(columns, from, to);
 #endif
 }
 
@@ -160,11 +184,10 @@ constexpr TileFunction tile_function(int rows, std::integer_sequence<int, kRowsM
   return kFunctions[rows - 1];
 }
 
-/// The kernel for a tile of that many rows (1..kRows), at most kVectors * kLanes columns.
+/// The kernel for a tile of at most kVectors * kLanes columns and 1..kRows rows, or kNarrowRows where it is narrow.
 TileFunction tile_function(std::int64_t rows, bool narrow) {
-  constexpr auto kCounts = std::make_integer_sequence<int, kRows>();
-  return narrow ? tile_function<std::max(kVectors / 2, 1)>(static_cast<int>(rows), kCounts)
-                : tile_function<kVectors>(static_cast<int>(rows), kCounts);
+  return narrow ? tile_function<kNarrowVectors>(static_cast<int>(rows), std::make_integer_sequence<int, kNarrowRows>())
+                : tile_function<kVectors>(static_cast<int>(rows), std::make_integer_sequence<int, kRows>());
 }
 
 /// Columns [first, first + columns) of all rows; they begin a panel and fit one group of vectors. `panels` is where
@@ -179,8 +202,9 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
     bias = padded_bias;
   }
   // Tiles of about as many rows: one of a few rows would wait for its sums.
-  const std::int64_t tiles = (a.rows + kRows - 1) / kRows;
-  const std::int64_t tile_rows = tiles == 1 ? a.rows : (a.rows + tiles - 1) / tiles;
+  const bool narrow = columns <= kNarrowVectors * kLanes;
+  const std::int64_t most_rows = narrow ? kNarrowRows : kRows;
+  const std::int64_t tiles = (a.rows + most_rows - 1) / most_rows;
   Tile tile{a.data,
             panels,
             panel_stride,
@@ -191,12 +215,12 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
             y.resumes,
             panels + panel_count(columns) * panel_stride,
             tiles == 1 ? padded : (padded + tiles - 1) / tiles};
-  const bool narrow = columns <= std::max(kVectors / 2, 1) * kLanes;
-  for (std::int64_t m = 0; m < a.rows;) {
-    const std::int64_t rows = std::min(tile_rows, a.rows - m);
+  const std::int64_t least_rows = a.rows / tiles;
+  const std::int64_t longer_tiles = a.rows % tiles;
+  for (std::int64_t i = 0; i < tiles; ++i) {
+    const std::int64_t rows = i < longer_tiles ? least_rows + 1 : least_rows;
     const TileFunction function = one_row ? multiply_tile<1, kVectorsOfOneRow> : tile_function(rows, narrow);
     function(a, tile, y.row_stride);
-    m += rows;
     tile.a += rows * a.row_stride;
     tile.y += rows * y.row_stride;
     tile.ahead += tile.ahead_step * a.k();
