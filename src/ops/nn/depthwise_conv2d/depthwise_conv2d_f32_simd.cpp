@@ -1,7 +1,7 @@
 // depthwise_conv2d in f32 with multiplier 1: vectors run over channels, and several neighbouring output pixels share
 // the weights, and for common kernels also the pixels, that were loaded. Taps outside the image are skipped. One vector
 // of channels is computed for a band of rows before the next, so that the rows that windows share stay in the
-// first-level cache; where the result overwrites the image, all channels of a few pixels at a time.
+// first-level cache; where the result overwrites the image, and with AVX2, all channels of a few pixels at a time.
 #include <algorithm>
 
 #include "ops/common/parallel.h"
@@ -50,6 +50,20 @@ using ops::HWY_NAMESPACE::unroll;
 
 using Pixels = PixelRun<float>;
 
+template <class DF>
+constexpr auto kLanesOf = static_cast<std::int64_t>(hn::MaxLanes(DF()));
+
+/// Vectors of neighbouring channels that are computed together: a cache line of each pixel, where registers suffice.
+/// Pixels whose channels are a power of two lie in so few sets of the first-level cache that a line which is read again
+/// for its second half is gone.
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+constexpr bool kTakesLines = true;
+#else
+constexpr bool kTakesLines = false;
+#endif
+template <int kTaps, int kLanes>
+constexpr int kVectorsAtOnce = kTakesLines&& kTaps == 3 && kLanes == 8 ? 2 : 1;
+
 struct Output {
   float* y;           ///< of the first pixel, channel 0
   std::int64_t step;  ///< from one output pixel to the next
@@ -58,35 +72,63 @@ struct Output {
 
 /// One vector of channels of kPixels pixels, any kernel.
 template <int kPixels, class DF>
-HWY_INLINE void accumulate(DF d, const Pixels& p, std::int64_t c, hn::Vec<DF> (&sums)[kPixels]) {
+HWY_INLINE void accumulate(DF d, const Pixels& p, std::int64_t c, hn::Vec<DF> (&sums)[kPixels][1]) {
   for (std::int32_t ky = 0; ky < p.rows; ++ky) {
     const float* x = p.x + ky * p.row_step + c;
     const float* w = p.w + ky * p.w_row_step + c;
     for (std::int32_t kx = 0; kx < p.taps; ++kx, x += p.tap_step, w += p.channels) {
       const auto weight = in_register(hn::LoadU(d, w));
-      unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = hn::MulAdd(hn::LoadU(d, x + i * p.x_step), weight, sums[i]); });
+      unroll<kPixels>([&](auto i)
+                          HWY_ATTR { sums[i][0] = hn::MulAdd(hn::LoadU(d, x + i * p.x_step), weight, sums[i][0]); });
     }
   }
 }
 
-/// The same for kernels of kTaps neighbouring columns and a stride of kStride: every pixel is loaded once per row.
-template <int kPixels, int kTaps, int kStride, class DF>
-HWY_INLINE void accumulate_sharing(DF d, const Pixels& p, std::int64_t c, hn::Vec<DF> (&sums)[kPixels]) {
+/// Row ky of the weights of kVectors vectors of channels.
+template <int kTaps, int kVectors, class DF>
+HWY_INLINE void load_weights(DF d, const Pixels& p, std::int32_t ky, std::int64_t c,
+                             hn::Vec<DF> (&weights)[kTaps][kVectors]) {
+  const float* w = p.w + ky * p.w_row_step + c;
+  unroll<kTaps>([&](auto kx) HWY_ATTR {
+    unroll<kVectors>(
+        [&](auto v) HWY_ATTR { weights[kx][v] = in_register(hn::LoadU(d, w + kx * p.channels + v * kLanesOf<DF>)); });
+  });
+}
+
+/// Adds what column kColumn of those that kPixels windows read, which lies at `x`, gives to each of them.
+template <int kPixels, int kStride, int kColumn, int kTaps, int kVectors, class DF>
+HWY_INLINE void accumulate_column(DF d, const float* x, const hn::Vec<DF> (&weights)[kTaps][kVectors],
+                                  hn::Vec<DF> (&sums)[kPixels][kVectors]) {
+  unroll<kVectors>([&](auto v) HWY_ATTR {
+    const auto pixel = in_register(hn::LoadU(d, x + v * kLanesOf<DF>));
+    unroll<kTaps>([&](auto kx) HWY_ATTR {
+      constexpr int kOffset = kColumn - kx;
+      if constexpr (kOffset >= 0 && kOffset % kStride == 0 && kOffset / kStride < kPixels)
+        sums[kOffset / kStride][v] = hn::MulAdd(pixel, weights[kx][v], sums[kOffset / kStride][v]);
+    });
+  });
+}
+
+/// The same of kVectors vectors, for kernels of kTaps neighbouring columns and a stride of kStride: every pixel is
+/// loaded once per row.
+template <int kPixels, int kTaps, int kStride, int kVectors, class DF>
+HWY_INLINE void accumulate_sharing(DF d, const Pixels& p, std::int64_t c, hn::Vec<DF> (&sums)[kPixels][kVectors]) {
   constexpr int kLoads = (kPixels - 1) * kStride + kTaps;
   for (std::int32_t ky = 0; ky < p.rows; ++ky) {
     const float* x = p.x + ky * p.row_step + c;
-    const float* w = p.w + ky * p.w_row_step + c;
-    hn::Vec<DF> weights[kTaps];
-    unroll<kTaps>([&](auto kx) HWY_ATTR { weights[kx] = in_register(hn::LoadU(d, w + kx * p.channels)); });
-    unroll<kLoads>([&](auto l) HWY_ATTR {
-      const auto pixel = in_register(hn::LoadU(d, x + l * p.tap_step));
-      unroll<kTaps>([&](auto kx) HWY_ATTR {
-        constexpr int kOffset = l - kx;
-        if constexpr (kOffset >= 0 && kOffset % kStride == 0 && kOffset / kStride < kPixels)
-          sums[kOffset / kStride] = hn::MulAdd(pixel, weights[kx], sums[kOffset / kStride]);
-      });
-    });
+    hn::Vec<DF> weights[kTaps][kVectors];
+    load_weights(d, p, ky, c, weights);
+    unroll<kLoads>([&](auto l)
+                       HWY_ATTR { accumulate_column<kPixels, kStride, l>(d, x + l * p.tap_step, weights, sums); });
   }
+}
+
+template <int kPixels, int kVectors, class DF>
+HWY_INLINE void begin_sums(DF d, const float* bias, std::int64_t c, hn::Vec<DF> (&sums)[kPixels][kVectors]) {
+  unroll<kVectors>([&](auto v) HWY_ATTR {
+    const auto start = bias != nullptr ? hn::LoadU(d, bias + c + v * kLanesOf<DF>) : hn::Zero(d);
+    unroll<kPixels>([&](auto i) HWY_ATTR { sums[i][v] = start; });
+  });
 }
 
 /// The columns that kPixels windows of kTaps neighbouring columns read: the first one's place in an image row, and
@@ -97,41 +139,36 @@ struct Columns {
 };
 
 /// The same where not all columns lie inside the image; p.x is at column 0.
-template <int kPixels, int kTaps, int kStride, class DF>
+template <int kPixels, int kTaps, int kStride, int kVectors, class DF>
 HWY_INLINE void accumulate_inside(DF d, const Pixels& p, const Columns& columns, std::int64_t c,
-                                  hn::Vec<DF> (&sums)[kPixels]) {
+                                  hn::Vec<DF> (&sums)[kPixels][kVectors]) {
   constexpr int kLoads = (kPixels - 1) * kStride + kTaps;
   for (std::int32_t ky = 0; ky < p.rows; ++ky) {
     const float* x = p.x + ky * p.row_step + c;
-    const float* w = p.w + ky * p.w_row_step + c;
-    hn::Vec<DF> weights[kTaps];
-    unroll<kTaps>([&](auto kx) HWY_ATTR { weights[kx] = in_register(hn::LoadU(d, w + kx * p.channels)); });
+    hn::Vec<DF> weights[kTaps][kVectors];
+    load_weights(d, p, ky, c, weights);
     unroll<kLoads>([&](auto l) HWY_ATTR {
       if (l < columns.inside.first || l >= columns.inside.last) return;
-      const auto pixel = in_register(hn::LoadU(d, x + (columns.origin + l) * p.tap_step));
-      unroll<kTaps>([&](auto kx) HWY_ATTR {
-        constexpr int kOffset = l - kx;
-        if constexpr (kOffset >= 0 && kOffset % kStride == 0 && kOffset / kStride < kPixels)
-          sums[kOffset / kStride] = hn::MulAdd(pixel, weights[kx], sums[kOffset / kStride]);
-      });
+      accumulate_column<kPixels, kStride, l>(d, x + (columns.origin + l) * p.tap_step, weights, sums);
     });
   }
 }
 
-/// The vector of channels from c on of kPixels pixels. kTaps 0: any kernel.
-template <int kPixels, int kTaps, int kStride, int kLanes>
+/// The kVectors vectors of channels from c on of kPixels pixels. kTaps 0: any kernel.
+template <int kPixels, int kTaps, int kStride, int kVectors, int kLanes>
 HWY_INLINE void convolve_pixels(const Pixels& p, const Output& out, std::int64_t c, const ClampedStore& store) {
   const hn::CappedTag<float, kLanes> d;
-  hn::Vec<decltype(d)> sums[kPixels];
-  const auto start = out.bias != nullptr ? hn::LoadU(d, out.bias + c) : hn::Zero(d);
-  unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = start; });
+  hn::Vec<decltype(d)> sums[kPixels][kVectors];
+  begin_sums(d, out.bias, c, sums);
   if constexpr (kTaps > 0) {
     accumulate_sharing<kPixels, kTaps, kStride>(d, p, c, sums);
   } else {
     accumulate<kPixels>(d, p, c, sums);
   }
-  if (store.clamps()) unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = store.limited(d, sums[i]); });
-  unroll<kPixels>([&](auto i) HWY_ATTR { hn::StoreU(sums[i], d, out.y + i * out.step + c); });
+  unroll<kPixels>([&](auto i) HWY_ATTR {
+    unroll<kVectors>([&](auto v)
+                         HWY_ATTR { store(d, sums[i][v], out.y + i * out.step + c + v * kLanesOf<decltype(d)>); });
+  });
 }
 
 /// Channels [first, last), at least a vector.
@@ -140,17 +177,27 @@ struct Channels {
   std::int64_t last;
 };
 
-/// All vectors of these channels of kPixels pixels; the last vector may overlap the one before, which writes equal
-/// values twice.
+/// Calls f(c, vectors), a constant, for all vectors of these channels, `most` at once; the last vector may overlap the
+/// one before, which writes equal values twice.
+template <int kMost, int kLanes, class F>
+HWY_INLINE void for_vectors(const Channels& channels, F f) {
+  constexpr auto kStep = kLanesOf<hn::CappedTag<float, kLanes>>;
+  std::int64_t c = channels.first;
+  if constexpr (kMost > 1)
+    for (; c + kMost * kStep <= channels.last; c += kMost * kStep) f(c, std::integral_constant<int, kMost>());
+  for (; c < channels.last; c += kStep) f(std::min(c, channels.last - kStep), std::integral_constant<int, 1>());
+}
+
+/// All vectors of these channels of kPixels pixels.
 template <int kPixels, int kTaps, int kStride, int kLanes>
 HWY_INLINE void convolve_channels(const Pixels& p, const Output& out, const Channels& channels,
                                   const ClampedStore& store) {
-  constexpr auto kStep = static_cast<std::int64_t>(hn::MaxLanes(hn::CappedTag<float, kLanes>()));
-  for (std::int64_t c = channels.first; c < channels.last; c += kStep)
-    convolve_pixels<kPixels, kTaps, kStride, kLanes>(p, out, std::min(c, channels.last - kStep), store);
+  for_vectors<kVectorsAtOnce<kTaps, kLanes>, kLanes>(channels, [&](std::int64_t c, auto vectors) HWY_ATTR {
+    convolve_pixels<kPixels, kTaps, kStride, vectors, kLanes>(p, out, c, store);
+  });
 }
 
-/// Pixels that share what was loaded, where there are so many.
+/// Pixels of one vector that share what was loaded, where there are so many.
 constexpr int kWidePixels = 8;
 
 /// `count` pixels, a multiple of kMaxRunPixels unless kTaps is 0. `separate`: no result may be computed twice, because
@@ -164,10 +211,11 @@ HWY_INLINE void convolve_run(Pixels p, Output out, std::int64_t count, const Cha
     count -= n;
   };
   const bool twice = kTaps == 0 && count >= kMaxRunPixels && !separate;
-  while (count >= kWidePixels && !separate) {
-    convolve_channels<kWidePixels, kTaps, kStride, kLanes>(p, out, channels, store);
-    advance(kWidePixels);
-  }
+  if constexpr (kVectorsAtOnce<kTaps, kLanes> == 1)
+    while (count >= kWidePixels && !separate) {
+      convolve_channels<kWidePixels, kTaps, kStride, kLanes>(p, out, channels, store);
+      advance(kWidePixels);
+    }
   while (count >= kMaxRunPixels) {
     convolve_channels<kMaxRunPixels, kTaps, kStride, kLanes>(p, out, channels, store);
     advance(kMaxRunPixels);
@@ -206,7 +254,6 @@ template <int kTaps, int kStride, int kLanes>
 HWY_NOINLINE void convolve_borders(const Problem& problem, const Pixels& p, std::int64_t ox, std::int64_t count,
                                    float* y, const Channels& channels, const ClampedStore& store) {
   const hn::CappedTag<float, kLanes> d;
-  constexpr auto kStep = static_cast<std::int64_t>(hn::MaxLanes(d));
   constexpr std::int64_t kLoads = (kMaxRunPixels - 1) * kStride + kTaps;
   const ConvGeometry& g = problem.g;
   const std::int64_t origin = window_origin(g.horizontal, ox);
@@ -215,16 +262,16 @@ HWY_NOINLINE void convolve_borders(const Problem& problem, const Pixels& p, std:
                         {static_cast<std::int32_t>(std::clamp<std::int64_t>(-origin, 0, needed)),
                          static_cast<std::int32_t>(std::clamp<std::int64_t>(g.x.w - origin, 0, needed))}};
   y += ox * g.y.w_stride;
-  for (std::int64_t next = channels.first; next < channels.last; next += kStep) {
-    const std::int64_t c = std::min(next, channels.last - kStep);
-    hn::Vec<decltype(d)> sums[kMaxRunPixels];
-    const auto start = problem.bias != nullptr ? hn::LoadU(d, problem.bias + c) : hn::Zero(d);
-    unroll<kMaxRunPixels>([&](auto i) HWY_ATTR { sums[i] = start; });
+  for_vectors<kVectorsAtOnce<kTaps, kLanes>, kLanes>(channels, [&](std::int64_t c, auto vectors) HWY_ATTR {
+    hn::Vec<decltype(d)> sums[kMaxRunPixels][vectors];
+    begin_sums(d, problem.bias, c, sums);
     accumulate_inside<kMaxRunPixels, kTaps, kStride>(d, p, columns, c, sums);
     unroll<kMaxRunPixels>([&](auto i) HWY_ATTR {
-      if (i < count) store(d, sums[i], y + i * g.y.w_stride + c);
+      if (i >= count) return;
+      unroll<vectors>([&](auto v)
+                          HWY_ATTR { store(d, sums[i][v], y + i * g.y.w_stride + c + v * kLanesOf<decltype(d)>); });
     });
-  }
+  });
 }
 
 /// Output row oy of item n, from left to right, these channels of a few pixels at a time.
@@ -286,6 +333,7 @@ RowFunction row_of_kernel(const WindowAxis& axis) {
   if (is(3, 1)) return convolve_row<3, 1, kLanes>;
   if (is(3, 2)) return convolve_row<3, 2, kLanes>;
   if (is(5, 1)) return convolve_row<5, 1, kLanes>;
+  if (is(5, 2)) return convolve_row<5, 2, kLanes>;
   return convolve_row<0, 1, kLanes>;
 }
 
@@ -303,11 +351,12 @@ RowKernel row_kernel(const ConvGeometry& g) {
   return {row_of_kernel<1>(g.horizontal), 1};
 }
 
-/// Channels that are gone through at once: as many as leave the rows of a window in the first-level cache.
+/// Channels that are gone through at once: as many as leave the rows of a window in the first-level cache, or all, in
+/// the order in which they lie, where lines are used up at once.
 std::int64_t channels_at_once(const Problem& problem, std::int64_t lanes) {
   constexpr std::int64_t kFloats = 8192;
   const ConvGeometry& g = problem.g;
-  if (problem.separate) return g.x.c;
+  if (problem.separate || kTakesLines) return g.x.c;
   const std::int64_t pixels = std::max(static_cast<std::int64_t>(g.x.w), std::int64_t{1}) * g.vertical.kernel;
   const std::int64_t vectors = std::max<std::int64_t>(kFloats / (pixels * lanes), 1);
   return (g.x.c + lanes * vectors - 1) / (lanes * vectors) == 1 ? g.x.c : lanes * vectors;
