@@ -63,14 +63,12 @@ class InnerSearch {
   Result<Found> search(const Graph& graph, std::vector<bool> free_inputs,
                        const std::vector<std::int64_t>& inner) const {
     const Graph* const sizes[] = {&graph};
-    const auto selected = select_kernels(sizes, {options_.backend,
-                                                 {},
-                                                 options_.kernels,
-                                                 options_.target,
-                                                 {},
-                                                 options_.sparing,
-                                                 options_.threads,
-                                                 options_.stores});
+    const auto selected = select_kernels(sizes, {.backend = options_.backend,
+                                                 .kernels = options_.kernels,
+                                                 .target = options_.target,
+                                                 .sparing = options_.sparing,
+                                                 .threads = options_.threads,
+                                                 .stores = options_.stores});
     if (!selected) return fail(selected.error());
     const std::vector<const ops::KernelVariant*> variants = variants_of(*selected);
     StorageOptions storage;

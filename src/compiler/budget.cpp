@@ -179,8 +179,11 @@ class Reducer {
       made.copied_bytes += (*patched)->cost.copied_bytes;
     }
     if (recipe.fused) {
-      auto pairs = separable_pairs(
-          graph, {options.backend, options.backends, options.kernels, options.target, {}, {}, 1, options.stores});
+      auto pairs = separable_pairs(graph, {.backend = options.backend,
+                                           .rules = options.backends,
+                                           .kernels = options.kernels,
+                                           .target = options.target,
+                                           .stores = options.stores});
       if (!pairs) return fail(std::move(pairs.error()));
       made.fused = pairs->size();
       fuse_pairs(graph, *pairs);

@@ -78,8 +78,14 @@ class Attempt {
   Result<PlannedModel> run(const plan::SolveOptions& search, std::optional<OrderCosts>* costs) {
     std::vector<const graph::Graph*> sizes = {&model_.graph};
     for (std::size_t k = 1; k < instances_.size(); ++k) sizes.push_back(&instances_[k].graph);
-    auto selected = select_kernels(sizes, {options_.backend, options_.backends, options_.kernels, options_.target,
-                                           marks_, options_.sparing, options_.threads, options_.stores});
+    auto selected = select_kernels(sizes, {.backend = options_.backend,
+                                           .rules = options_.backends,
+                                           .kernels = options_.kernels,
+                                           .target = options_.target,
+                                           .marks = marks_,
+                                           .sparing = options_.sparing,
+                                           .threads = options_.threads,
+                                           .stores = options_.stores});
     if (!selected) return fail(std::move(selected.error()));
     selected_ = std::move(*selected);
     variants_ = variants_of(selected_);
@@ -550,7 +556,11 @@ Result<void> settle_empty_sizes(PlanOptions& options) {
   for (const SizedGraph& instance : options.instances)
     if (!loses_elements(instance, options.instances.front())) full.push_back(&instance.graph);
   if (full.size() == options.instances.size()) return {};
-  const auto selected = select_kernels(full, {options.backend, options.backends, options.kernels, options.target});
+  const auto selected = select_kernels(full, {.backend = options.backend,
+                                              .rules = options.backends,
+                                              .kernels = options.kernels,
+                                              .target = options.target,
+                                              .stores = options.stores});
   if (!selected) return fail(selected.error());
   const std::vector<const ops::KernelVariant*> variants = variants_of(*selected);
   std::vector<SizedGraph> kept;

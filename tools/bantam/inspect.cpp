@@ -145,14 +145,11 @@ int inspect(const InspectArguments& options) {
   if (!declaration) return report(declaration.error());
   const ModelSpec& spec = fleet->spec.models.front();
   const CompileOptions compile_options = options.models.compile_options();
-  const compiler::KernelPolicy policy{spec.backend.value_or(compile_options.backend),
-                                      spec.backends,
-                                      spec.kernels,
-                                      compile_options.target,
-                                      {},
-                                      {},
-                                      1,
-                                      spec.stores};
+  const compiler::KernelPolicy policy{.backend = spec.backend.value_or(compile_options.backend),
+                                      .rules = spec.backends,
+                                      .kernels = spec.kernels,
+                                      .target = compile_options.target,
+                                      .stores = spec.stores};
   const auto import_options = compiler::import_options(spec);
   if (!import_options) return report(import_options.error());
   auto graph = import::import_model(*source, *import_options);
