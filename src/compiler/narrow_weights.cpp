@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <optional>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "ops/common/half.h"
 
@@ -21,68 +23,20 @@ constexpr ElementType kStoreTypes[] = {ElementType::kF32, ElementType::kF16, Ele
 
 constexpr float kLargestHalf = 65504.0F;
 
-bool has_variants_for(const graph::Node& node) {
-  return std::ranges::any_of(node.op->variants, [&](const ops::KernelVariant& variant) {
-    return ops::find_narrowing(*node.op, variant) != nullptr;
-  });
-}
-
-/// f32 numbers where the model file has them, aligned or not.
-class Floats {
- public:
-  explicit Floats(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  std::size_t size() const { return bytes_.size() / sizeof(float); }
-  float operator[](std::size_t i) const {
-    float x = 0;
-    std::memcpy(&x, bytes_.data() + i * sizeof x, sizeof x);
-    return x;
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-};
-
 /// The f32 constants that the operator's narrowing kernels narrow.
-std::vector<Floats> weights_of(const graph::Graph& graph, const graph::Node& node) {
-  std::vector<Floats> weights;
+std::vector<const graph::Constant*> weights_of(const graph::Graph& graph, const graph::Node& node) {
+  std::vector<const graph::Constant*> weights;
   for (const ops::KernelVariant& variant : node.op->variants) {
     const ops::Narrowing* narrowing = ops::find_narrowing(*node.op, variant);
     if (narrowing == nullptr) continue;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!narrowing->narrows(i) || !graph.is_constant(node.inputs[i])) continue;
       const graph::Value& value = graph.value(node.inputs[i]);
-      if (value.desc.type != ElementType::kF32) continue;
-      weights.emplace_back(
-          std::span<const std::byte>(value.constant->bytes).first(static_cast<std::size_t>(value.desc.bytes())));
+      if (value.desc.type == ElementType::kF32) weights.push_back(&*value.constant);
     }
     break;  // all of an operator narrow the same operands
   }
   return weights;
-}
-
-bool keeps_half(float x) { return std::isfinite(x) && ops::to_f32(ops::to_half(x)) == x; }
-bool keeps_bfloat16(float x) { return std::isfinite(x) && ops::to_f32(ops::to_bfloat16(x)) == x; }
-
-bool all_of(const std::vector<Floats>& weights, bool (*holds)(float)) {
-  for (const Floats& w : weights)
-    for (std::size_t i = 0; i < w.size(); ++i)
-      if (!holds(w[i])) return false;
-  return true;
-}
-
-/// 16 bits where the weights are many and lose nothing.
-ElementType lossless_type(const std::vector<Floats>& weights) {
-  std::size_t elements = 0;
-  for (const Floats& w : weights) elements += w.size();
-  if (elements < kLeastElements) return ElementType::kNone;
-  if (all_of(weights, keeps_half)) return ElementType::kF16;
-  return all_of(weights, keeps_bfloat16) ? ElementType::kBF16 : ElementType::kNone;
-}
-
-bool can_hold(ElementType type, const std::vector<Floats>& weights) {
-  if (type == ElementType::kF16) return all_of(weights, [](float x) { return std::fabs(x) <= kLargestHalf; });
-  return all_of(weights, [](float x) { return std::isfinite(x); });
 }
 
 bool fits_any(const graph::Graph& graph, const StoreRule& rule) {
@@ -113,17 +67,83 @@ Result<ElementType> store_type(const std::string& name) {
               "use one of: " + store_type_names());
 }
 
-ElementType narrow_type(const graph::Graph& graph, const graph::Node& node, const std::vector<StoreRule>& rules) {
-  if (node.op == nullptr || !has_variants_for(node)) return ElementType::kNone;
+/// Answers for constants, each looked through once per trait.
+class StoreTypes::Findings {
+ public:
+  /// What all numbers of a constant may have in common.
+  enum class Trait { kHalf, kBFloat16, kWithinHalf, kFinite };
+
+  bool all_have(Trait trait, const std::vector<const graph::Constant*>& weights) {
+    return std::ranges::all_of(weights, [&](const graph::Constant* constant) { return have(trait, *constant); });
+  }
+
+  /// 16 bits where the weights are many and lose nothing.
+  ElementType lossless_type(const std::vector<const graph::Constant*>& weights) {
+    std::size_t elements = 0;
+    for (const graph::Constant* constant : weights) elements += constant->bytes.size() / sizeof(float);
+    if (elements < kLeastElements) return ElementType::kNone;
+    if (all_have(Trait::kHalf, weights)) return ElementType::kF16;
+    return all_have(Trait::kBFloat16, weights) ? ElementType::kBF16 : ElementType::kNone;
+  }
+
+ private:
+  using Key = std::tuple<const std::byte*, std::size_t, Trait>;
+  struct Finding {
+    std::weak_ptr<const void> owner;  ///< of the numbers: other numbers may come to lie where its own were
+    bool holds = false;
+  };
+
+  static bool has_trait(Trait trait, float x) {
+    switch (trait) {
+      case Trait::kHalf: return std::isfinite(x) && ops::to_f32(ops::to_half(x)) == x;
+      case Trait::kBFloat16: return std::isfinite(x) && ops::to_f32(ops::to_bfloat16(x)) == x;
+      case Trait::kWithinHalf: return std::fabs(x) <= kLargestHalf;
+      case Trait::kFinite: return std::isfinite(x);
+    }
+    return false;
+  }
+
+  /// Of f32 numbers where the model file has them, aligned or not.
+  static bool all_numbers_have(Trait trait, std::span<const std::byte> numbers) {
+    for (; numbers.size() >= sizeof(float); numbers = numbers.subspan(sizeof(float))) {
+      float x = 0;
+      std::memcpy(&x, numbers.data(), sizeof x);
+      if (!has_trait(trait, x)) return false;
+    }
+    return true;
+  }
+
+  bool have(Trait trait, const graph::Constant& constant) {
+    Finding& finding = findings_[{constant.bytes.data(), constant.bytes.size(), trait}];
+    const bool known =
+        constant.owner && !finding.owner.owner_before(constant.owner) && !constant.owner.owner_before(finding.owner);
+    if (!known) finding = {constant.owner, all_numbers_have(trait, constant.bytes)};
+    return finding.holds;
+  }
+
+  std::map<Key, Finding> findings_;
+};
+
+StoreTypes::StoreTypes() : StoreTypes(std::vector<StoreRule>()) {}
+
+StoreTypes::StoreTypes(std::initializer_list<StoreRule> rules) : StoreTypes(std::vector(rules)) {}
+
+StoreTypes::StoreTypes(std::vector<StoreRule> rules)
+    : rules_(std::move(rules)), findings_(std::make_shared<Findings>()) {}
+
+ElementType StoreTypes::of(const graph::Graph& graph, const graph::Node& node) const {
+  if (node.op == nullptr) return ElementType::kNone;
   const auto weights = weights_of(graph, node);
   if (weights.empty()) return ElementType::kNone;
   const StoreRule* chosen = nullptr;
-  for (const StoreRule& rule : rules)
+  for (const StoreRule& rule : rules_)
     if (fits_name(rule.pattern, node.name) && (chosen == nullptr || rule.pattern.size() >= chosen->pattern.size()))
       chosen = &rule;
-  if (chosen == nullptr) return lossless_type(weights);
-  const bool narrows = chosen->type != ElementType::kF32 && can_hold(chosen->type, weights);
-  return narrows ? chosen->type : ElementType::kNone;
+  if (chosen == nullptr) return findings_->lossless_type(weights);
+  if (chosen->type == ElementType::kF32) return ElementType::kNone;
+  using Trait = Findings::Trait;
+  const Trait needed = chosen->type == ElementType::kF16 ? Trait::kWithinHalf : Trait::kFinite;
+  return findings_->all_have(needed, weights) ? chosen->type : ElementType::kNone;
 }
 
 Result<void> check_store_rules(const graph::Graph& graph, const std::vector<StoreRule>& rules) {

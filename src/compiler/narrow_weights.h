@@ -1,7 +1,9 @@
 // In which type the weights of a node are stored: what a StoreRule says, or the narrowest that loses nothing. Used by
-// the selection of kernels and by reports. Host only; pure functions.
+// the selection of kernels and by reports. Host only.
 #pragma once
 
+#include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,9 +18,25 @@ namespace bantam::compiler {
 std::string store_type_names();
 Result<ElementType> store_type(const std::string& name);
 
-/// What the node's weights should be narrowed to; kNone: they stay f32, which is also what weights do that the type of
-/// a rule cannot hold (f16 beyond 65504, integers where one is not finite).
-ElementType narrow_type(const graph::Graph& graph, const graph::Node& node, const std::vector<StoreRule>& rules);
+/// Says what weights are narrowed to, by the rules and by what the weights are. What it finds in a constant it
+/// remembers as long as the constant lives, since a search for a budget selects kernels for the same weights thousands
+/// of times. Copies share what was found and belong to one thread at a time.
+class StoreTypes {
+ public:
+  StoreTypes();
+  StoreTypes(std::initializer_list<StoreRule> rules);
+  StoreTypes(std::vector<StoreRule> rules);
+
+  /// What the node's weights should be narrowed to; kNone: they stay f32, which is also what weights do that the type
+  /// of a rule cannot hold (f16 beyond 65504, integers where one is not finite).
+  ElementType of(const graph::Graph& graph, const graph::Node& node) const;
+
+ private:
+  class Findings;
+
+  std::vector<StoreRule> rules_;
+  std::shared_ptr<Findings> findings_;
+};
 
 /// Fails when a rule's pattern fits no node that has weights to narrow, in the graph or in bodies within it.
 Result<void> check_store_rules(const graph::Graph& graph, const std::vector<StoreRule>& rules);

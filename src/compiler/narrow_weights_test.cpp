@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
+#include <memory>
+#include <span>
 
 #include "compiler/select.h"
 #include "compiler/testing/compile_text.h"
@@ -47,6 +50,29 @@ TEST(NarrowWeights, AreWhatLosesNothingUnlessARuleSaysMore) {
   EXPECT_EQ(kernels({{"*", ElementType::kF16}}),
             "f32_packed_f16__simd f32_packed__simd f32_packed_f16__simd f32_packed_f16__simd ");
   EXPECT_EQ(kernels({{"*", ElementType::kI8}}, Backend::kReference), "any__ref any__ref any__ref any__ref ");
+}
+
+TEST(NarrowWeights, AreLookedThroughOnceWhileTheyLive) {
+  graph::Graph graph = testing::parse(kProducts);
+  const graph::Node& node = graph.nodes.front();
+  graph::Value& weights = graph.value(node.inputs[1]);
+  std::array<float, 1600> memory{};
+  const auto lie_in_memory = [&](float weight) {
+    memory.fill(weight);
+    weights.constant = graph::Constant{std::as_bytes(std::span(memory)), std::make_shared<int>()};
+  };
+  const StoreTypes types;
+  lie_in_memory(0.25F);
+  EXPECT_EQ(types.of(graph, node), ElementType::kF16);
+  memory.fill(0.1F);
+  EXPECT_EQ(StoreTypes(types).of(graph, node), ElementType::kF16) << "a copy knows what was found";
+  EXPECT_EQ(StoreTypes().of(graph, node), ElementType::kNone);
+  lie_in_memory(0.1F);
+  EXPECT_EQ(types.of(graph, node), ElementType::kNone) << "other weights lie at the same place now";
+  weights.constant->owner = nullptr;
+  EXPECT_EQ(types.of(graph, node), ElementType::kNone);
+  memory.fill(0.25F);
+  EXPECT_EQ(types.of(graph, node), ElementType::kF16) << "nobody says how long these live";
 }
 
 TEST(NarrowWeights, RulesThatFitNothingAreRefused) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bantam/compiler.h"
+#include "compiler/narrow_weights.h"
 #include "compiler/select.h"
 #include "compiler/storage.h"
 #include "graph/graph.h"
@@ -31,7 +32,7 @@ struct PlanOptions {
   Backend backend = Backend::kFast;
   std::vector<BackendRule> backends{};  ///< for parts of the model
   std::vector<KernelRule> kernels{};    ///< for some nodes
-  std::vector<StoreRule> stores{};      ///< in which type weights are stored
+  StoreTypes stores{};                  ///< in which type weights are stored
   std::set<std::string> sparing{};      ///< nodes that get the kernel with the least scratch (KernelPolicy)
   int threads = 1;
   Target target{};

@@ -7,7 +7,6 @@
 #include "compiler/backends.h"
 #include "compiler/branches.h"
 #include "compiler/cost_model.h"
-#include "compiler/narrow_weights.h"
 
 namespace bantam::compiler {
 namespace {
@@ -106,7 +105,7 @@ const ops::KernelVariant* sparing_variant(const KernelPolicy& policy, std::span<
 
 const ops::KernelVariant* sparing_variant(const KernelPolicy& policy, std::span<const graph::Graph* const> sizes,
                                           std::size_t n) {
-  const ElementType narrow = narrow_type(*sizes.front(), sizes.front()->nodes[n], policy.stores);
+  const ElementType narrow = policy.stores.of(*sizes.front(), sizes.front()->nodes[n]);
   const auto* variant = sparing_variant(policy, sizes, n, narrow);
   return variant != nullptr ? variant : sparing_variant(policy, sizes, n, ElementType::kNone);
 }
@@ -133,7 +132,7 @@ Result<Selection> select(std::span<const graph::Graph* const> sizes, std::size_t
   const Target& target = policy.target;
   if (node.op->variants.empty()) return Selection{};
   const BackendDef& wanted = backend_def(backend);
-  const ElementType narrow = narrow_type(*sizes.front(), node, policy.stores);
+  const ElementType narrow = policy.stores.of(*sizes.front(), node);
   for (const ElementType type : {narrow, ElementType::kNone})
     if (const auto* variant = best_serving(wanted, target, setting, sizes, n, type)) return Selection{variant, {}};
   const graph::OperandTables tables = graph::operand_tables(*sizes.front(), node);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bantam/compiler.h"
+#include "compiler/narrow_weights.h"
 #include "graph/graph.h"
 
 namespace bantam::compiler {
@@ -25,7 +26,7 @@ struct KernelPolicy {
   std::vector<std::uint64_t> marks{};
   std::set<std::string> sparing{};  ///< names of nodes that get the kernel with the least scratch, whose ever it is
   int threads = 1;                  ///< that scratch is measured for
-  std::vector<StoreRule> stores{};  ///< in which type weights are stored
+  StoreTypes stores{};              ///< in which type weights are stored
 };
 
 /// One kernel per node, by node index: of those that the target has, that belong to the node's backend and that support
