@@ -5,6 +5,7 @@
 #include <limits>
 #include <string_view>
 
+#include "ops/narrowing.h"
 #include "schedule/processor/instruction_sets.h"
 
 namespace bantam::compiler {
@@ -105,6 +106,9 @@ Load lstm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const op
           .plain = kGates * static_cast<double>(call.out().elements())};
 }
 
+/// Instead of a name: all kernels of an operator that narrow weights (ops/narrowing.h).
+constexpr std::string_view kNarrowing = "";
+
 /// What is known of kernels beyond their operator's work.
 struct Row {
   std::string_view op;
@@ -116,19 +120,13 @@ struct Row {
 constexpr Row kRows[] = {
     {"conv2d", "f32_winograd__simd", winograd_load, true},
     {"conv2d", "f32_gemm__simd", gemm_load, true},
-    {"conv2d", "f32_gemm_f16__simd", gemm_load},
-    {"conv2d", "f32_gemm_bf16__simd", gemm_load},
-    {"conv2d", "f32_gemm_i8__simd", gemm_load},
-    {"conv2d", "f32_gemm_i4__simd", gemm_load},
+    {"conv2d", kNarrowing, gemm_load},
     {"conv2d", "i8_winograd__simd", winograd_load, true},
     {"conv2d", "i8_gemm__simd", gemm_load, true},
     {"conv2d_affine", "i8_winograd__simd", winograd_load, true},
     {"conv2d_affine", "i8_gemm__simd", gemm_load, true},
     {"matmul", "f32_packed__simd", product_load},
-    {"matmul", "f32_packed_f16__simd", product_load},
-    {"matmul", "f32_packed_bf16__simd", product_load},
-    {"matmul", "f32_packed_i8__simd", product_load},
-    {"matmul", "f32_packed_i4__simd", product_load},
+    {"matmul", kNarrowing, product_load},
     {"matmul", "i8_packed__simd", product_load},
     {"matmul_affine", "i8_packed__simd", product_load},
     {"conv2d_affine", "i8_depthwise__simd", depthwise_load},
@@ -137,8 +135,8 @@ constexpr Row kRows[] = {
 };
 
 const Row* find_row(const ops::OpDef& op, const ops::KernelVariant& variant) {
-  const auto* row =
-      std::ranges::find_if(kRows, [&](const Row& r) { return r.op == op.name && r.kernel == variant.name; });
+  const std::string_view kernel = ops::find_narrowing(op, variant) != nullptr ? kNarrowing : variant.name;
+  const auto* row = std::ranges::find_if(kRows, [&](const Row& r) { return r.op == op.name && r.kernel == kernel; });
   return row != std::end(kRows) ? row : nullptr;
 }
 

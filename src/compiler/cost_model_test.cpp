@@ -7,6 +7,7 @@
 
 #include "compiler/select.h"
 #include "compiler/testing/compile_text.h"
+#include "ops/narrowing.h"
 #include "ops/nn/conv2d/conv2d.h"
 
 namespace bantam::compiler {
@@ -131,6 +132,35 @@ TEST(CostModel, DepthwiseKernelOfIntegersIsTakenWhereItServes) {
   const auto selected = select_kernels(graph);
   ASSERT_TRUE(selected) << selected.error().message;
   EXPECT_EQ(selected->front().variant->name, "i8_depthwise__simd");
+}
+
+TEST(CostModel, KernelsThatNarrowWeightsSaveTheTimeToFetchThem) {
+  const Machine machine = machine_of(*find_target("x86-64-avx2"));
+  const std::string product = R"(graph "one" {
+  %x "x" = input : f32[4,64]
+  %w = const : f32[64,64] splat(0.1)
+  %y "product" = matmul(%x, %w)
+  output "y" %y
+})";
+  for (const auto& [text, plain] :
+       {std::pair{convolution(8, 64, 64), "f32_gemm__simd"}, {product, "f32_packed__simd"}}) {
+    const graph::Graph graph = testing::parse(text);
+    const graph::Node& node = graph.nodes.front();
+    const graph::OperandTables tables = graph::operand_tables(graph, node);
+    const ops::OpCall call = tables.call(node);
+    const ops::KernelVariant& wide = *ops::find_variant(*node.op, plain);
+    int narrow = 0;
+    for (const ops::KernelVariant& variant : node.op->variants) {
+      if (ops::find_narrowing(*node.op, variant) == nullptr) continue;
+      ++narrow;
+      const auto saved = static_cast<double>(ops::packed_bytes(wide, call, 1) - ops::packed_bytes(variant, call, 1));
+      EXPECT_GT(saved, 0) << variant.name;
+      EXPECT_DOUBLE_EQ(predicted(text, variant.name, machine),
+                       predicted(text, plain, machine) - saved / machine.weight_bytes)
+          << variant.name;
+    }
+    EXPECT_GT(narrow, 0) << node.op->name;
+  }
 }
 
 TEST(CostModel, KernelThatTheModelDoesNotKnowIsTakenWhereItIsListedFirst) {
