@@ -34,19 +34,22 @@ std::int64_t results_within(const WindowAxis& axis, std::int64_t length, std::in
 /// Columns of the narrowest block that is worth copying: two tiles of the matrix product.
 std::int64_t least_columns(const ConvGeometry& g) { return std::min<std::int64_t>(g.y.w, 2 * gemm::kMaxTileRows); }
 
-/// Whole rows of results if a few fit into so many floats, parts of rows otherwise; no columns if too few fit.
+/// Whole rows of results if a few fit into so many floats, otherwise parts of rows, alike and as few as leave room for
+/// a few rows; no columns if too few fit.
 BlockShape block_shape(const ConvGeometry& g, std::int64_t floats, std::int64_t most_rows) {
   constexpr std::int64_t kFewRows = 2;
-  const auto rows_of = [&](std::int64_t columns) {
-    return results_within(g.vertical, floats / (span(g.horizontal, columns) * g.x.c), most_rows);
-  };
   std::int64_t columns = g.y.w;
-  for (std::int64_t parts = 2; columns > least_columns(g) && rows_of(columns) < std::min(kFewRows, most_rows); ++parts)
-    columns = (g.y.w + parts - 1) / parts;
+  if (most_rows >= kFewRows) {
+    const std::int64_t fitting = results_within(g.horizontal, floats / (span(g.vertical, kFewRows) * g.x.c), columns);
+    const std::int64_t widest = std::max(fitting, least_columns(g));
+    const std::int64_t parts = (columns + widest - 1) / widest;
+    columns = (columns + parts - 1) / parts;
+  }
   if (copied_floats(g, {1, columns}) > floats)
     columns = results_within(g.horizontal, floats / (span(g.vertical, 1) * g.x.c), columns);
   if (columns < least_columns(g) || copied_floats(g, {1, columns}) > floats) return {0, 0};
-  return {rows_of(columns), columns};
+  const std::int64_t length = floats / (span(g.horizontal, columns) * g.x.c);
+  return {results_within(g.vertical, length, most_rows), columns};
 }
 
 /// Results [row, row + shape.rows) x [column, column + shape.columns) of one item.

@@ -114,6 +114,24 @@ TEST(Conv2d, EmptyBatchGivesEmptyResult) {
   EXPECT_EQ(outputs[0].dims[3], 2);
 }
 
+// What a package says of shapes is asked about before anything is known of it, for every step.
+TEST(Conv2d, ScratchOfTheWidestImagesIsFoundWithoutTryingWidths) {
+  const Conv2dParams p{.pad_top = 100, .pad_bottom = 100};
+  const TensorDesc x = testing::dense_desc(ElementType::kF32, {1, 1, 1 << 29, 1});
+  const TensorDesc w = testing::dense_desc(ElementType::kF32, {1, 200, 3, 1});
+  const Tensor inputs[] = {{nullptr, &x}, {nullptr, &w}};
+  TensorDesc y;
+  ASSERT_TRUE(infer(kConv2d, &p, inputs, {&y, 1}).ok());
+  ASSERT_EQ(y.dims[1], 2);
+  const Tensor outputs[] = {{nullptr, &y}};
+  const OpCall call{&p, inputs, outputs};
+  for (int step = 0; step < 1000; ++step) {
+    const Footprint needed = footprint(*find_variant(kConv2d, "f32_gemm__simd"), call, 1);
+    ASSERT_GE(needed.useful_scratch_bytes, needed.scratch_bytes);
+    ASSERT_LT(needed.useful_scratch_bytes, 1 << 20);
+  }
+}
+
 TEST(Conv2d, RefusesWhatDoesNotFit) {
   const auto bad = [](Conv2dParams p) { return !infer_status(p, {1, 4, 4, 2}, {2, 3, 3, 2}).ok(); };
   EXPECT_FALSE(bad({}));
