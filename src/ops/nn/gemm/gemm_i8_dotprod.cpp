@@ -9,7 +9,7 @@
 
 #include <cstring>
 
-#include "ops/nn/gemm/unroll.h"
+#include "ops/common/unrolled.h"
 
 namespace bantam::ops::gemm {
 namespace {
@@ -26,20 +26,20 @@ namespace {
 template <int kPart, int kRows, int kVectors>
 [[gnu::always_inline]] inline void add_quad(const int8x16_t (&left)[kRows], const std::int8_t*& panel,
                                             int32x4_t (&sum)[kRows][kVectors]) noexcept {
-  unroll<kVectors>([&](auto v) {
+  unrolled<kVectors>([&](auto v) {
     // One vector after the other: all at once do not fit the registers.
     asm volatile("" : "+r"(panel));
     const int8x16_t right = vld1q_s8(panel + kPart * 4 * kPanel + 16 * v);
-    unroll<kRows>([&](auto r) { sum[r][v] = vdotq_laneq_s32(sum[r][v], right, left[r], kPart); });
+    unrolled<kRows>([&](auto r) { sum[r][v] = vdotq_laneq_s32(sum[r][v], right, left[r], kPart); });
   });
 }
 
 template <int kRows, int kVectors>
 void sum_dot(const ArmTile& tile) noexcept {
   int32x4_t sum[kRows][kVectors];
-  unroll<kVectors>([&](auto v) {
+  unrolled<kVectors>([&](auto v) {
     const int32x4_t start = vld1q_s32(tile.start + 4 * v);
-    unroll<kRows>([&](auto r) { sum[r][v] = start; });
+    unrolled<kRows>([&](auto r) { sum[r][v] = start; });
   });
   const std::uint8_t* a = tile.a;
   const std::int64_t stride = tile.row_stride;
@@ -48,20 +48,20 @@ void sum_dot(const ArmTile& tile) noexcept {
   std::int64_t quads = tile.quads;
   for (; quads >= 4; quads -= 4, a += 16, panel += 4 * 4 * kPanel) {
     int8x16_t left[kRows];
-    unroll<kRows>([&](auto r) { left[r] = to_signed(vld1q_u8(a + r * stride), flip); });
-    unroll<4>([&](auto part) { add_quad<part, kRows, kVectors>(left, panel, sum); });
+    unrolled<kRows>([&](auto r) { left[r] = to_signed(vld1q_u8(a + r * stride), flip); });
+    unrolled<4>([&](auto part) { add_quad<part, kRows, kVectors>(left, panel, sum); });
   }
   for (; quads > 0; --quads, a += 4, panel += 4 * kPanel) {
     int8x16_t left[kRows];
-    unroll<kRows>([&](auto r) {
+    unrolled<kRows>([&](auto r) {
       std::uint32_t bytes;
       std::memcpy(&bytes, a + r * stride, sizeof bytes);
       left[r] = to_signed(vreinterpretq_u8_u32(vdupq_n_u32(bytes)), flip);
     });
     add_quad<0, kRows, kVectors>(left, panel, sum);
   }
-  unroll<kRows>(
-      [&](auto r) { unroll<kVectors>([&](auto v) { vst1q_s32(tile.sums + r * kPanel + 4 * v, sum[r][v]); }); });
+  unrolled<kRows>(
+      [&](auto r) { unrolled<kVectors>([&](auto v) { vst1q_s32(tile.sums + r * kPanel + 4 * v, sum[r][v]); }); });
 }
 
 /// Adds the products of two quads, of which `first` and `second` are four columns, and pairs of rows.
@@ -72,7 +72,7 @@ template <int kPairs, int kVectors, int v>
   const int32x4_t two = vreinterpretq_s32_s8(second);
   const int8x16_t low = vreinterpretq_s8_s32(vzip1q_s32(one, two));
   const int8x16_t high = vreinterpretq_s8_s32(vzip2q_s32(one, two));
-  unroll<kPairs>([&](auto p) {
+  unrolled<kPairs>([&](auto p) {
     sum[p][2 * v] = vmmlaq_s32(sum[p][2 * v], left[p], low);
     sum[p][2 * v + 1] = vmmlaq_s32(sum[p][2 * v + 1], left[p], high);
   });
@@ -82,37 +82,37 @@ template <int kPairs, int kVectors, int v>
 template <int kPairs, int kVectors>
 void sum_matrices(const ArmTile& tile) noexcept {
   int32x4_t sum[kPairs][2 * kVectors];
-  unroll<2 * kVectors>([&](auto c) {
+  unrolled<2 * kVectors>([&](auto c) {
     const int32x2_t start = vld1_s32(tile.start + 2 * c);
-    unroll<kPairs>([&](auto p) { sum[p][c] = vcombine_s32(start, start); });
+    unrolled<kPairs>([&](auto p) { sum[p][c] = vcombine_s32(start, start); });
   });
   const std::uint8_t flip = tile.flip;
   const std::uint8_t* row[2 * kPairs];
-  unroll<2 * kPairs>([&](auto r) { row[r] = tile.a + (r < tile.rows ? r : 0) * tile.row_stride; });
+  unrolled<2 * kPairs>([&](auto r) { row[r] = tile.a + (r < tile.rows ? r : 0) * tile.row_stride; });
   const std::int8_t* panel = tile.panel;
   std::int64_t at = 0;
   int8x16_t left[kPairs];
   for (; at + 8 <= 4 * tile.quads; at += 8, panel += 2 * 4 * kPanel) {
-    unroll<kPairs>([&](auto p) {
+    unrolled<kPairs>([&](auto p) {
       left[p] = to_signed(vcombine_u8(vld1_u8(row[2 * p] + at), vld1_u8(row[2 * p + 1] + at)), flip);
     });
-    unroll<kVectors>([&](auto v) {
+    unrolled<kVectors>([&](auto v) {
       asm volatile("" : "+r"(panel));
       add_columns<kPairs, kVectors, v>(left, vld1q_s8(panel + 16 * v), vld1q_s8(panel + 4 * kPanel + 16 * v), sum);
     });
   }
   if (at < 4 * tile.quads) {
-    unroll<kPairs>([&](auto p) {
+    unrolled<kPairs>([&](auto p) {
       std::uint32_t bytes[4] = {};
       std::memcpy(&bytes[0], row[2 * p] + at, sizeof bytes[0]);
       std::memcpy(&bytes[2], row[2 * p + 1] + at, sizeof bytes[2]);
       left[p] = to_signed(vreinterpretq_u8_u32(vld1q_u32(bytes)), flip);
     });
-    unroll<kVectors>(
+    unrolled<kVectors>(
         [&](auto v) { add_columns<kPairs, kVectors, v>(left, vld1q_s8(panel + 16 * v), vdupq_n_s8(0), sum); });
   }
-  unroll<kPairs>([&](auto p) {
-    unroll<kVectors>([&](auto v) {
+  unrolled<kPairs>([&](auto p) {
+    unrolled<kVectors>([&](auto v) {
       const int64x2_t low = vreinterpretq_s64_s32(sum[p][2 * v]);
       const int64x2_t high = vreinterpretq_s64_s32(sum[p][2 * v + 1]);
       std::int32_t* to = tile.sums + 2 * p * kPanel + 4 * v;

@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "ops/nn/gemm/unroll.h"
+#include "ops/common/unrolled.h"
 
 namespace bantam::ops::gemm {
 namespace {
@@ -19,19 +19,19 @@ template <int kRows, int kVectors>
 void sum_rows(const ArmTile& tile, const std::uint8_t* a, std::int32_t* sums) noexcept {
   int32x4_t low[kRows][kVectors];
   int32x4_t high[kRows][kVectors];
-  unroll<kRows>([&](auto r) { unroll<kVectors>([&](auto v) { low[r][v] = high[r][v] = vdupq_n_s32(0); }); });
+  unrolled<kRows>([&](auto r) { unrolled<kVectors>([&](auto v) { low[r][v] = high[r][v] = vdupq_n_s32(0); }); });
   const std::uint32_t flips = tile.flip * 0x01010101U;
   const std::int8_t* panel = tile.panel;
   for (std::int64_t quad = 0; quad < tile.quads; ++quad, a += 4, panel += 4 * kPanel) {
     int8x16_t left[kRows];
-    unroll<kRows>([&](auto r) {
+    unrolled<kRows>([&](auto r) {
       std::uint32_t bytes;
       std::memcpy(&bytes, a + r * tile.row_stride, sizeof bytes);
       left[r] = vreinterpretq_s8_u32(vdupq_n_u32(bytes ^ flips));
     });
-    unroll<kVectors>([&](auto v) {
+    unrolled<kVectors>([&](auto v) {
       const int8x16_t right = vld1q_s8(panel + 16 * v);
-      unroll<kRows>([&](auto r) {
+      unrolled<kRows>([&](auto r) {
         int32x4_t one = vpadalq_s16(low[r][v], vmull_s8(vget_low_s8(left[r]), vget_low_s8(right)));
         int32x4_t two = vpadalq_s16(high[r][v], vmull_high_s8(left[r], right));
         // One after the other: all products at once do not fit the registers.
@@ -41,9 +41,9 @@ void sum_rows(const ArmTile& tile, const std::uint8_t* a, std::int32_t* sums) no
       });
     });
   }
-  unroll<kVectors>([&](auto v) {
+  unrolled<kVectors>([&](auto v) {
     const int32x4_t start = vld1q_s32(tile.start + 4 * v);
-    unroll<kRows>(
+    unrolled<kRows>(
         [&](auto r) { vst1q_s32(sums + r * kPanel + 4 * v, vaddq_s32(start, vpaddq_s32(low[r][v], high[r][v]))); });
   });
 }
