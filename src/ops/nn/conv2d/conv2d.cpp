@@ -3,6 +3,7 @@
 #include "ops/built.h"
 #include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/conv2d/kernels.h"
+#include "ops/stored_variant.h"
 
 namespace bantam::ops {
 namespace {
@@ -25,16 +26,12 @@ std::int64_t work(const OpCall& call) {
 
 #if BANTAM_SIMD
 /// The matrix kernel on weights that are narrowed to a type.
-template <ElementType kType>
-constexpr KernelVariant narrow_variant(std::string_view name) {
-  return {.name = name,
-          .supports = conv2d::gemm_supports,
-          .footprint = conv2d::narrow_footprint,
-          .packed_bytes = [](const OpCall& call, int input) { return conv2d::narrow_packed_bytes(call, input, kType); },
-          .pack = [](const OpCall& call, int /*input*/, std::byte* to) { conv2d::narrow_pack(call, kType, to); },
-          .run = [](const Invocation& call) { return conv2d::run_narrow(call, kType); },
-          .accuracy = {Accuracy::Kind::kRelative, 1e-5F}};
-}
+constexpr StoringKernel kNarrow = {.supports = conv2d::gemm_supports,
+                                   .footprint = conv2d::narrow_footprint,
+                                   .packed_bytes = conv2d::narrow_packed_bytes,
+                                   .pack = conv2d::narrow_pack,
+                                   .run = conv2d::run_narrow,
+                                   .accuracy = {Accuracy::Kind::kRelative, 1e-5F}};
 #endif
 
 constexpr KernelVariant kVariants[] = {
@@ -53,10 +50,10 @@ constexpr KernelVariant kVariants[] = {
      .pack = conv2d::gemm_pack,
      .run = conv2d::run_gemm,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
-    narrow_variant<ElementType::kF16>("f32_gemm_f16__simd"),
-    narrow_variant<ElementType::kBF16>("f32_gemm_bf16__simd"),
-    narrow_variant<ElementType::kI8>("f32_gemm_i8__simd"),
-    narrow_variant<ElementType::kI4>("f32_gemm_i4__simd"),
+    stored_variant<kNarrow, ElementType::kF16>("f32_gemm_f16__simd"),
+    stored_variant<kNarrow, ElementType::kBF16>("f32_gemm_bf16__simd"),
+    stored_variant<kNarrow, ElementType::kI8>("f32_gemm_i8__simd"),
+    stored_variant<kNarrow, ElementType::kI4>("f32_gemm_i4__simd"),
     {.name = "i8_winograd__simd",
      .supports = conv2d::int8_winograd_supports,
      .footprint = conv2d::int8_winograd_footprint,

@@ -146,7 +146,7 @@ std::int64_t narrow_packed_bytes(const OpCall& call, int input, ElementType type
   return p.g.groups * gemm::narrow_bytes(type, p.k, p.group_outputs);
 }
 
-void narrow_pack(const OpCall& call, ElementType type, std::byte* destination) {
+void narrow_pack(const OpCall& call, int /*input*/, ElementType type, std::byte* destination) {
   const Problem p = problem_of(call);
   const auto* data = static_cast<const float*>(call.inputs[1].data);
   const std::int64_t bytes = gemm::narrow_bytes(type, p.k, p.group_outputs);

@@ -30,7 +30,7 @@ Status run_winograd(const Invocation& call);
 /// f32, constant weights that are narrowed to `type` (nn/gemm/narrow_panels.h); supports what the plain kernel does.
 Footprint narrow_footprint(const OpCall& call, int threads);
 std::int64_t narrow_packed_bytes(const OpCall& call, int input, ElementType type);
-void narrow_pack(const OpCall& call, ElementType type, std::byte* destination);
+void narrow_pack(const OpCall& call, int input, ElementType type, std::byte* destination);
 void narrow_restore(const OpCall& call, int input, ElementType type, const std::byte* packed, float* elements);
 Status run_narrow(const Invocation& call, ElementType type);
 

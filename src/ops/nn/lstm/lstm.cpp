@@ -4,6 +4,7 @@
 
 #include "ops/common/params.h"
 #include "ops/nn/lstm/kernels.h"
+#include "ops/stored_variant.h"
 
 namespace bantam::ops {
 namespace {
@@ -41,27 +42,22 @@ constexpr ParamField kFields[] = {
     rnn::beta_field<3>(offsetof(LstmParams, activations)),
 };
 #if BANTAM_SIMD
-/// The packed kernel with weights stored as a type.
-template <ElementType kType>
-constexpr KernelVariant packed_variant(std::string_view name) {
-  return {.name = name,
-          .supports = lstm::supports_packed,
-          .footprint = lstm::packed_footprint,
-          .packed_bytes = [](const OpCall& call, int input) { return lstm::packed_bytes(call, input, kType); },
-          .pack = [](const OpCall& call, int input, std::byte* to) { lstm::pack(call, input, kType, to); },
-          .run = [](const Invocation& call) { return lstm::run_packed(call, kType); },
-          // Rounding of the products' sums, carried on through the steps.
-          .accuracy = {Accuracy::Kind::kRelative, 3e-5F}};
-}
+/// Its bound: rounding of the products' sums, carried on through the steps.
+constexpr StoringKernel kPacked = {.supports = lstm::supports_packed,
+                                   .footprint = lstm::packed_footprint,
+                                   .packed_bytes = lstm::packed_bytes,
+                                   .pack = lstm::pack,
+                                   .run = lstm::run_packed,
+                                   .accuracy = {Accuracy::Kind::kRelative, 3e-5F}};
 #endif
 
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
-    packed_variant<ElementType::kF32>("f32_packed__simd"),
-    packed_variant<ElementType::kF16>("f32_packed_f16__simd"),
-    packed_variant<ElementType::kBF16>("f32_packed_bf16__simd"),
-    packed_variant<ElementType::kI8>("f32_packed_i8__simd"),
-    packed_variant<ElementType::kI4>("f32_packed_i4__simd"),
+    stored_variant<kPacked, ElementType::kF32>("f32_packed__simd"),
+    stored_variant<kPacked, ElementType::kF16>("f32_packed_f16__simd"),
+    stored_variant<kPacked, ElementType::kBF16>("f32_packed_bf16__simd"),
+    stored_variant<kPacked, ElementType::kI8>("f32_packed_i8__simd"),
+    stored_variant<kPacked, ElementType::kI4>("f32_packed_i4__simd"),
 #endif
     {.name = "f32__ref", .supports = all_dense, .footprint = lstm::reference_footprint, .run = lstm::run_reference},
 };

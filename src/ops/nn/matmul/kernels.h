@@ -23,7 +23,7 @@ Status run_packed(const Invocation& call);
 bool narrow_supports(const OpCall& call);
 Footprint narrow_footprint(const OpCall& call, int threads);
 std::int64_t narrow_packed_bytes(const OpCall& call, int input, ElementType type);
-void narrow_pack(const OpCall& call, ElementType type, std::byte* destination);
+void narrow_pack(const OpCall& call, int input, ElementType type, std::byte* destination);
 void narrow_restore(const OpCall& call, int input, ElementType type, const std::byte* packed, float* elements);
 Status run_narrow(const Invocation& call, ElementType type);
 

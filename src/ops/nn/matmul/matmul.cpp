@@ -6,6 +6,7 @@
 #include "ops/common/params.h"
 #include "ops/nn/matmul/geometry.h"
 #include "ops/nn/matmul/kernels.h"
+#include "ops/stored_variant.h"
 
 namespace bantam::ops {
 namespace {
@@ -88,16 +89,12 @@ std::int64_t work(const OpCall& call) {
 
 #if BANTAM_SIMD
 /// The packed kernel on weights that are narrowed to a type.
-template <ElementType kType>
-constexpr KernelVariant narrow_variant(std::string_view name) {
-  return {.name = name,
-          .supports = matmul::narrow_supports,
-          .footprint = matmul::narrow_footprint,
-          .packed_bytes = [](const OpCall& call, int input) { return matmul::narrow_packed_bytes(call, input, kType); },
-          .pack = [](const OpCall& call, int /*input*/, std::byte* to) { matmul::narrow_pack(call, kType, to); },
-          .run = [](const Invocation& call) { return matmul::run_narrow(call, kType); },
-          .accuracy = {Accuracy::Kind::kRelative, 1e-5F}};
-}
+constexpr StoringKernel kNarrow = {.supports = matmul::narrow_supports,
+                                   .footprint = matmul::narrow_footprint,
+                                   .packed_bytes = matmul::narrow_packed_bytes,
+                                   .pack = matmul::narrow_pack,
+                                   .run = matmul::run_narrow,
+                                   .accuracy = {Accuracy::Kind::kRelative, 1e-5F}};
 #endif
 
 constexpr KernelVariant kVariants[] = {
@@ -114,10 +111,10 @@ constexpr KernelVariant kVariants[] = {
      .footprint = matmul::dynamic_footprint,
      .run = matmul::run_dynamic,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
-    narrow_variant<ElementType::kF16>("f32_packed_f16__simd"),
-    narrow_variant<ElementType::kBF16>("f32_packed_bf16__simd"),
-    narrow_variant<ElementType::kI8>("f32_packed_i8__simd"),
-    narrow_variant<ElementType::kI4>("f32_packed_i4__simd"),
+    stored_variant<kNarrow, ElementType::kF16>("f32_packed_f16__simd"),
+    stored_variant<kNarrow, ElementType::kBF16>("f32_packed_bf16__simd"),
+    stored_variant<kNarrow, ElementType::kI8>("f32_packed_i8__simd"),
+    stored_variant<kNarrow, ElementType::kI4>("f32_packed_i4__simd"),
     {.name = "i8_packed__simd",
      .supports = matmul::int8_supports,
      .footprint = matmul::int8_footprint,

@@ -52,7 +52,7 @@ std::int64_t narrow_packed_bytes(const OpCall& call, int input, ElementType type
   return batch_shape(call.in(1)).elements() * matrix_bytes(matrix_of(call), type);
 }
 
-void narrow_pack(const OpCall& call, ElementType type, std::byte* destination) {
+void narrow_pack(const OpCall& call, int /*input*/, ElementType type, std::byte* destination) {
   const MatrixShape b = matrix_of(call);
   const auto* data = static_cast<const float*>(call.inputs[1].data);
   const std::int64_t count = batch_shape(call.in(1)).elements();
