@@ -659,6 +659,7 @@ class VerifyAndBench(CommandTest):
         self.assertEqual(done.returncode, FAILED, done.stderr)
         self.assertIn("WRONG", done.stdout)
         self.assertIn("NOT within tolerance", done.stdout)
+        self.assertIn("`bantam compare` names the operator", done.stdout)
 
     def test_bad_references(self):
         self.refuse(["verify", KEYWORD, "--reference", MODELS / "reference/sign.npz"], ["picture", "no input"])

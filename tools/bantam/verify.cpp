@@ -1,6 +1,7 @@
 // bantam verify: run a model on recorded inputs and compare with recorded outputs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "cli.h"
@@ -15,6 +16,19 @@ struct VerifyArguments {
   double tolerance = -1;
   bool json = false;
 };
+
+/// What helps to judge a difference; nothing where only integers differ, which are right or wrong.
+void explain(const diagnose::ReferenceReport& result) {
+  const bool floats = std::ranges::any_of(result.checks, [](const diagnose::OutputCheck& c) {
+    const ElementType type = element_type_from_name(c.type.data(), c.type.size());
+    return !c.within && is_float(type);
+  });
+  if (floats)
+    fmt::print(
+        "`bantam compare` names the operator that is wrong. If it finds none, rounding errors have grown on the "
+        "way, as they do\nwhere large terms cancel and a logarithm or a normalisation enlarges what is left; "
+        "--tolerance then says what is allowed.\n");
+}
 
 int verify(const VerifyArguments& options) {
   const auto fleet = options.models.fleet();
@@ -55,6 +69,7 @@ int verify(const VerifyArguments& options) {
                     c.within ? "ok" : "WRONG"});
   fmt::print("{}", format_table(rows, {false, true, false, false, true, true, true, true}));
   fmt::print("{} cases: {}\n", result->cases, result->within ? "all within tolerance" : "NOT within tolerance");
+  explain(*result);
   return result->within ? kExitOk : kExitFailed;
 }
 
