@@ -59,14 +59,17 @@ TEST(IntegerArithmetic, MultipliesInIntegersAndTakesReluAsALimit) {
   })"));
 }
 
-TEST(IntegerArithmetic, ConvolvesInIntegersWithAScalePerChannel) {
-  EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
+/// An image %2 and weights %5 with a scale per channel, both dequantised.
+constexpr const char* kQuantizedImage = R"(graph "g" {
     %0 "x" = input : i8[1,3,3,1]
     %1 = const : f32[] {0.5}
     %2 = dequantize(%0, %1)
     %3 = const : i8[2,1,1,1] {3, -4}
     %4 = const : f32[2] {0.25, 0.5}
-    %5 = dequantize(%3, %4)
+    %5 = dequantize(%3, %4))";
+
+TEST(IntegerArithmetic, ConvolvesInIntegersWithAScalePerChannel) {
+  EXPECT_EQ(after(integer_arithmetic, std::string(kQuantizedImage) + R"(
     %6 = conv2d(%2, %5) {pad_top=1}
     %7 = const : i8[] {7}
     %8 "y" = quantize(%6, %1, %7) {to="i8"}
@@ -82,13 +85,7 @@ TEST(IntegerArithmetic, ConvolvesInIntegersWithAScalePerChannel) {
 }
 
 TEST(IntegerArithmetic, QuantisesActivationsInTheConvolution) {
-  EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
-    %0 "x" = input : i8[1,3,3,1]
-    %1 = const : f32[] {0.5}
-    %2 = dequantize(%0, %1)
-    %3 = const : i8[2,1,1,1] {3, -4}
-    %4 = const : f32[2] {0.25, 0.5}
-    %5 = dequantize(%3, %4)
+  EXPECT_EQ(after(integer_arithmetic, std::string(kQuantizedImage) + R"(
     %6 = const : f32[2] {1, -2}
     %7 = conv2d(%2, %5, %6) {pad_top=1}
     %8 = transpose(%7) {perm=[0, 3, 1, 2]}
