@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Checks tracked sources: length, unfinished marks, and that public headers stand alone."""
 
+import concurrent.futures
+import os
 import pathlib
 import re
 import subprocess
@@ -30,18 +32,22 @@ def check_text(path):
     return problems
 
 
+def check_header(header):
+    with tempfile.NamedTemporaryFile("w", suffix=".cpp") as source:
+        source.write(f'#include "bantam/{header.name}"\n')
+        source.flush()
+        command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT}/include", source.name]
+        result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode == 0:
+        return []
+    return [f"include/bantam/{header.name} does not compile alone:\n{result.stderr}"]
+
+
 def check_headers():
     """Every public header compiles alone, without warnings."""
-    problems = []
-    for header in sorted((ROOT / "include/bantam").glob("*.h")):
-        with tempfile.NamedTemporaryFile("w", suffix=".cpp") as source:
-            source.write(f'#include "bantam/{header.name}"\n')
-            source.flush()
-            command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT}/include", source.name]
-            result = subprocess.run(command, capture_output=True, text=True)
-            if result.returncode != 0:
-                problems.append(f"include/bantam/{header.name} does not compile alone:\n{result.stderr}")
-    return problems
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = pool.map(check_header, sorted((ROOT / "include/bantam").glob("*.h")))
+        return [problem for problems in results for problem in problems]
 
 
 def main():
