@@ -6,7 +6,7 @@ namespace {
 
 using enum BuiltinOperator;
 
-TensorSpec numbers(TensorType type, std::vector<std::int32_t> shape, float scale = 0.1F, std::int64_t zero_point = -7) {
+TensorSpec operand(TensorType type, std::vector<std::int32_t> shape, float scale = 0.1F, std::int64_t zero_point = -7) {
   TensorSpec spec{.type = type, .shape = std::move(shape)};
   if (type == INT8 || type == INT16) {
     spec.scale = {scale};
@@ -27,8 +27,8 @@ void add_reduction(std::vector<PeerCase>& cases, BuiltinOperator code, TensorTyp
   for (const Form& form : forms) {
     CaseBuilder c(std::string(schema::EnumNameBuiltinOperator(code)) + "_" + schema::EnumNameTensorType(type) + "_" +
                   form.name);
-    const int x = c.input(numbers(type, {2, 4, 5, 3}));
-    const int y = c.output(rescales ? numbers(type, form.result, 0.07F, 4) : numbers(type, form.result));
+    const int x = c.input(operand(type, {2, 4, 5, 3}));
+    const int y = c.output(rescales ? operand(type, form.result, 0.07F, 4) : operand(type, form.result));
     c.op(code, {x, c.integers(form.axes)}, {y}, BuiltinOptions::ReducerOptions,
          schema::CreateReducerOptions(c.fbb(), form.keep).Union());
     cases.push_back(c.finish());
@@ -39,7 +39,7 @@ void add_searches(std::vector<PeerCase>& cases) {
   for (const BuiltinOperator code : {ARG_MAX, ARG_MIN}) {
     for (const TensorType type : {FLOAT32, INT8}) {
       CaseBuilder c(std::string(schema::EnumNameBuiltinOperator(code)) + "_" + schema::EnumNameTensorType(type));
-      const int x = c.input(numbers(type, {3, 9, 2}), Range{-4, 4});
+      const int x = c.input(operand(type, {3, 9, 2}), Range{-4, 4});
       c.op(code, {x, c.integers({}, {1})}, {c.output({.type = INT32, .shape = {3, 2}})});
       cases.push_back(c.finish());
     }
@@ -50,8 +50,8 @@ void add_cumsum(std::vector<PeerCase>& cases) {
   for (const TensorType type : {FLOAT32, INT8}) {
     for (const int form : {0, 1, 2, 3}) {
       CaseBuilder c(std::string("CUMSUM_") + schema::EnumNameTensorType(type) + "_" + std::to_string(form));
-      const int x = c.input(numbers(type, {3, 7, 2}));
-      const int y = c.output(numbers(type, {3, 7, 2}, 0.3F, 11));
+      const int x = c.input(operand(type, {3, 7, 2}));
+      const int y = c.output(operand(type, {3, 7, 2}, 0.3F, 11));
       c.op(CUMSUM, {x, c.integers({}, {form % 2 == 0 ? 1 : -1})}, {y}, BuiltinOptions::CumsumOptions,
            schema::CreateCumsumOptions(c.fbb(), form % 2 != 0, form > 1).Union());
       cases.push_back(c.finish());
@@ -65,9 +65,9 @@ void add_pooling(std::vector<PeerCase>& cases, BuiltinOperator code, TensorType 
       const bool same = padding == Padding::SAME;
       CaseBuilder c(std::string(schema::EnumNameBuiltinOperator(code)) + "_" + schema::EnumNameTensorType(type) +
                     (same ? "_same" : "_valid") + (activation == Activation::NONE ? "" : "_relu6"));
-      const int x = c.input(numbers(type, {1, 7, 6, 3}));
+      const int x = c.input(operand(type, {1, 7, 6, 3}));
       const int y =
-          c.output(numbers(type, same ? std::vector<std::int32_t>{1, 4, 3, 3} : std::vector<std::int32_t>{1, 3, 2, 3}));
+          c.output(operand(type, same ? std::vector<std::int32_t>{1, 4, 3, 3} : std::vector<std::int32_t>{1, 3, 2, 3}));
       c.op(code, {x}, {y}, BuiltinOptions::Pool2DOptions,
            schema::CreatePool2DOptions(c.fbb(), padding, 2, 2, 3, 2, activation).Union());
       cases.push_back(c.finish());
