@@ -1,9 +1,9 @@
-# What is tested is optimised, and watched for undefined behaviour; the tests themselves need not be, and compile in a
-# third of the time.
+# What is tested is optimised, and watched by sanitizers; the tests themselves need not be, and compile in a third of the
+# time.
 function(bantam_leave_unoptimised target)
   target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O0>)
   if(BANTAM_SANITIZE MATCHES "undefined")
-    target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
+    target_compile_options(${target} PRIVATE -fno-sanitize=address,undefined)
   endif()
 endfunction()
 
@@ -20,6 +20,12 @@ function(bantam_compile_in_groups)
   set_target_properties(${ARGV} PROPERTIES UNITY_BUILD ${BANTAM_UNITY} UNITY_BUILD_BATCH_SIZE 10)
 endfunction()
 
+# The test is one of those that run `optimised` or `sanitized`.
+function(bantam_run_test test how)
+  add_dependencies(${how}_tests ${test})
+  set_property(TEST ${test} APPEND PROPERTY LABELS ${how})
+endfunction()
+
 # A layer of the house is a folder under src/ and a static library bantam_<name>.
 #
 #   bantam_layer(NAME folder [FREESTANDING] [SEARCHES] [OPTIMISED_TESTS] [DEPENDS target ...] [EXCLUDE regex])
@@ -29,8 +35,10 @@ endfunction()
 # instruction set by Highway's foreach_target. Adding a file needs no edit of a build file.
 #
 # SEARCHES marks layers of the host that compute for long and so are optimised under sanitizers too.
-# OPTIMISED_TESTS marks numerics, where the optimiser may show a fault that a sanitizer build hides: these tests, and
-# those of the whole system, carry the label `optimised` and are what the target `optimised_tests` builds.
+# Tests of layers carry the label `sanitized` and are what the target `sanitized_tests` builds, together with those of the
+# whole system that go through the most code. OPTIMISED_TESTS marks numerics, where the optimiser may show a fault that a
+# sanitizer build hides: these tests, and those of the whole system, carry the label `optimised` and are what the target
+# `optimised_tests` builds.
 function(bantam_layer name folder)
   cmake_parse_arguments(ARG "FREESTANDING;SEARCHES;OPTIMISED_TESTS" "EXCLUDE" "DEPENDS;TEST_DEPENDS" ${ARGN})
   file(GLOB_RECURSE all_sources CONFIGURE_DEPENDS ${folder}/*.cpp)
@@ -110,9 +118,9 @@ function(bantam_layer name folder)
     endif()
     add_test(NAME ${name}_test COMMAND ${name}_test)
     set_tests_properties(${name}_test PROPERTIES WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} TIMEOUT ${BANTAM_TEST_SECONDS})
+    bantam_run_test(${name}_test sanitized)
     if(ARG_OPTIMISED_TESTS)
-      add_dependencies(optimised_tests ${name}_test)
-      set_tests_properties(${name}_test PROPERTIES LABELS optimised)
+      bantam_run_test(${name}_test optimised)
     endif()
   endif()
   if(BANTAM_BENCHMARKS AND benches)
