@@ -179,6 +179,18 @@ TestTensor random_tensor(ElementType type, const std::vector<std::int64_t>& dims
   return tensor;
 }
 
+TestTensor random_activations(ElementType type, const std::vector<std::int64_t>& dims, Random& random, double zero) {
+  const TestTensor far = random_tensor(type, dims, random, -128, 255);
+  const double spread = static_cast<double>(random_int(random, 1, 70));
+  TestTensor result = random_tensor(type, dims, random, zero - spread, zero + spread);
+  std::vector<std::byte> bytes = result.packed();
+  const std::vector<std::byte> other = far.packed();
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    if (random() % 50 == 0) bytes[i] = other[i];
+  result.set_packed(bytes);
+  return result;
+}
+
 std::vector<std::int64_t> random_dims(Random& random, int rank, std::int64_t low, std::int64_t high) {
   std::vector<std::int64_t> dims(static_cast<std::size_t>(rank));
   for (std::int64_t& d : dims) {

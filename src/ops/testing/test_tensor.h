@@ -98,6 +98,9 @@ inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 TestTensor random_tensor(ElementType type, const std::vector<std::int64_t>& dims, Random& random, double low = -1.0,
                          double high = 1.0);
 
+/// A dense tensor of 8-bit integers as quantised activations are: most of them near `zero`, one in fifty anywhere.
+TestTensor random_activations(ElementType type, const std::vector<std::int64_t>& dims, Random& random, double zero);
+
 /// Fills the elements as random_tensor does.
 void fill_random(TestTensor& tensor, Random& random, double low, double high);
 

@@ -296,7 +296,9 @@ OpCase random_int8_conv2d_case(Random& random) {
   const bool has_bias = c.inputs.size() > 2;
   const bool extreme = random_int(random, 0, 4) == 0;
   std::vector<testing::Operand> inputs;
-  inputs.emplace_back(random_tensor(ElementType::kI8, dims(0), random, -128, 127));
+  inputs.emplace_back(random_int(random, 0, 1) == 0
+                          ? random_tensor(ElementType::kI8, dims(0), random, -128, 127)
+                          : testing::random_activations(ElementType::kI8, dims(0), random, p->input_zero_point));
   inputs.push_back(constant(random_tensor(ElementType::kI8, dims(1), random, -128, 127)));
   inputs.push_back(has_bias ? constant(random_tensor(ElementType::kI32, {oc}, random, -20000, 20000)) : absent());
   inputs.push_back(

@@ -142,7 +142,9 @@ OpCase random_conv2d_affine_case(Random& random, bool depthwise) {
     w = 0;
   }
   std::vector<Operand> inputs;
-  inputs.emplace_back(random_tensor(x_type, {random_int(random, 1, 2), h, w, per_group * p.groups}, random, -128, 255));
+  const std::vector<std::int64_t> x_dims{random_int(random, 1, 2), h, w, per_group * p.groups};
+  inputs.emplace_back(random() % 2 == 0 ? random_tensor(x_type, x_dims, random, -128, 255)
+                                        : random_activations(x_type, x_dims, random, p.form.input_zero_point));
   inputs.push_back(constant(random_tensor(w_type, {oc, kh, kw, per_group}, random, -128, 255)));
   const ElementType bias = p.form.has_real_bias() ? ElementType::kF32 : ElementType::kI32;
   const double most = p.form.has_real_bias() ? 50 : 5000;

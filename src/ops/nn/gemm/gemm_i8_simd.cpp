@@ -15,6 +15,7 @@
 #include "ops/common/affine_simd-inl.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/nn/gemm/gemm_i8_tiles-inl.h"
+#include "ops/nn/gemm/saturating_pairs-inl.h"
 #include "ops/nn/gemm/store_neon-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -167,10 +168,13 @@ struct Piece {
   std::int64_t rows = 0;
   std::int64_t first = 0;
   std::int64_t quads = 0;
-  std::uint8_t flip = 0;  ///< bits of bytes that are inverted before they count
+  std::uint8_t flip = 0;            ///< bits of bytes that are inverted before they count
+  const PairRows* pairs = nullptr;  ///< not null: the bytes are rows [row, row + rows) of these
+  std::int64_t row = 0;
 
   Piece some_rows(std::int64_t m, std::int64_t count) const {
     Piece result = *this;
+    result.row += m;
     if (bytes != nullptr) result.bytes += m * stride;
     if (numbers != nullptr) result.numbers += m * stride;
     result.rows = count;
@@ -231,7 +235,10 @@ void flip_bytes(const std::uint8_t* from, std::int64_t n, std::uint8_t flip, std
 /// The left matrix as pieces, which are put into the workspace where they cannot be used as they lie.
 class Left {
  public:
-  Left(const LeftSource& a, const Workspace& workspace) : a_(a), workspace_(workspace) {
+  Left(const LeftSource& a, const Workspace& workspace, bool has_row_sums)
+      : a_(a),
+        workspace_(workspace),
+        may_have_pairs_(multiplies_pairs() && a.gather_numbers == nullptr && !has_row_sums) {
     if (kInvertsBits && has_bytes()) std::swap(flip_, a_.flip);
   }
 
@@ -247,6 +254,12 @@ class Left {
   /// The most rows of a tile.
   std::int64_t tile_rows() const { return has_bytes() ? kByteRows : kRows; }
 
+  /// The zero point that products of bytes leave to be taken off.
+  std::int32_t zero() const {
+    if (has_bytes()) return a_.zero - kSubtracted;
+    return may_have_pairs_ ? a_.zero - (counts_as_signed(a_.zero) ? 128 : 0) : 0;
+  }
+
   /// Numbers [first, first + count) of rows [row, row + rows), valid until the next call.
   Piece fetch(std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count) const {
     Piece piece{.rows = rows, .first = first / 4, .quads = quad_count(count), .flip = flip_};
@@ -257,37 +270,64 @@ class Left {
     }
     piece.stride = row_numbers(count);
     if (has_bytes()) {
-      piece.bytes = fetch_bytes(row, rows, first, count);
+      auto* to = reinterpret_cast<std::uint8_t*>(workspace_.numbers);
+      fetch_bytes(row, rows, first, count, a_.flip, to);
+      piece.bytes = to;
     } else {
       piece.numbers = fetch_numbers(row, rows, first, count);
     }
     return piece;
   }
 
+  /// All numbers of rows [row, row + rows); as bytes for products in pairs where these are exact, with `pairs`.
+  Piece fetch_rows(std::int64_t row, std::int64_t rows, PairRows& pairs) {
+    if (!may_have_pairs_) return fetch(row, rows, 0, a_.k);
+    Piece piece{.rows = rows, .quads = quad_count(a_.k)};
+    piece.stride = row_numbers(a_.k);
+    const bool is_signed = counts_as_signed(a_.zero);
+    const std::uint8_t more_flip = is_signed ? 0x80 : 0;
+    std::uint8_t* bytes = upper_half(rows * piece.stride);
+    fetch_bytes(row, rows, 0, a_.k, a_.flip ^ more_flip, bytes);
+    auto* large = reinterpret_cast<LargeQuad*>(workspace_.numbers);
+    if (prepare_pairs(bytes, rows, piece.quads, is_signed, large, pairs)) {
+      piece.bytes = bytes;
+      piece.pairs = &pairs;
+    } else {
+      may_have_pairs_ = false;
+      widen_quads(bytes, rows * piece.stride, {more_flip, a_.zero}, workspace_.numbers);
+      piece.numbers = workspace_.numbers;
+    }
+    return piece;
+  }
+
  private:
-  const std::uint8_t* fetch_bytes(std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count) const {
-    auto* to = reinterpret_cast<std::uint8_t*>(workspace_.numbers);
+  /// Where bytes lie that become so many numbers: widening from front to back catches up with them only at the end.
+  std::uint8_t* upper_half(std::int64_t numbers) const {
+    return reinterpret_cast<std::uint8_t*>(workspace_.numbers) + numbers;
+  }
+
+  /// With the bits of `flip` inverted.
+  void fetch_bytes(std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count, std::uint8_t flip,
+                   std::uint8_t* to) const {
     const std::int64_t stride = row_numbers(count);
     if (a_.data == nullptr) {
       a_.gather_bytes(a_.context, row, rows, first, count, stride, to);
-      fill_up(rows, count, to);
-      if (a_.flip != 0) flip_bytes(to, rows * stride, a_.flip, to);
-      return to;
+      fill_up(rows, count, static_cast<std::uint8_t>(a_.zero ^ a_.flip), to);
+      if (flip != 0) flip_bytes(to, rows * stride, flip, to);
+      return;
     }
     const std::uint8_t* from = a_.data + row * a_.row_stride + first;
     if (a_.row_stride == stride && stride == count) {
-      flip_bytes(from, rows * stride, a_.flip, to);
+      flip_bytes(from, rows * stride, flip, to);
     } else {
-      for (std::int64_t m = 0; m < rows; ++m) flip_bytes(from + m * a_.row_stride, count, a_.flip, to + m * stride);
+      for (std::int64_t m = 0; m < rows; ++m) flip_bytes(from + m * a_.row_stride, count, flip, to + m * stride);
     }
-    fill_up(rows, count, to);
-    return to;
+    fill_up(rows, count, static_cast<std::uint8_t>(a_.zero ^ a_.flip ^ flip), to);
   }
 
   /// Rows of `count` bytes up to whole quads with what becomes zero: nothing must come of it in sums of rows.
-  void fill_up(std::int64_t rows, std::int64_t count, std::uint8_t* to) const {
+  static void fill_up(std::int64_t rows, std::int64_t count, std::uint8_t zero, std::uint8_t* to) {
     const std::int64_t stride = row_numbers(count);
-    const auto zero = static_cast<std::uint8_t>(a_.zero ^ a_.flip);
     if (stride == count) return;
     for (std::int64_t m = 0; m < rows; ++m, to += stride)
       for (std::int64_t i = count; i < stride; ++i) to[i] = zero;
@@ -303,12 +343,9 @@ class Left {
         std::fill(to + m * stride + count, to + (m + 1) * stride, std::int16_t{0});
       order_quads(to, rows * stride);
     } else if (a_.data == nullptr) {
-      // Gathered bytes lie in the upper half of the numbers' place: widening from front to back catches up with them
-      // only at the end.
-      auto* upper = reinterpret_cast<std::uint8_t*>(to) + rows * stride;
-      a_.gather_bytes(a_.context, row, rows, first, count, stride, upper);
-      fill_up(rows, count, upper);
-      widen_quads(upper, rows * stride, form, to);
+      std::uint8_t* bytes = upper_half(rows * stride);
+      fetch_bytes(row, rows, first, count, 0, bytes);
+      widen_quads(bytes, rows * stride, form, to);
     } else if (const std::uint8_t* from = a_.data + row * a_.row_stride + first;
                a_.row_stride == stride && stride == count) {
       widen_quads(from, rows * stride, form, to);
@@ -321,6 +358,7 @@ class Left {
   LeftSource a_;
   const Workspace& workspace_;
   std::uint8_t flip_ = 0;  ///< left to sum_tile
+  bool may_have_pairs_;
 };
 
 void clear(Sums& sums, std::int64_t rows) { std::fill_n(sums.at, rows * kColumns, 0); }
@@ -344,7 +382,7 @@ struct TileColumns {
   const std::int8_t* ahead = nullptr;  ///< the next tile's panels, of which a quad of rows fetches `ahead_step` bytes
   std::int64_t ahead_step = 0;
 
-  /// For `tiles` tiles of rows.
+  /// For `tiles` tiles of rows; `zero`: what is to be taken off bytes.
   TileColumns(const RightPanelsI8& b, std::int64_t k, std::int64_t first, std::int32_t zero, std::int64_t tiles)
       : panel(b.data + first / kPanel * panel_bytes(k)),
         stride(panel_bytes(k)),
@@ -355,12 +393,11 @@ struct TileColumns {
     } else {
       ahead = panel;
     }
-    const std::int32_t rest = zero - kSubtracted;
-    if (!multiplies_bytes() || rest == 0) return;
+    if (zero == 0) return;
     const std::int64_t sums = row_numbers(k) * kPanel;
     for (std::int64_t c = 0; c < columns; c += kLanes) {
       const auto* of_panel = reinterpret_cast<const std::int32_t*>(panel + c / kPanel * stride + sums);
-      hn::Store(hn::Mul(hn::LoadU(kD32, of_panel + c % kPanel), hn::Set(kD32, -rest)), kD32, start + c);
+      hn::Store(hn::Mul(hn::LoadU(kD32, of_panel + c % kPanel), hn::Set(kD32, -zero)), kD32, start + c);
     }
   }
 };
@@ -372,6 +409,8 @@ void sum_piece(const Piece& a, std::int64_t done, std::int64_t quads, const Tile
   const std::int8_t* panel = b.panel + (a.first + done) * 4 * kPanel;
   if (a.bytes == nullptr) {
     sum_tile(a.numbers + 4 * done, a.rows, span, panel, b.columns, sums);
+  } else if (a.pairs != nullptr) {
+    sum_pairs(a.bytes, *a.pairs, a.row, a.rows, span, panel, b.columns, b.start, sums);
   } else {
     alignas(64) static constexpr std::int32_t kZeros[kColumns] = {};
     sum_tile(a.bytes + 4 * done, a.rows, span, panel, b.columns, a.first + done == 0 ? b.start : kZeros, sums);
@@ -424,20 +463,21 @@ HWY_INLINE void for_each_tile(const RightPanelsI8& b, F f) {
 
 /// Rows are fetched in full, `block` at a time.
 template <typename TileSums, typename Result>
-HWY_INLINE void multiply_rows(const LeftSource& a, const Left& left, std::int64_t block, const RightPanelsI8& b,
+HWY_INLINE void multiply_rows(const LeftSource& a, Left& left, std::int64_t block, const RightPanelsI8& b,
                               const Result& y) {
   TileSums sums;
   std::int32_t row_sums[kMaxBlockRows];
+  PairRows pairs;
   for (std::int64_t start = 0; start < a.rows; start += block) {
     const std::int64_t count = std::min(block, a.rows - start);
-    const Piece piece = left.fetch(start, count, 0, a.k);
+    const Piece piece = left.fetch_rows(start, count, pairs);
     if (subtracts_row_sums(y)) {
       std::fill_n(row_sums, count, 0);
       add_rows(piece, a.k, a.zero, row_sums);
     }
     const std::int64_t tile = even_rows(count, left.tile_rows());
     for_each_tile(b, [&](std::int64_t n) HWY_ATTR {
-      TileColumns columns(b, a.k, n, a.zero, (count + tile - 1) / tile);
+      TileColumns columns(b, a.k, n, left.zero(), (count + tile - 1) / tile);
       for (std::int64_t m = 0; m < count; m += tile) {
         const std::int64_t rows = std::min(tile, count - m);
         sum_products(piece.some_rows(m, rows), columns, sums);
@@ -457,7 +497,7 @@ HWY_INLINE void multiply_parts(const LeftSource& a, const Left& left, std::int64
   for (std::int64_t m = 0; m < a.rows; m += tile) {
     const std::int64_t rows = std::min(tile, a.rows - m);
     for_each_tile(b, [&](std::int64_t n) HWY_ATTR {
-      const TileColumns columns(b, a.k, n, a.zero, 1);
+      const TileColumns columns(b, a.k, n, left.zero(), 1);
       std::int32_t row_sums[kByteRows] = {};
       if (a.k == 0) clear(sums, rows);
       for (std::int64_t first = 0; first < a.k; first += part) {
@@ -478,7 +518,7 @@ HWY_INLINE void multiply_parts(const LeftSource& a, const Left& left, std::int64
 template <typename TileSums, typename Result>
 HWY_INLINE void multiply_all(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const Result& y) {
   if (a.rows == 0) return;
-  const Left left(a, workspace);
+  Left left(a, workspace, subtracts_row_sums(y));
   const std::int64_t tile = std::min(left.tile_rows(), a.rows);
   const std::int64_t fit = left.stays() ? a.rows : left.capacity() / std::max<std::int64_t>(row_numbers(a.k), 1);
   // A tile of few rows costs less than sums that start and end again, and rows that are fetched for each tile of

@@ -203,34 +203,48 @@ inline void sum_tile(const std::int16_t* a, std::int64_t rows, const Span& span,
 }
 
 #if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
+/// VNNI's products of bytes. Others say likewise how weights are loaded and products added; saturating_pairs-inl.h.
+struct QuadProducts {
+  static constexpr bool kWaits = true;          ///< an addition to a sum takes longer than a cycle
+  static constexpr bool kHasRowStarts = false;  ///< the sums of each row start at a number of its own
+  using Right = hn::Vec<D32>;
+
+  HWY_INLINE Right load(const std::int8_t* from) const {
+    return hn::BitCast(kD32, hn::LoadU(hn::Repartition<std::int8_t, D32>(), from));
+  }
+  HWY_INLINE hn::Vec<D32> add(hn::Vec<D32> sum, hn::Vec<D32> x, Right w) const {
+    return ops::HWY_NAMESPACE::add_quad_products(sum, x, w);
+  }
+};
+
 /// Adds the products of one quad of each row.
-template <int kTileRows, int kTileVectors, class V32>
-HWY_INLINE void add_quads(const TileRows<kTileRows, std::uint8_t>& rows, std::int64_t quad, const std::int8_t* panel,
-                          std::int64_t panel_stride, V32 (&sum)[kTileRows][kTileVectors]) {
-  V32 right[kTileVectors];
-  unroll<kTileVectors>([&](auto v) HWY_ATTR {
-    const hn::Repartition<std::int8_t, D32> d8;
-    right[v] = hn::BitCast(kD32, hn::LoadU(d8, vector_at<v>(panel + 4 * kPanel * quad, panel_stride)));
-  });
+template <int kTileRows, int kTileVectors, class Products, class V32>
+HWY_INLINE void add_quads(const Products& products, const TileRows<kTileRows, std::uint8_t>& rows, std::int64_t quad,
+                          const std::int8_t* panel, std::int64_t panel_stride, V32 (&sum)[kTileRows][kTileVectors]) {
+  typename Products::Right right[kTileVectors];
+  unroll<kTileVectors>(
+      [&](auto v) HWY_ATTR { right[v] = products.load(vector_at<v>(panel + 4 * kPanel * quad, panel_stride)); });
   unroll<kTileRows>([&](auto r) HWY_ATTR {
     const V32 x = rows.template broadcast<r>(4 * quad);
-    unroll<kTileVectors>([&](auto v)
-                             HWY_ATTR { sum[r][v] = ops::HWY_NAMESPACE::add_quad_products(sum[r][v], x, right[v]); });
+    unroll<kTileVectors>([&](auto v) HWY_ATTR { sum[r][v] = products.add(sum[r][v], x, right[v]); });
   });
 }
 
-/// Sums of bytes start at `start`, one number per column.
-template <int kTileRows, int kTileVectors>
+/// Sums of bytes start at `start`, one number per column, plus `row_starts` if there are any.
+template <class Products, int kTileRows, int kTileVectors>
 HWY_NOINLINE void sum_bytes_of(const std::uint8_t* a, const Span& span, const std::int8_t* panel,
-                               const std::int32_t* start, Sums& sums) {
+                               const std::int32_t* start, const std::int32_t* row_starts, Sums& sums) {
   using V32 = hn::Vec<D32>;
   // Few rows have too few sums to hide the time that an addition takes: they have several for each.
-  constexpr int kChains = kTileRows == 1 ? 4 : kTileRows <= 3 ? 2 : 1;
+  constexpr int kChains = !Products::kWaits || kTileRows > 3 ? 1 : kTileRows == 1 ? 4 : 2;
+  const Products products;
   V32 sum[kChains][kTileRows][kTileVectors];
   unroll<kChains>([&](auto c) HWY_ATTR {
     unroll<kTileRows>([&](auto r) HWY_ATTR {
-      unroll<kTileVectors>(
-          [&](auto v) HWY_ATTR { sum[c][r][v] = c == 0 ? hn::LoadU(kD32, start + v * kLanes) : hn::Zero(kD32); });
+      unroll<kTileVectors>([&](auto v) HWY_ATTR {
+        sum[c][r][v] = c == 0 ? hn::LoadU(kD32, start + v * kLanes) : hn::Zero(kD32);
+        if constexpr (Products::kHasRowStarts) sum[c][r][v] = hn::Add(sum[c][r][v], hn::Set(kD32, row_starts[r]));
+      });
     });
   });
   const TileRows<kTileRows, std::uint8_t> rows(a, span.row_stride);
@@ -243,11 +257,12 @@ HWY_NOINLINE void sum_bytes_of(const std::uint8_t* a, const Span& span, const st
       __builtin_prefetch(ahead, 0, 2);
       ahead += span.ahead_step;
     }
-    unroll<kChains>([&](auto c)
-                        HWY_ATTR { add_quads<kTileRows, kTileVectors>(rows, quad + c, panel, panel_stride, sum[c]); });
+    unroll<kChains>([&](auto c) HWY_ATTR {
+      add_quads<kTileRows, kTileVectors>(products, rows, quad + c, panel, panel_stride, sum[c]);
+    });
   }
   if constexpr (kChains > 1)
-    for (; quad < quads; ++quad) add_quads<kTileRows, kTileVectors>(rows, quad, panel, panel_stride, sum[0]);
+    for (; quad < quads; ++quad) add_quads<kTileRows, kTileVectors>(products, rows, quad, panel, panel_stride, sum[0]);
   unroll<kTileRows>([&](auto r) HWY_ATTR {
     unroll<kTileVectors>([&](auto v) HWY_ATTR {
       V32 total = sum[0][r][v];
@@ -257,20 +272,27 @@ HWY_NOINLINE void sum_bytes_of(const std::uint8_t* a, const Span& span, const st
   });
 }
 
-using BytesFunction = void (*)(const std::uint8_t*, const Span&, const std::int8_t*, const std::int32_t*, Sums&);
+using BytesFunction = void (*)(const std::uint8_t*, const Span&, const std::int8_t*, const std::int32_t*,
+                               const std::int32_t*, Sums&);
 
-template <int kTileVectors, int... kRowsMinusOne>
+template <class Products, int kTileVectors, int... kRowsMinusOne>
 BytesFunction bytes_function(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
-  constexpr BytesFunction kFunctions[] = {sum_bytes_of<kRowsMinusOne + 1, kTileVectors>...};
+  constexpr BytesFunction kFunctions[] = {sum_bytes_of<Products, kRowsMinusOne + 1, kTileVectors>...};
   return kFunctions[rows - 1];
+}
+
+template <class Products>
+void sum_bytes(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
+               std::int64_t columns, const std::int32_t* start, const std::int32_t* row_starts, Sums& sums) {
+  constexpr auto kCounts = std::make_integer_sequence<int, kByteRows>();
+  const auto function = columns <= kNarrow * kLanes ? bytes_function<Products, kNarrow>(rows, kCounts)
+                                                    : bytes_function<Products, kVectors>(rows, kCounts);
+  function(a, span, panel, start, row_starts, sums);
 }
 
 inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
                      std::int64_t columns, const std::int32_t* start, Sums& sums) {
-  constexpr auto kCounts = std::make_integer_sequence<int, kByteRows>();
-  const auto function =
-      columns <= kNarrow * kLanes ? bytes_function<kNarrow>(rows, kCounts) : bytes_function<kVectors>(rows, kCounts);
-  function(a, span, panel, start, sums);
+  sum_bytes<QuadProducts>(a, rows, span, panel, columns, start, nullptr, sums);
 }
 #elif HWY_ARCH_ARM_A64
 inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,

@@ -90,7 +90,9 @@ OpCase random_matmul_affine_case(Random& random) {
   std::vector<std::int64_t> b_dims = p.transpose_b != 0 ? std::vector{n, k} : std::vector{k, n};
   if (!one_b) b_dims.insert(b_dims.begin(), random() % 2 == 0 ? batch : 1);
   std::vector<Operand> inputs;
-  inputs.emplace_back(random_tensor(a_type, {batch, m, k}, random, -128, 255));
+  inputs.emplace_back(random() % 2 == 0
+                          ? random_tensor(a_type, {batch, m, k}, random, -128, 255)
+                          : testing::random_activations(a_type, {batch, m, k}, random, p.form.input_zero_point));
   inputs.emplace_back(random_tensor(b_type, b_dims, random, -128, 255), random() % 2 == 0);
   const ElementType bias = result == ElementType::kF32 ? ElementType::kF32 : ElementType::kI32;
   inputs.push_back(random() % 2 == 0 ? absent() : constant(random_tensor(bias, {n}, random, -5000, 5000)));
