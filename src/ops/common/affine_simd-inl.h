@@ -112,6 +112,12 @@ class AffineVector {
     }
   }
 
+  /// The same without zero point and limits; what is beyond 16 bits only lies on its side.
+  HWY_INLINE V rounded(V sum) const {
+    const auto scaled = hn::Mul(hn::ConvertTo(DF(), hn::Add(sum, bias_)), limited_scale_);
+    return nearest_in_range(hn::Min(scaled, high_));
+  }
+
   /// An 8-bit result without an activation as a number in the range of int8.
   HWY_INLINE V operator()(V sum) const {
     const auto scaled = hn::Mul(hn::ConvertTo(DF(), hn::Add(sum, bias_)), limited_scale_);

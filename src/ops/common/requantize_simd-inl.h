@@ -101,10 +101,12 @@ class RequantizeVector {
 
   /// The results, in the range of int8.
   HWY_INLINE V operator()(V sum) const {
-    const V scaled = divide_by_power(multiply_high(hn::Shl(hn::Add(sum, bias_), left_)));
-    const V limited = hn::Min(hn::Max(scaled, low_), high_);
+    const V limited = hn::Min(hn::Max(rounded(sum), low_), high_);
     return hn::Add(limited, zero_point_);
   }
+
+  /// The results without zero point and limits.
+  HWY_INLINE V rounded(V sum) const { return divide_by_power(multiply_high(hn::Shl(hn::Add(sum, bias_), left_))); }
 
  private:
   /// saturating_rounding_doubling_high_mul: for either sign it equals (x * multiplier + 2^30) >> 31.

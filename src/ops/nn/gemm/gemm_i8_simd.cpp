@@ -13,6 +13,7 @@
 #include "hwy/highway.h"
 #include "ops/common/activate_rows_simd-inl.h"
 #include "ops/common/affine_simd-inl.h"
+#include "ops/common/byte_rows_avx2-inl.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/nn/gemm/gemm_i8_tiles-inl.h"
 #include "ops/nn/gemm/saturating_pairs-inl.h"
@@ -159,6 +160,98 @@ void finish_tile(const AffineResult<Y>& y, Sums& sums, std::int64_t m, std::int6
   if constexpr (std::is_same_v<Y, float>)
     activate_rows(y.scaler.activation, y.data + m * y.row_stride + first, rows, y.row_stride, columns);
 }
+
+/// finish_tile for columns [first, first + columns).
+template <typename Result>
+class TileEnd {
+ public:
+  TileEnd(const Result& y, std::int64_t first, std::int64_t columns) : y_(y), first_(first), columns_(columns) {}
+
+  template <typename TileSums>
+  HWY_INLINE void operator()(TileSums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
+    finish_tile(y_, sums, m, rows, first_, columns_, row_sums);
+  }
+
+ private:
+  const Result& y_;
+  std::int64_t first_;
+  std::int64_t columns_;
+};
+
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+/// The same of bytes. Whole panels are stored two rows at a time by what is made once for many rows. Scale: the last
+/// stage of a vector of channels, made of a Scaler.
+template <typename Result, class Scale>
+class PanelEnd {
+ public:
+  template <class Scaler>
+  HWY_INLINE PanelEnd(const Result& y, const Scaler& scaler, std::uint8_t flip, std::int64_t first,
+                      std::int64_t columns)
+      : plain_(y, first, columns),
+        is_whole_(columns == kPanel),
+        y_(reinterpret_cast<std::uint8_t*>(y.data) + first),
+        row_stride_(y.row_stride),
+        low_(kD32, scaler, first, std::min<std::int64_t>(columns, kLanes)),
+        high_(kD32, scaler, first + kLanes, std::max<std::int64_t>(columns - kLanes, 0)),
+        bytes_(scaler.zero_point, scaler.minimum, scaler.maximum, flip) {}
+
+  /// `has_more`: scaling is not all there is to do.
+  HWY_INLINE void finish(bool has_more, Sums& sums, std::int64_t m, std::int64_t rows,
+                         const std::int32_t* row_sums) const {
+    if (has_more || !is_whole_) return plain_(sums, m, rows, row_sums);
+    const std::int32_t* from = sums.at;
+    std::uint8_t* y = y_ + m * row_stride_;
+    for (; rows >= 2; rows -= 2, from += 2 * kPanel, y += 2 * row_stride_)
+      store_rows(from, from + kPanel, y, y + row_stride_);
+    if (rows > 0) store_rows(from, from, y, y);
+  }
+
+ private:
+  HWY_INLINE void store_rows(const std::int32_t* a, const std::int32_t* b, std::uint8_t* to_a,
+                             std::uint8_t* to_b) const {
+    bytes_.store(low_.rounded(hn::Load(kD32, a)), high_.rounded(hn::Load(kD32, a + kLanes)),
+                 low_.rounded(hn::Load(kD32, b)), high_.rounded(hn::Load(kD32, b + kLanes)), to_a, to_b);
+  }
+
+  TileEnd<Result> plain_;
+  bool is_whole_;
+  std::uint8_t* y_;
+  std::int64_t row_stride_;
+  Scale low_;
+  Scale high_;
+  ops::HWY_NAMESPACE::ByteRows bytes_;
+};
+
+class Int8End : public PanelEnd<Int8Result, RequantizeVector<D32>> {
+ public:
+  HWY_INLINE Int8End(const Int8Result& y, std::int64_t first, std::int64_t columns)
+      : PanelEnd(y, y.requantize, 0, first, columns) {}
+  HWY_INLINE void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
+    finish(false, sums, m, rows, row_sums);
+  }
+};
+
+class AffineEnd : public PanelEnd<AffineResult<std::uint8_t>, AffineVector<D32>> {
+ public:
+  HWY_INLINE AffineEnd(const AffineResult<std::uint8_t>& y, std::int64_t first, std::int64_t columns)
+      : PanelEnd(y, y.scaler, y.scaler.flip, first, columns),
+        has_more_(subtracts_row_sums(y) || y.scaler.has_activation()) {}
+  HWY_INLINE void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
+    finish(has_more_, sums, m, rows, row_sums);
+  }
+
+ private:
+  bool has_more_;
+};
+
+template <typename Result>
+using TileEndOf = std::conditional_t<
+    std::is_same_v<Result, Int8Result>, Int8End,
+    std::conditional_t<std::is_same_v<Result, AffineResult<std::uint8_t>>, AffineEnd, TileEnd<Result>>>;
+#else
+template <typename Result>
+using TileEndOf = TileEnd<Result>;
+#endif
 
 /// A piece of the left matrix: some rows, of which quads [first, first + quads).
 struct Piece {
@@ -478,11 +571,12 @@ HWY_INLINE void multiply_rows(const LeftSource& a, Left& left, std::int64_t bloc
     const std::int64_t tile = even_rows(count, left.tile_rows());
     for_each_tile(b, [&](std::int64_t n) HWY_ATTR {
       TileColumns columns(b, a.k, n, left.zero(), (count + tile - 1) / tile);
+      const TileEndOf<Result> end(y, n, columns.columns);
       for (std::int64_t m = 0; m < count; m += tile) {
         const std::int64_t rows = std::min(tile, count - m);
         sum_products(piece.some_rows(m, rows), columns, sums);
         columns.ahead += columns.ahead_step * piece.quads;
-        finish_tile(y, sums, start + m, rows, n, columns.columns, row_sums + m);
+        end(sums, start + m, rows, row_sums + m);
       }
     });
   }
