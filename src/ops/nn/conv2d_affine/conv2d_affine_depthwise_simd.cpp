@@ -1,8 +1,8 @@
 // Depthwise conv2d_affine with multiplier 1: vectors run over channels, sums are int32. Weights are packed as
 // [KH,KW,C]; zero points are taken off at the end: SUM (x - a)(w - b) = SUM x w - a SUM w - b SUM x + n a b. Where
 // there are channels enough, two taps at a time are interleaved and multiplied as int16 pairs. Most applications go
-// another way where bytes are multiplied by quads (depthwise_conv2d/quads_simd-inl.h), and on 64-bit Arm
-// (depthwise_conv2d/bytes_neon-inl.h).
+// another way where bytes are multiplied by quads (depthwise_conv2d/quads_simd-inl.h), with AVX2
+// (depthwise_conv2d/pairs_avx2-inl.h), and on 64-bit Arm (depthwise_conv2d/bytes_neon-inl.h).
 #include <algorithm>
 
 #include "ops/common/parallel.h"
@@ -17,6 +17,7 @@
 #include "ops/common/activate_rows_simd-inl.h"
 #include "ops/common/affine_simd-inl.h"
 #include "ops/nn/depthwise_conv2d/bytes_neon-inl.h"
+#include "ops/nn/depthwise_conv2d/pairs_avx2-inl.h"
 #include "ops/nn/depthwise_conv2d/quads_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
@@ -273,20 +274,26 @@ void convolve_in_bytes(const Invocation& call, const ConvGeometry& g, const Affi
 }
 #endif
 
-/// Output rows [begin, end) of all items in quads of bytes, or Arm's way, if that is possible.
+/// Output rows [begin, end) of all items in quads of bytes, or AVX2's or Arm's way, if that is possible.
 bool convolve_in_quads(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler,
                        const ZeroPoints& w_zeros, std::int32_t x_zero, std::int64_t begin, std::int64_t end) {
-#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+#if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
   namespace quads = depthwise::HWY_NAMESPACE;
-  if (element_size(call.out().type) != 1 || !w_zeros.are_zero() || !quads::quads_fit(g)) return false;
+  if (element_size(call.out().type) != 1 || !w_zeros.are_zero()) return false;
   const quads::QuadProblem problem{g,
                                    call.input<std::uint8_t>(0),
                                    gemm::byte_form(sign_flip(call.in(0).type), x_zero),
                                    call.input<std::int8_t>(1),
                                    call.output<std::uint8_t>(),
                                    result_overlaps(call)};
-  quads::convolve_quads<quads::AffineBlock>(problem, scaler, begin, end);
-  return true;
+#if HWY_TARGET == HWY_AVX2
+  const bool fits = quads::pairs_fit(g);
+  if (fits) quads::convolve_pairs<quads::AffinePairs>(problem, scaler, begin, end);
+#else
+  const bool fits = quads::quads_fit(g);
+  if (fits) quads::convolve_quads<quads::AffineBlock>(problem, scaler, begin, end);
+#endif
+  return fits;
 #elif HWY_ARCH_ARM_A64
   if (element_size(call.out().type) != 1 || !w_zeros.are_zero() || scaler.has_activation()) return false;
   if (!depthwise::HWY_NAMESPACE::bytes_fit(g, call.input<std::int8_t>(1))) return false;

@@ -1,6 +1,6 @@
 // depthwise_conv2d in int8 with multiplier 1, exact: vectors run over channels, products and sums are int32, and the
 // zero point is taken off at the end: sum((x - z) w) = sum(x w) - z sum(w). Most applications go another way where
-// bytes are multiplied by quads (quads_simd-inl.h), and on 64-bit Arm (bytes_neon-inl.h).
+// bytes are multiplied by quads (quads_simd-inl.h), with AVX2 (pairs_avx2-inl.h), and on 64-bit Arm (bytes_neon-inl.h).
 #include <algorithm>
 
 #include "ops/common/parallel.h"
@@ -14,6 +14,7 @@
 #include "hwy/highway.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/nn/depthwise_conv2d/bytes_neon-inl.h"
+#include "ops/nn/depthwise_conv2d/pairs_avx2-inl.h"
 #include "ops/nn/depthwise_conv2d/quads_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
@@ -122,17 +123,18 @@ void convolve_in_bytes(const Invocation& call, const ConvGeometry& g, const Requ
 void convolve_rows_i8(const Invocation& call, const ConvGeometry& g, std::int64_t begin, std::int64_t end) {
   const auto& params = call.as<Conv2dParams>();
   const Requantizer requantize = make_requantizer(call, int8_range(params));
-#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
-  if (quads_fit(g)) {
-    const QuadProblem problem{g,
-                              call.input<std::uint8_t>(0),
-                              gemm::byte_form(0, params.input_zero_point),
-                              call.input<std::int8_t>(1),
-                              call.output<std::uint8_t>(),
-                              false};
-    convolve_quads<RequantizeBlock>(problem, requantize, begin, end);
-    return;
-  }
+#if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
+  const QuadProblem problem{g,
+                            call.input<std::uint8_t>(0),
+                            gemm::byte_form(0, params.input_zero_point),
+                            call.input<std::int8_t>(1),
+                            call.output<std::uint8_t>(),
+                            result_overlaps(call)};
+#if HWY_TARGET == HWY_AVX2
+  if (pairs_fit(g)) return convolve_pairs<RequantizePairs>(problem, requantize, begin, end);
+#else
+  if (quads_fit(g)) return convolve_quads<RequantizeBlock>(problem, requantize, begin, end);
+#endif
 #elif HWY_ARCH_ARM_A64
   if (bytes_fit(g, call.input<std::int8_t>(1))) {
     convolve_in_bytes(call, g, requantize, begin, end);
