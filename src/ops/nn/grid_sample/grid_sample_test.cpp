@@ -39,16 +39,17 @@ TEST(GridSample, AgreesWithPyTorchOnTwoAxes) {
   expect_samples(at(Mode::kLinear, Padding::kZeros, 1), {2, 4.1F, 2.07F, 0, 4.75F}, "linear zeros aligned");
   expect_samples(at(Mode::kLinear, Padding::kBorder, 0), {1.3F, 4.55F, 3, 4, 5}, "linear border");
   expect_samples(at(Mode::kLinear, Padding::kReflection, 0), {1.3F, 4.55F, 2.9F, 4.25F, 5}, "linear reflection");
-  expect_samples(at(Mode::kLinear, Padding::kReflection, 1), {2, 4.1F, 3.05F, 3.95F, 4.85F}, "linear reflection aligned");
+  expect_samples(at(Mode::kLinear, Padding::kReflection, 1), {2, 4.1F, 3.05F, 3.95F, 4.85F},
+                 "linear reflection aligned");
   expect_samples(at(Mode::kNearest, Padding::kZeros, 0), {1, 5, 0, 0, 0}, "nearest zeros");
   expect_samples(at(Mode::kNearest, Padding::kBorder, 0), {1, 5, 3, 4, 5}, "nearest border");
   expect_samples(at(Mode::kNearest, Padding::kReflection, 0), {1, 5, 3, 5, 5}, "nearest reflection");
   expect_samples(at(Mode::kCubic, Padding::kZeros, 0), {0.7713F, 5.939F, -0.13268F, 0, 2.156F}, "cubic zeros");
   expect_samples(at(Mode::kCubic, Padding::kZeros, 1), {2.35313F, 5.24864F, 2.39066F, -0.27905F, 4.90497F},
-              "cubic zeros aligned");
+                 "cubic zeros aligned");
   expect_samples(at(Mode::kCubic, Padding::kBorder, 0), {1.1351F, 4.70891F, 2.712F, 4, 5.216F}, "cubic border");
   expect_samples(at(Mode::kCubic, Padding::kReflection, 0), {1.07538F, 4.70891F, 2.56475F, 4.38191F, 5.54F},
-              "cubic reflection");
+                 "cubic reflection");
 }
 
 TEST(GridSample, AgreesWithPyTorchOnThreeAxes) {

@@ -49,12 +49,13 @@ inline std::int32_t scaled_product(std::int16_t a, std::int16_t b, std::int32_t 
   return multiply_by_quantized_multiplier(std::int32_t{a} * b, multiplier, shift);
 }
 
-/// The new states of one batch item from its gates' Q12 sums.
+/// The new states of one batch item, from the `first` on, from its gates' Q12 sums.
 template <typename T>
-void update_state(const LstmQParams& p, std::int64_t hidden, const std::int16_t* gates, T* h, std::int16_t* c) {
+void update_state(const LstmQParams& p, std::int64_t first, std::int64_t hidden, const std::int16_t* gates, T* h,
+                  std::int16_t* c) {
   constexpr ActivationInput16 kFromQ12{};
   const ActivationInput16 from_cell{p.tanh_multiplier, p.tanh_right_shift};
-  for (std::int64_t i = 0; i < hidden; ++i) {
+  for (std::int64_t i = first; i < hidden; ++i) {
     const std::int16_t input = logistic_i16(gates[kInputGate * hidden + i], kFromQ12);
     const std::int16_t forget = logistic_i16(gates[kForgetGate * hidden + i], kFromQ12);
     const std::int16_t cell = tanh_i16(gates[kCellGate * hidden + i], kFromQ12);
@@ -76,10 +77,10 @@ inline void start_state(const Invocation& call, int input, int output, std::int6
   if (to != from && bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
-/// Runs the sequence. `compute_gates(x, h, gates)` writes the Q12 sums of one batch item. The gates come first in the
-/// scratch memory.
-template <typename T, typename ComputeGates>
-void run_sequence(const Invocation& call, ComputeGates compute_gates) {
+/// Runs the sequence. `compute_gates(x, h, gates)` writes the Q12 sums of one batch item, `update` is update_state from
+/// the first state on. The gates come first in the scratch memory.
+template <typename T, typename ComputeGates, typename Update>
+void run_sequence(const Invocation& call, ComputeGates compute_gates, Update update) {
   const Extents e = extents_of(call.in(kX), call.in(kR));
   start_state(call, kInitialH, 1, call.out(1).bytes());
   start_state(call, kInitialC, 2, call.out(2).bytes());
@@ -92,9 +93,17 @@ void run_sequence(const Invocation& call, ComputeGates compute_gates) {
     for (std::int64_t b = 0; b < e.batch; ++b, x += e.input, y += e.hidden) {
       T* h = call.output<T>(1) + b * e.hidden;
       compute_gates(x, h, gates);
-      update_state(call.as<LstmQParams>(), e.hidden, gates, h, call.output<std::int16_t>(2) + b * e.hidden);
+      update(call.as<LstmQParams>(), e.hidden, gates, h, call.output<std::int16_t>(2) + b * e.hidden);
       std::memcpy(y, h, row);
     }
+}
+
+template <typename T, typename ComputeGates>
+void run_sequence(const Invocation& call, ComputeGates compute_gates) {
+  run_sequence<T>(call, compute_gates,
+                  [](const LstmQParams& p, std::int64_t hidden, const std::int16_t* gates, T* h, std::int16_t* c) {
+                    update_state(p, 0, hidden, gates, h, c);
+                  });
 }
 
 Footprint footprint(const OpCall& call, int threads);

@@ -5,7 +5,95 @@
 #include "ops/nn/gemm/gemm_i8.h"
 #include "ops/nn/lstm_q/kernels.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/nn/lstm_q/lstm_q_simd.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "ops/common/fixed_point_i16_simd-inl.h"
+#include "ops/common/fixed_point_simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::lstm_q::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using ops::HWY_NAMESPACE::load_wide;
+using ops::HWY_NAMESPACE::logistic_i16;
+using ops::HWY_NAMESPACE::multiply_by_quantized_multiplier;
+using ops::HWY_NAMESPACE::store_narrow;
+using ops::HWY_NAMESPACE::tanh_i16;
+
+using D32 = hn::ScalableTag<std::int32_t>;
+using V32 = hn::Vec<D32>;
+
+HWY_INLINE V32 limit16(V32 x) { return hn::Min(hn::Max(x, hn::Set(D32(), -32768)), hn::Set(D32(), 32767)); }
+
+/// scaled_sum of 32-bit sums, or a number that saturate16 limits likewise.
+HWY_INLINE V32 scale_sums(const std::int32_t* sums, std::int32_t multiplier, std::int32_t shift) {
+  const D32 d;
+  return limit16(multiply_by_quantized_multiplier(d, hn::LoadU(d, sums), hn::Set(d, multiplier), shift));
+}
+
+/// The Q12 sums of all gates of one batch item.
+void scale_gates(const LstmQParams& p, std::int64_t hidden, const std::int32_t* of_input, const std::int32_t* of_state,
+                 std::int16_t* gates) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(D32()));
+  for (int g = 0; g < kGates; ++g, of_input += hidden, of_state += hidden, gates += hidden) {
+    std::int64_t i = 0;
+    for (; i + lanes <= hidden; i += lanes) {
+      const V32 input = scale_sums(of_input + i, p.input_multiplier[g], p.input_shift[g]);
+      const V32 state = scale_sums(of_state + i, p.recurrent_multiplier[g], p.recurrent_shift[g]);
+      store_narrow<std::int16_t>(D32(), limit16(hn::Add(input, state)), gates + i);
+    }
+    for (; i < hidden; ++i)
+      gates[i] = saturate16(
+          scaled_sum(static_cast<std::uint32_t>(of_input[i]), p.input_multiplier[g], p.input_shift[g]) +
+          scaled_sum(static_cast<std::uint32_t>(of_state[i]), p.recurrent_multiplier[g], p.recurrent_shift[g]));
+  }
+}
+
+/// update_state from the first state on.
+void update_states(const LstmQParams& p, std::int64_t hidden, const std::int16_t* gates, std::int8_t* h,
+                   std::int16_t* c) {
+  const D32 d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int32_t clip = p.cell_clip > 0 ? p.cell_clip : 32768;
+  const ActivationInput16 from_q12{};
+  const ActivationInput16 from_cell{p.tanh_multiplier, p.tanh_right_shift};
+  const auto product = [&](V32 a, V32 b, std::int32_t multiplier, std::int32_t shift) HWY_ATTR {
+    return multiply_by_quantized_multiplier(d, hn::Mul(a, b), hn::Set(d, multiplier), shift);
+  };
+  const auto gate = [&](int g, std::int64_t i) HWY_ATTR { return load_wide(d, gates + g * hidden + i); };
+  std::int64_t i = 0;
+  for (; i + lanes <= hidden; i += lanes) {
+    const V32 input = logistic_i16(d, gate(kInputGate, i), from_q12);
+    const V32 forget = logistic_i16(d, gate(kForgetGate, i), from_q12);
+    const V32 cell = tanh_i16(d, gate(kCellGate, i), from_q12);
+    const V32 output = logistic_i16(d, gate(kOutputGate, i), from_q12);
+    const V32 kept = limit16(product(forget, load_wide(d, c + i), p.forget_multiplier, p.forget_shift));
+    const V32 added = limit16(product(input, cell, p.cell_multiplier, p.cell_shift));
+    const V32 unclipped = limit16(hn::Add(kept, added));
+    const V32 next = hn::Min(hn::Max(unclipped, hn::Set(d, -clip)), hn::Set(d, clip));
+    store_narrow<std::int16_t>(d, next, c + i);
+    const V32 scaled = product(tanh_i16(d, next, from_cell), output, p.hidden_multiplier, p.hidden_shift);
+    // Limited before the zero point is added, which then cannot leave int32.
+    const V32 limited =
+        hn::Min(hn::Max(scaled, hn::Set(d, -128 - p.hidden_zero_point)), hn::Set(d, 127 - p.hidden_zero_point));
+    store_narrow<std::int8_t>(d, hn::Add(limited, hn::Set(d, p.hidden_zero_point)), h + i);
+  }
+  update_state(p, i, hidden, gates, h, c);
+}
+
+}  // namespace
+}  // namespace bantam::ops::lstm_q::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace bantam::ops::lstm_q {
+
+HWY_EXPORT(scale_gates);
+HWY_EXPORT(update_states);
+
 namespace {
 
 /// Rows of x whose products are computed at once: enough for the matrix kernel, and the fewest that are worth it.
@@ -87,12 +175,7 @@ class PackedGates {
   void operator()(const std::int8_t* x, const std::int8_t* h, std::int16_t* gates) {
     if (next_ == available_) multiply_inputs(x);
     multiply(rows_of(h, 1, e_.hidden, p_.hidden_zero_point), workspace_, r_, result(of_state_, nullptr));
-    const std::int32_t* of_input = products_ + next_++ * columns_;
-    for (std::int64_t g = 0; g < kGates; ++g)
-      for (std::int64_t i = g * e_.hidden; i < (g + 1) * e_.hidden; ++i)
-        gates[i] = saturate16(
-            scaled_sum(static_cast<std::uint32_t>(of_input[i]), p_.input_multiplier[g], p_.input_shift[g]) +
-            scaled_sum(static_cast<std::uint32_t>(of_state_[i]), p_.recurrent_multiplier[g], p_.recurrent_shift[g]));
+    HWY_DYNAMIC_DISPATCH(scale_gates)(p_, e_.hidden, products_ + next_++ * columns_, of_state_, gates);
   }
 
  private:
@@ -151,8 +234,9 @@ void pack(const OpCall& call, int input, std::byte* destination) {
 
 Status run_packed(const Invocation& call) {
   const Extents e = extents_of(call.in(kX), call.in(kR));
-  run_sequence<std::int8_t>(call, PackedGates(call, e));
+  run_sequence<std::int8_t>(call, PackedGates(call, e), HWY_DYNAMIC_DISPATCH(update_states));
   return ok_status();
 }
 
 }  // namespace bantam::ops::lstm_q
+#endif
