@@ -6,10 +6,9 @@
 // the sums of these columns, int32. The left matrix consists of bytes, which are read where they lie or asked for in
 // pieces, or of numbers of 16 bits. Where the processor multiplies bytes (VNNI, 64-bit Arm), they are used as they
 // are and the zero point is taken off by the columns' sums; with AVX2 alone too, in pairs, where that is exact
-// (saturating_pairs-inl.h); elsewhere they are widened to 16 bits. Pieces are put into a workspace that the caller gives:
-// rows in full where it has room, else a part of K of a few rows at a time, whose sums add up. Sums are int32 and wrap, so
-// results do not depend on the workspace. Freestanding, re-entrant; nothing is
-// allocated.
+// (saturating_pairs-inl.h); elsewhere they are widened to 16 bits. Pieces are put into a workspace that the caller
+// gives: rows in full where it has room, else a part of K of a few rows at a time, whose sums add up. Sums are int32
+// and wrap, so results do not depend on the workspace. Freestanding, re-entrant; nothing is allocated.
 #pragma once
 
 #include <cstdint>
