@@ -42,10 +42,11 @@ inline std::int64_t window_pairs(const ConvGeometry& g) {
   return g.vertical.kernel / 2 * static_cast<std::int64_t>(g.horizontal.kernel) + of_last_row;
 }
 
-/// Is the window dense and small enough for the buffers, and is there a block of channels?
+/// Is the window dense and small enough for the buffers, is there a block of channels, and do all its columns serve the
+/// windows beside it? Where they do not, interleaving costs more than it saves.
 inline bool pairs_fit(const ConvGeometry& g) {
-  return g.x.c >= kPairChannels && g.horizontal.dilation == 1 && window_pairs(g) <= kMaxPairs &&
-         column_pairs(g) * g.horizontal.kernel <= kMaxColumnPairs;
+  return g.x.c >= kPairChannels && g.horizontal.dilation == 1 && g.horizontal.stride == 1 &&
+         window_pairs(g) <= kMaxPairs && column_pairs(g) * g.horizontal.kernel <= kMaxColumnPairs;
 }
 
 /// Numbers of sixteen channels in the order of interleaving: `to`.
