@@ -7,6 +7,7 @@
 #define BANTAM_OPS_ACTIVATE_ROWS_SIMD_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -16,21 +17,47 @@
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
 
-/// y[r * stride + c] = activation(y[r * stride + c]) for all rows and columns.
+/// y[c] = activation(y[c]) for columns from `first` on.
+HWY_INLINE void activate_columns(const Activation& activation, float* y, std::int64_t first, std::int64_t columns) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t c = first;
+  for (; c + lanes <= columns; c += lanes) hn::StoreU(apply_activation(d, hn::LoadU(d, y + c), activation), d, y + c);
+  if (c == columns) return;
+  HWY_ALIGN float tail[HWY_MAX_BYTES / sizeof(float)] = {};
+  for (std::int64_t i = c; i < columns; ++i) tail[i - c] = y[i];
+  hn::Store(apply_activation(d, hn::Load(d, tail), activation), d, tail);
+  for (std::int64_t i = c; i < columns; ++i) y[i] = tail[i - c];
+}
+
+/// y[r * stride + c] = activation(y[r * stride + c]) for all rows and columns; kVectors vectors of kRows rows at a
+/// time.
+template <int kRows, int kVectors>
+void activate_blocks(const Activation& activation, float* y, std::int64_t rows, std::int64_t stride,
+                     std::int64_t columns) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t r = 0; r < rows; r += kRows, y += kRows * stride) {
+    const std::int64_t count = std::min<std::int64_t>(kRows, rows - r);
+    std::int64_t c = 0;
+    for (; count == kRows && c + kVectors * lanes <= columns; c += kVectors * lanes) {
+      const auto at = [&](auto i) HWY_ATTR { return y + i / kVectors * stride + c + i % kVectors * lanes; };
+      Lockstep<kRows * kVectors, hn::Vec<decltype(d)>> v;
+      v.set([&](auto i) HWY_ATTR { return hn::LoadU(d, at(i)); });
+      v = apply_activation(d, v, activation);
+      unroll<kRows * kVectors>([&](auto i) HWY_ATTR { hn::StoreU(v.v[i], d, at(i)); });
+    }
+    for (std::int64_t i = 0; i < count; ++i) activate_columns(activation, y + i * stride, c, columns);
+  }
+}
+
+/// The same in blocks that suit so many columns.
 HWY_NOINLINE inline void activate_rows(const Activation& activation, float* y, std::int64_t rows, std::int64_t stride,
                                        std::int64_t columns) {
   if (activation.function == UnaryFunction::kIdentity) return;
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t r = 0; r < rows; ++r, y += stride) {
-    std::int64_t c = 0;
-    for (; c + lanes <= columns; c += lanes) hn::StoreU(apply_activation(d, hn::LoadU(d, y + c), activation), d, y + c);
-    if (c == columns) continue;
-    HWY_ALIGN float tail[HWY_MAX_BYTES / sizeof(float)] = {};
-    for (std::int64_t i = c; i < columns; ++i) tail[i - c] = y[i];
-    hn::Store(apply_activation(d, hn::Load(d, tail), activation), d, tail);
-    for (std::int64_t i = c; i < columns; ++i) y[i] = tail[i - c];
-  }
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<float>()));
+  if (columns >= 4 * lanes) return activate_blocks<1, 4>(activation, y, rows, stride, columns);
+  activate_blocks<2, 2>(activation, y, rows, stride, columns);
 }
 
 /// Stores vectors of results, limited to the range of relu or clip: these two cost nothing and need no second pass.

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -40,7 +41,29 @@ HWY_INLINE V at_most(D, V x, V high) {
 #endif
 }
 
+/// A few vectors that are computed step by step together. Each step waits for the one before, and a processor does not
+/// look far enough ahead to find the steps of the next vector by itself.
+template <int kCount, class V>
+struct Lockstep {
+  V v[kCount];
+
+  /// f(i) for each vector, in order.
+  template <class F>
+  HWY_INLINE void set(F f) {
+    unroll<kCount>([&](auto i) HWY_ATTR { v[i] = in_register(f(i)); });
+  }
+};
+
 /// c[0] + c[1] x + ... by Horner's rule.
+template <class D, std::size_t N, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> polynomial(D d, const Lockstep<kCount, V>& x, const float (&c)[N]) {
+  Lockstep<kCount, V> sum;
+  sum.set([&](auto) HWY_ATTR { return hn::Set(d, c[N - 1]); });
+  for (std::size_t k = N - 1; k-- > 0;)
+    sum.set([&](auto i) HWY_ATTR { return hn::MulAdd(sum.v[i], x.v[i], hn::Set(d, c[k])); });
+  return sum;
+}
+
 template <class D, std::size_t N, class V = hn::Vec<D>>
 HWY_INLINE V polynomial(D d, V x, const float (&c)[N]) {
   V sum = hn::Set(d, c[N - 1]);
@@ -56,15 +79,28 @@ HWY_INLINE hn::Vec<D> power_of_two(D d, VI n) {
 }
 
 /// x = n ln 2 + r with |r| <= ln 2 / 2: n, and e^r - 1. A NaN gives NaN and some n. Requires |x| < 2^30.
+template <class D, int kCount, class V = hn::Vec<D>, class VI = hn::Vec<hn::RebindToSigned<D>>>
+HWY_INLINE Lockstep<kCount, V> reduce_exp(D d, const Lockstep<kCount, V>& x, Lockstep<kCount, VI>* n) {
+  n->set([&](auto i) HWY_ATTR { return hn::NearestInt(hn::Mul(x.v[i], hn::Set(d, 1.44269504088896341F))); });
+  // ln 2 in two parts; the first has so few bits that n * part is exact.
+  Lockstep<kCount, V> r;
+  r.set([&](auto i) HWY_ATTR {
+    const V whole = hn::ConvertTo(d, n->v[i]);
+    const V most = hn::NegMulAdd(whole, hn::Set(d, 0.693359375F), x.v[i]);
+    return hn::NegMulAdd(whole, hn::Set(d, -2.12194440e-4F), most);
+  });
+  static constexpr float kC[] = {0x1.fffffcp-2F, 0x1.55549p-3F, 0x1.5558f4p-5F, 0x1.123a6cp-7F, 0x1.6a234ep-10F};
+  Lockstep<kCount, V> y = polynomial(d, r, kC);
+  y.set([&](auto i) HWY_ATTR { return hn::MulAdd(hn::Mul(r.v[i], r.v[i]), y.v[i], r.v[i]); });
+  return y;
+}
+
 template <class D, class V = hn::Vec<D>, class VI = hn::Vec<hn::RebindToSigned<D>>>
 HWY_INLINE V reduce_exp(D d, V x, VI* n) {
-  *n = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504088896341F)));
-  const V whole = hn::ConvertTo(d, *n);
-  // ln 2 in two parts; the first has so few bits that n * part is exact.
-  V r = hn::NegMulAdd(whole, hn::Set(d, 0.693359375F), x);
-  r = hn::NegMulAdd(whole, hn::Set(d, -2.12194440e-4F), r);
-  static constexpr float kC[] = {0x1.fffffcp-2F, 0x1.55549p-3F, 0x1.5558f4p-5F, 0x1.123a6cp-7F, 0x1.6a234ep-10F};
-  return hn::MulAdd(hn::Mul(r, r), polynomial(d, r, kC), r);
+  Lockstep<1, VI> one;
+  const V y = reduce_exp(d, Lockstep<1, V>{{x}}, &one).v[0];
+  *n = one.v[0];
+  return y;
 }
 
 /// e^x for any x; results below 2^-126 are rounded once more, beyond the range they are 0 and infinity.
@@ -79,20 +115,36 @@ HWY_INLINE V exp_f32(D d, V x) {
 }
 
 /// e^x for x <= 88, without infinities or subnormals: smaller than -87 counts as -87.
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> exp_bounded_f32(D d, Lockstep<kCount, V> x) {
+  x.set([&](auto i) HWY_ATTR { return at_least(d, x.v[i], hn::Set(d, -87.0F)); });
+  Lockstep<kCount, hn::Vec<hn::RebindToSigned<D>>> n;
+  Lockstep<kCount, V> y = reduce_exp(d, x, &n);
+  y.set([&](auto i) HWY_ATTR { return hn::Mul(hn::Add(y.v[i], hn::Set(d, 1.0F)), power_of_two(d, n.v[i])); });
+  return y;
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp_bounded_f32(D d, V x) {
-  hn::Vec<hn::RebindToSigned<D>> n;
-  const V y = hn::Add(reduce_exp(d, at_least(d, x, hn::Set(d, -87.0F)), &n), hn::Set(d, 1.0F));
-  return hn::Mul(y, power_of_two(d, n));
+  return exp_bounded_f32(d, Lockstep<1, V>{{x}}).v[0];
 }
 
 /// e^x - 1 for x <= 88; exact to the last places near 0, too.
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> expm1_f32(D d, Lockstep<kCount, V> x) {
+  x.set([&](auto i) HWY_ATTR { return at_least(d, x.v[i], hn::Set(d, -87.0F)); });
+  Lockstep<kCount, hn::Vec<hn::RebindToSigned<D>>> n;
+  Lockstep<kCount, V> y = reduce_exp(d, x, &n);
+  y.set([&](auto i) HWY_ATTR {
+    const V scale = power_of_two(d, n.v[i]);
+    return hn::MulAdd(y.v[i], scale, hn::Sub(scale, hn::Set(d, 1.0F)));
+  });
+  return y;
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V expm1_f32(D d, V x) {
-  hn::Vec<hn::RebindToSigned<D>> n;
-  const V y = reduce_exp(d, at_least(d, x, hn::Set(d, -87.0F)), &n);
-  const V scale = power_of_two(d, n);
-  return hn::MulAdd(y, scale, hn::Sub(scale, hn::Set(d, 1.0F)));
+  return expm1_f32(d, Lockstep<1, V>{{x}}).v[0];
 }
 
 /// log(1 + f) + n ln 2 for sqrt(1/2) <= 1 + f < sqrt(2).
@@ -137,18 +189,35 @@ HWY_INLINE V log1p_unit_f32(D d, V x) {
   return finish_log(d, f, hn::IfThenElseZero(large, one));
 }
 
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> sigmoid_f32(D d, Lockstep<kCount, V> x) {
+  x.set([&](auto i) HWY_ATTR { return at_most(d, hn::Neg(x.v[i]), hn::Set(d, 88.0F)); });
+  Lockstep<kCount, V> y = exp_bounded_f32(d, x);
+  y.set([&](auto i) HWY_ATTR { return hn::Div(hn::Set(d, 1.0F), hn::Add(hn::Set(d, 1.0F), y.v[i])); });
+  return y;
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V sigmoid_f32(D d, V x) {
-  const V one = hn::Set(d, 1.0F);
-  return hn::Div(one, hn::Add(one, exp_bounded_f32(d, at_most(d, hn::Neg(x), hn::Set(d, 88.0F)))));
+  return sigmoid_f32(d, Lockstep<1, V>{{x}}).v[0];
+}
+
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> tanh_f32(D d, const Lockstep<kCount, V>& x) {
+  // tanh|x| = m / (m + 2) with m = e^(2|x|) - 1; from 10 on it is 1 in float.
+  Lockstep<kCount, V> y;
+  y.set([&](auto i) HWY_ATTR {
+    const V half = at_most(d, hn::Abs(x.v[i]), hn::Set(d, 10.0F));
+    return hn::Add(half, half);
+  });
+  y = expm1_f32(d, y);
+  y.set([&](auto i) HWY_ATTR { return hn::CopySign(hn::Div(y.v[i], hn::Add(y.v[i], hn::Set(d, 2.0F))), x.v[i]); });
+  return y;
 }
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V tanh_f32(D d, V x) {
-  // tanh|x| = m / (m + 2) with m = e^(2|x|) - 1; from 10 on it is 1 in float.
-  const V half = at_most(d, hn::Abs(x), hn::Set(d, 10.0F));
-  const V m = expm1_f32(d, hn::Add(half, half));
-  return hn::CopySign(hn::Div(m, hn::Add(m, hn::Set(d, 2.0F))), x);
+  return tanh_f32(d, Lockstep<1, V>{{x}}).v[0];
 }
 
 /// log(1 + e^x).
@@ -158,34 +227,51 @@ HWY_INLINE V softplus_f32(D d, V x) {
 }
 
 /// erf(x) for |x| <= 1.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V erf_unit_f32(D d, V x) {
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> erf_unit_f32(D d, const Lockstep<kCount, V>& x) {
   static constexpr float kC[] = {0x1.20dd74p+0F, -0x1.81273ep-2F,  0x1.ce2cf8p-4F, -0x1.b7f90cp-6F,
                                  0x1.5405b2p-8F, -0x1.a3f6fcp-11F, 0x1.496a28p-14F};
-  return hn::Mul(x, polynomial(d, hn::Mul(x, x), kC));
+  Lockstep<kCount, V> y;
+  y.set([&](auto i) HWY_ATTR { return hn::Mul(x.v[i], x.v[i]); });
+  y = polynomial(d, y, kC);
+  y.set([&](auto i) HWY_ATTR { return hn::Mul(x.v[i], y.v[i]); });
+  return y;
 }
 
 /// erfc(x) for x >= 1; from 6.5 on it counts as erfc(6.5) = 4e-20.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V erfc_tail_f32(D d, V x) {
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> erfc_tail_f32(D d, Lockstep<kCount, V> x) {
   static constexpr float kC[] = {0x1.4be9d6p-12F, -0x1.215914p+0F, -0x1.43685ep-1F,  -0x1.c43276p-4F, 0x1.b61158p-6F,
                                  -0x1.440904p-8F, 0x1.5b577ap-11F, -0x1.f76da6p-15F, 0x1.b61f44p-19F, -0x1.57ff1ap-24F};
-  return exp_bounded_f32(d, polynomial(d, at_most(d, x, hn::Set(d, 6.5F)), kC));
+  x.set([&](auto i) HWY_ATTR { return at_most(d, x.v[i], hn::Set(d, 6.5F)); });
+  return exp_bounded_f32(d, polynomial(d, x, kC));
 }
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V erf_f32(D d, V x) {
   const V magnitude = hn::Abs(x);
-  const V tail = hn::Sub(hn::Set(d, 1.0F), erfc_tail_f32(d, magnitude));
-  return hn::CopySign(hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 1.0F)), tail, erf_unit_f32(d, magnitude)), x);
+  const Lockstep<1, V> one{{magnitude}};
+  const V tail = hn::Sub(hn::Set(d, 1.0F), erfc_tail_f32(d, one).v[0]);
+  return hn::CopySign(hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 1.0F)), tail, erf_unit_f32(d, one).v[0]), x);
+}
+
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> erfc_f32(D d, const Lockstep<kCount, V>& x) {
+  Lockstep<kCount, V> y;
+  y.set([&](auto i) HWY_ATTR { return hn::Abs(x.v[i]); });
+  y = erfc_tail_f32(d, y);
+  const Lockstep<kCount, V> unit = erf_unit_f32(d, x);
+  y.set([&](auto i) HWY_ATTR {
+    const V outer = hn::IfThenElse(hn::Lt(x.v[i], hn::Zero(d)), hn::Sub(hn::Set(d, 2.0F), y.v[i]), y.v[i]);
+    const V inner = hn::Sub(hn::Set(d, 1.0F), unit.v[i]);
+    return hn::IfThenElse(hn::Gt(hn::Abs(x.v[i]), hn::Set(d, 1.0F)), outer, inner);
+  });
+  return y;
 }
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V erfc_f32(D d, V x) {
-  const V magnitude = hn::Abs(x);
-  const V tail = erfc_tail_f32(d, magnitude);
-  const V outer = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Sub(hn::Set(d, 2.0F), tail), tail);
-  return hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 1.0F)), outer, hn::Sub(hn::Set(d, 1.0F), erf_unit_f32(d, x)));
+  return erfc_f32(d, Lockstep<1, V>{{x}}).v[0];
 }
 
 }  // namespace bantam::ops::HWY_NAMESPACE

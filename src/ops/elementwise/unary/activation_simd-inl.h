@@ -34,10 +34,18 @@ HWY_INLINE V leaky_relu_f32(D d, V x, V a) {
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(a, x), x);
 }
 
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> elu_f32(D d, const Lockstep<kCount, V>& x, V a) {
+  Lockstep<kCount, V> y;
+  y.set([&](auto i) HWY_ATTR { return hn::IfThenElseZero(hn::Lt(x.v[i], hn::Zero(d)), x.v[i]); });
+  y = expm1_f32(d, y);
+  y.set([&](auto i) HWY_ATTR { return hn::IfThenElse(hn::Lt(x.v[i], hn::Zero(d)), hn::Mul(a, y.v[i]), x.v[i]); });
+  return y;
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V elu_f32(D d, V x, V a) {
-  const auto negative = hn::Lt(x, hn::Zero(d));
-  return hn::IfThenElse(negative, hn::Mul(a, expm1_f32(d, hn::IfThenElseZero(negative, x))), x);
+  return elu_f32(d, Lockstep<1, V>{{x}}, a).v[0];
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -50,9 +58,18 @@ HWY_INLINE V hard_swish_f32(D d, V x) {
   return hn::Mul(x, hard_sigmoid_f32(d, x, hn::Set(d, 1.0F / 6.0F), hn::Set(d, 0.5F)));
 }
 
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> gelu_f32(D d, const Lockstep<kCount, V>& x) {
+  Lockstep<kCount, V> y;
+  y.set([&](auto i) HWY_ATTR { return hn::Mul(x.v[i], hn::Set(d, -0.70710678118654752F)); });
+  y = erfc_f32(d, y);
+  y.set([&](auto i) HWY_ATTR { return hn::Mul(hn::Mul(hn::Set(d, 0.5F), x.v[i]), y.v[i]); });
+  return y;
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V gelu_f32(D d, V x) {
-  return hn::Mul(hn::Mul(hn::Set(d, 0.5F), x), erfc_f32(d, hn::Mul(x, hn::Set(d, -0.70710678118654752F))));
+  return gelu_f32(d, Lockstep<1, V>{{x}}).v[0];
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -87,6 +104,23 @@ HWY_INLINE V apply_activation(D d, V x, const Activation& activation) {
     case UnaryFunction::kGelu: return gelu_f32(d, x);
     case UnaryFunction::kElu: return elu_f32(d, x, hn::Set(d, activation.a));
     default: return x;
+  }
+}
+
+/// The same of several vectors at once, to the bit.
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> apply_activation(D d, const Lockstep<kCount, V>& x, const Activation& activation) {
+  Lockstep<kCount, V> y = x;
+  switch (activation.function) {
+    case UnaryFunction::kSigmoid: return sigmoid_f32(d, x);
+    case UnaryFunction::kTanh: return tanh_f32(d, x);
+    case UnaryFunction::kSilu:
+      y = sigmoid_f32(d, x);
+      y.set([&](auto i) HWY_ATTR { return hn::Mul(x.v[i], y.v[i]); });
+      return y;
+    case UnaryFunction::kGelu: return gelu_f32(d, x);
+    case UnaryFunction::kElu: return elu_f32(d, x, hn::Set(d, activation.a));
+    default: y.set([&](auto i) HWY_ATTR { return apply_activation(d, x.v[i], activation); }); return y;
   }
 }
 
