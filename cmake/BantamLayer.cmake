@@ -14,6 +14,11 @@ function(bantam_sanitize_unoptimised target)
   endif()
 endfunction()
 
+# What reads, rewrites and writes files once takes no shorter when optimised further, but twice as long to compile.
+function(bantam_optimise_little target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 # Most of the time that a source of the host takes to compile are headers that its neighbours have too. In a group, names
 # in anonymous namespaces must differ.
 function(bantam_compile_in_groups)
@@ -28,19 +33,21 @@ endfunction()
 
 # A layer of the house is a folder under src/ and a static library bantam_<name>.
 #
-#   bantam_layer(NAME folder [FREESTANDING] [SEARCHES] [OPTIMISED_TESTS] [DEPENDS target ...] [EXCLUDE regex])
+#   bantam_layer(NAME folder [FREESTANDING] [SEARCHES] [CONVERTS] [OPTIMISED_TESTS] [DEPENDS target ...]
+#                [TEST_DEPENDS target ...] [EXCLUDE regex])
 #
 # All *.cpp below the folder belong to the library, except *_test.cpp and *_bench.cpp: those become, per layer, the
 # programs <name>_test (GoogleTest) and <name>_bench (Google Benchmark). Files named *_simd.cpp are compiled once per
 # instruction set by Highway's foreach_target. Adding a file needs no edit of a build file.
 #
-# SEARCHES marks layers of the host that compute for long and so are optimised under sanitizers too.
+# SEARCHES marks layers of the host that compute for long and so are optimised under sanitizers too; CONVERTS those whose
+# time is that of reading and writing, which are optimised little.
 # Tests of layers carry the label `sanitized` and are what the target `sanitized_tests` builds, together with those of the
 # whole system that go through the most code. OPTIMISED_TESTS marks numerics, where the optimiser may show a fault that a
 # sanitizer build hides: these tests, and those of the whole system, carry the label `optimised` and are what the target
 # `optimised_tests` builds.
 function(bantam_layer name folder)
-  cmake_parse_arguments(ARG "FREESTANDING;SEARCHES;OPTIMISED_TESTS" "EXCLUDE" "DEPENDS;TEST_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "FREESTANDING;SEARCHES;CONVERTS;OPTIMISED_TESTS" "EXCLUDE" "DEPENDS;TEST_DEPENDS" ${ARGN})
   file(GLOB_RECURSE all_sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   if(ARG_EXCLUDE)
     list(FILTER all_sources EXCLUDE REGEX "${ARG_EXCLUDE}")
@@ -92,6 +99,9 @@ function(bantam_layer name folder)
     set_property(GLOBAL APPEND PROPERTY BANTAM_FREESTANDING_TARGETS bantam_${name})
   else()
     bantam_compile_in_groups(bantam_${name})
+    if(ARG_CONVERTS)
+      bantam_optimise_little(bantam_${name})
+    endif()
     if(NOT ARG_SEARCHES)
       bantam_sanitize_unoptimised(bantam_${name})
     endif()

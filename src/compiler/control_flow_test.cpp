@@ -435,7 +435,7 @@ class RandomControl {
 
 TEST(ControlFlow, RandomGraphsComputeWhatTheInterpreterComputes) {
   const auto seed = static_cast<unsigned>(::testing::UnitTest::GetInstance()->random_seed());
-  constexpr unsigned kGraphs = bantam::testing::kSanitized ? 60 : 300;
+  constexpr unsigned kGraphs = bantam::testing::kSanitized ? 15 : 300;
   for (unsigned i = 0; i < kGraphs; ++i) {
     std::mt19937 random(1000 * seed + i);
     const std::string text = RandomControl(random).run();

@@ -285,7 +285,16 @@ void live_in_one_arena(const Compiled& compiled, const Alone& alone, const Order
   EXPECT_TRUE(arena.intact());
 }
 
-TEST_P(SpeechBox, OfOneArenaLivesInEveryOrder) {
+/// Does the order only begin elsewhere than all_orders' first?
+bool is_rotation(const Order& order) {
+  for (std::size_t i = 0; i < kComponents; ++i)
+    if (order[i] != (order[0] + i) % kComponents) return false;
+  return true;
+}
+
+/// What lives in one arena is created at once, so only its list has an order: each component is compiled at every
+/// place.
+TEST_P(SpeechBox, OfOneArenaIsUsedInEveryOrder) {
   const auto alone = compile_alone(GetParam());
   ASSERT_TRUE(alone);
   std::optional<Compiled> compiled;
@@ -306,6 +315,7 @@ TEST_P(SpeechBox, OfOneArenaLivesInEveryOrder) {
   compiled.reset();
   const std::int64_t before = diagnose::live_bytes();
   for (const auto& [create, use] : pairs_of_orders()) {
+    if (!is_rotation(create)) continue;
     round(create, use);
     if (HasFailure()) return;
   }

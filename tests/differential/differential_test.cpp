@@ -36,7 +36,7 @@ Options& options() {
   return instance;
 }
 
-constexpr int kGraphs = kSanitized ? 25 : 250;
+constexpr int kGraphs = kSanitized ? 10 : 250;
 
 using OperatorCounts = std::map<std::string, int>;
 

@@ -472,7 +472,7 @@ void expect_variants_match_reference(const CaseGenerator& generate, const Compar
   const auto complete = [&] {
     return std::ranges::all_of(options.must_cover, [&](std::string_view name) { return covered.contains(name); });
   };
-  const int enough = bantam::testing::kSanitized ? options.cases / 3 : options.cases;
+  const int enough = bantam::testing::kSanitized ? options.cases / 5 : options.cases;
   for (int i = 0; i < options.cases && (i < enough || !complete()); ++i) {
     const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(i);
     SCOPED_TRACE("case seed " + std::to_string(seed));
