@@ -49,21 +49,31 @@ inline bool pairs_fit(const ConvGeometry& g) {
          window_pairs(g) <= kMaxPairs && column_pairs(g) * g.horizontal.kernel <= kMaxColumnPairs;
 }
 
-/// Numbers of sixteen channels in the order of interleaving: `to`.
-template <typename T>
-const T* order_channels(const T* from, T (&to)[kPairChannels]) {
-  constexpr int kOrder[4] = {0, 2, 1, 3};
-  for (int i = 0; i < 4; ++i) std::copy_n(from + 4 * kOrder[i], 4, to + 4 * i);
-  return to;
-}
+/// Arrays of a block's channels, put in the order of interleaving; at most three.
+class ChannelOrder {
+ public:
+  template <typename T>
+  const T* operator()(const T* from) {
+    static_assert(sizeof(T) == sizeof(std::int32_t));
+    if (from == nullptr) return nullptr;
+    constexpr int kOrder[4] = {0, 2, 1, 3};
+    T* to = reinterpret_cast<T*>(numbers_[used_++]);
+    for (int i = 0; i < 4; ++i) __builtin_memcpy(to + 4 * i, from + 4 * kOrder[i], 4 * sizeof(T));
+    return to;
+  }
+
+ private:
+  std::int32_t numbers_[3][kPairChannels];
+  int used_ = 0;
+};
 
 /// The last stage of a block: sums of two pixels become bytes.
 class AffinePairs {
  public:
   using V = hn::Vec<hn::CappedTag<std::int32_t, 8>>;
 
-  HWY_INLINE AffinePairs(const AffineScaler& scaler, std::int64_t first)
-      : AffinePairs(scaler, Ordered(scaler.from_channel(first))) {}
+  HWY_INLINE AffinePairs(const AffineScaler& scaler, std::int64_t first, ChannelOrder&& order = ChannelOrder())
+      : AffinePairs(scaler, ordered(scaler.from_channel(first), order)) {}
 
   HWY_INLINE void operator()(V (&sums)[4], std::uint8_t* a, std::uint8_t* b) const {
     using ops::HWY_NAMESPACE::unroll;
@@ -80,22 +90,15 @@ class AffinePairs {
   using D32 = hn::CappedTag<std::int32_t, 8>;
   using Scale = ops::HWY_NAMESPACE::AffineVector<D32>;
 
-  struct Ordered {
-    AffineScaler scaler;
-    std::int32_t bias[kPairChannels];
-    float real_bias[kPairChannels];
-    float scale[kPairChannels];
+  static AffineScaler ordered(AffineScaler s, ChannelOrder& order) {
+    s.bias = order(s.bias);
+    s.real_bias = order(s.real_bias);
+    if (s.per_channel) s.scale = order(s.scale);
+    return s;
+  }
 
-    explicit Ordered(const AffineScaler& s) : scaler(s) {
-      if (s.bias != nullptr) scaler.bias = order_channels(s.bias, bias);
-      if (s.real_bias != nullptr) scaler.real_bias = order_channels(s.real_bias, real_bias);
-      if (s.per_channel) scaler.scale = order_channels(s.scale, scale);
-    }
-    Ordered(const Ordered&) = delete;
-  };
-
-  HWY_INLINE AffinePairs(const AffineScaler& s, const Ordered& o)
-      : scale_{Scale(D32(), o.scaler, 0, 8), Scale(D32(), o.scaler, 8, 8)},
+  HWY_INLINE AffinePairs(const AffineScaler& s, const AffineScaler& ordered)
+      : scale_{Scale(D32(), ordered, 0, 8), Scale(D32(), ordered, 8, 8)},
         bytes_(s.has_activation() ? ops::HWY_NAMESPACE::ByteRows(0, -128, 127, s.flip)
                                   : ops::HWY_NAMESPACE::ByteRows(s.zero_point, s.minimum, s.maximum, s.flip)),
         scaler_(&s) {}
@@ -110,8 +113,8 @@ class RequantizePairs {
  public:
   using V = hn::Vec<hn::CappedTag<std::int32_t, 8>>;
 
-  HWY_INLINE RequantizePairs(const Requantizer& requantizer, std::int64_t first)
-      : RequantizePairs(Ordered(requantizer.from_channel(first))) {}
+  HWY_INLINE RequantizePairs(const Requantizer& requantizer, std::int64_t first, ChannelOrder&& order = ChannelOrder())
+      : RequantizePairs(ordered(requantizer.from_channel(first), order)) {}
 
   HWY_INLINE void operator()(V (&sums)[4], std::uint8_t* a, std::uint8_t* b) const {
     ops::HWY_NAMESPACE::unroll<4>([&](auto i) HWY_ATTR { sums[i] = requantize_[i % 2].rounded(sums[i]); });
@@ -122,23 +125,16 @@ class RequantizePairs {
   using D32 = hn::CappedTag<std::int32_t, 8>;
   using Requantize = ops::HWY_NAMESPACE::RequantizeVector<D32>;
 
-  struct Ordered {
-    Requantizer requantizer;
-    std::int32_t bias[kPairChannels];
-    std::int32_t multiplier[kPairChannels];
-    std::int32_t shift[kPairChannels];
+  static Requantizer ordered(Requantizer r, ChannelOrder& order) {
+    r.bias = order(r.bias);
+    r.multiplier = order(r.multiplier);
+    r.shift = order(r.shift);
+    return r;
+  }
 
-    explicit Ordered(const Requantizer& r) : requantizer(r) {
-      if (r.bias != nullptr) requantizer.bias = order_channels(r.bias, bias);
-      requantizer.multiplier = order_channels(r.multiplier, multiplier);
-      requantizer.shift = order_channels(r.shift, shift);
-    }
-    Ordered(const Ordered&) = delete;
-  };
-
-  HWY_INLINE explicit RequantizePairs(const Ordered& o)
-      : requantize_{Requantize(D32(), o.requantizer, 0, 8), Requantize(D32(), o.requantizer, 8, 8)},
-        bytes_(o.requantizer.zero_point, o.requantizer.minimum, o.requantizer.maximum, 0) {}
+  HWY_INLINE explicit RequantizePairs(const Requantizer& r)
+      : requantize_{Requantize(D32(), r, 0, 8), Requantize(D32(), r, 8, 8)},
+        bytes_(r.zero_point, r.minimum, r.maximum, 0) {}
 
   Requantize requantize_[2];
   ops::HWY_NAMESPACE::ByteRows bytes_;
@@ -156,17 +152,16 @@ class PairBlock {
 
   /// `count` output pixels of row oy of item n, from column ox on.
   HWY_INLINE void convolve(std::int64_t n, std::int64_t oy, std::int64_t ox, std::int64_t count) const {
-    const std::int64_t stride = p_.g.horizontal.stride;
     const std::int64_t taps = p_.g.horizontal.kernel;
-    const std::int64_t most = (kMaxColumnPairs / column_pairs(p_.g) - taps) / stride + 1;
+    const std::int64_t most = kMaxColumnPairs / column_pairs(p_.g) - taps + 1;
     HWY_ALIGN std::int16_t columns[kMaxColumnPairs * 2 * kPairChannels];
     for (std::int64_t done = 0; done < count;) {
       const std::int64_t pixels = std::min(most, count - done);
       const std::int64_t x0 = window_origin(p_.g.horizontal, ox + done);
       const auto fetch = is_signed_ ? &PairBlock::interleave<true> : &PairBlock::interleave<false>;
-      (this->*fetch)(n, window_origin(p_.g.vertical, oy), x0, (pixels - 1) * stride + taps, columns);
+      (this->*fetch)(n, window_origin(p_.g.vertical, oy), x0, pixels - 1 + taps, columns);
       std::uint8_t* y = p_.y + p_.g.y.offset(n, oy, ox + done) + first_;
-      const std::int64_t step = stride * column_numbers();
+      const std::int64_t step = column_numbers();
       std::int64_t i = 0;
       for (; i + 4 <= pixels; i += 4) convolve_pixels<4>(columns + i * step, y + i * p_.g.y.w_stride);
       for (; i < pixels; ++i) convolve_pixels<1>(columns + i * step, y + i * p_.g.y.w_stride);
@@ -274,7 +269,7 @@ class PairBlock {
   template <int kPixels>
   HWY_INLINE void convolve_pixels(const std::int16_t* columns, std::uint8_t* y) const {
     using ops::HWY_NAMESPACE::unroll;
-    const std::int64_t pixel_step = p_.g.horizontal.stride * column_numbers();
+    const std::int64_t pixel_step = column_numbers();
     __m256i sums[kPixels][2];
     unroll<kPixels>([&](auto i) HWY_ATTR { unroll<2>([&](auto j) HWY_ATTR { sums[i][j] = start_[j]; }); });
     const std::int64_t pairs = pairs_;
@@ -309,26 +304,11 @@ class PairBlock {
 /// Output rows [begin, end), counted through all items.
 template <class Finish, class Scaler>
 HWY_NOINLINE void convolve_pairs(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
-  const ConvGeometry& g = p.g;
-  const auto block_at = [&](std::int64_t c) { return std::min(c, g.x.c - kPairChannels); };
-  if (p.overlaps) {
-    for (std::int64_t row = begin; row < end; ++row)
-      for (std::int64_t ox = 0; ox < g.y.w; ox += kMaxRunPixels)
-        for (std::int64_t c = 0; c < g.x.c; c += kPairChannels)
-          PairBlock<Finish>(p, scaler, block_at(c))
-              .convolve(row / g.y.h, row % g.y.h, ox, std::min<std::int64_t>(kMaxRunPixels, g.y.w - ox));
-    return;
-  }
-  // So many rows that what they read stays in the second cache while one block of channels follows the other.
+  // What a band reads stays in the second cache.
   constexpr std::int64_t kBandBytes = 65536;
-  const std::int64_t band =
-      std::max<std::int64_t>(kBandBytes / std::max<std::int64_t>(static_cast<std::int64_t>(g.x.w) * g.x.c, 1), 1);
-  for (std::int64_t first = begin; first < end; first += band)
-    for (std::int64_t c = 0; c < g.x.c; c += kPairChannels) {
-      const PairBlock<Finish> block(p, scaler, block_at(c));
-      for (std::int64_t row = first; row < std::min(first + band, end); ++row)
-        block.convolve(row / g.y.h, row % g.y.h, 0, g.y.w);
-    }
+  convolve_blocks<kPairChannels, kBandBytes>(p, begin, end, [&](std::int64_t c) HWY_ATTR {
+    return PairBlock<Finish>(p, scaler, std::min(c, p.g.x.c - kPairChannels));
+  });
 }
 #endif
 
