@@ -31,13 +31,26 @@ class ByteRows {
   HWY_INLINE void store(V a_low, V a_high, V b_low, V b_high, std::uint8_t* a, std::uint8_t* b) const {
     // Packing leaves the lower and upper halves of vectors apart.
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    store_halves(_mm256_permutevar8x32_epi32(pack(a_low.raw, a_high.raw, b_low.raw, b_high.raw), order), a, b);
+    store_both(_mm256_permutevar8x32_epi32(pack(a_low.raw, a_high.raw, b_low.raw, b_high.raw), order), a, b);
   }
 
   /// The same where the vectors of a row hold numbers 0 to 3 and 8 to 11, and 4 to 7 and 12 to 15.
   template <class V>
   HWY_INLINE void store_interleaved(const V (&rows)[4], std::uint8_t* a, std::uint8_t* b) const {
-    store_halves(_mm256_permute4x64_epi64(pack(rows[0].raw, rows[1].raw, rows[2].raw, rows[3].raw), 0xd8), a, b);
+    store_both(_mm256_permute4x64_epi64(pack(rows[0].raw, rows[1].raw, rows[2].raw, rows[3].raw), 0xd8), a, b);
+  }
+
+  /// Four rows of eight results, each `stride` bytes behind the one before.
+  template <class V>
+  HWY_INLINE void store_halves(V a, V b, V c, V d, std::uint8_t* to, std::int64_t stride) const {
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m256i bytes = _mm256_permutevar8x32_epi32(pack(a.raw, b.raw, c.raw, d.raw), order);
+    const __m128i first = _mm256_castsi256_si128(bytes);
+    const __m128i second = _mm256_extracti128_si256(bytes, 1);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), first);
+    _mm_storeh_pd(reinterpret_cast<double*>(to + stride), _mm_castsi128_pd(first));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 2 * stride), second);
+    _mm_storeh_pd(reinterpret_cast<double*>(to + 3 * stride), _mm_castsi128_pd(second));
   }
 
  private:
@@ -48,7 +61,7 @@ class ByteRows {
     return _mm256_xor_si256(bytes, flip_);
   }
 
-  static HWY_INLINE void store_halves(__m256i bytes, std::uint8_t* a, std::uint8_t* b) {
+  static HWY_INLINE void store_both(__m256i bytes, std::uint8_t* a, std::uint8_t* b) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(a), _mm256_castsi256_si128(bytes));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(b), _mm256_extracti128_si256(bytes, 1));
   }

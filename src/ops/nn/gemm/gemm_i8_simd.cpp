@@ -1,5 +1,5 @@
 // The int8 matrix product of gemm_i8.h: pieces of the left matrix are fetched, the sums of a tile of rows and columns
-// are accumulated in registers (gemm_i8_tiles-inl.h) and leave through a small buffer to the stage that scales them.
+// are accumulated in registers (gemm_i8_tiles-inl.h), scaled and stored (gemm_i8_ends-inl.h).
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -11,247 +11,16 @@
 #define HWY_TARGET_INCLUDE "ops/nn/gemm/gemm_i8_simd.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "ops/common/activate_rows_simd-inl.h"
-#include "ops/common/affine_simd-inl.h"
-#include "ops/common/byte_rows_avx2-inl.h"
-#include "ops/common/requantize_simd-inl.h"
+#include "ops/nn/gemm/gemm_i8_ends-inl.h"
 #include "ops/nn/gemm/gemm_i8_tiles-inl.h"
 #include "ops/nn/gemm/saturating_pairs-inl.h"
-#include "ops/nn/gemm/store_neon-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::gemm::HWY_NAMESPACE {
 namespace {
 
-using ops::HWY_NAMESPACE::activate_rows;
-using ops::HWY_NAMESPACE::AffineVector;
-using ops::HWY_NAMESPACE::demote_to_bytes;
-using ops::HWY_NAMESPACE::load_channels;
-using ops::HWY_NAMESPACE::load_zero_points;
-using ops::HWY_NAMESPACE::quantize_activated;
-using ops::HWY_NAMESPACE::RequantizeVector;
-using ops::HWY_NAMESPACE::store_lanes;
-/// The same of more products than int32 holds.
-struct WideSums {
-  std::int64_t at[kRows * kColumns];
-};
-
 /// Quads of products of int16 and int8 that cannot overflow int32: 508 products of at most 2^22.
 constexpr std::int64_t kSafeQuads = 127;
-
-template <typename Result>
-bool subtracts_row_sums(const Result& /*y*/) {
-  return false;
-}
-template <typename Y>
-bool subtracts_row_sums(const AffineResult<Y>& y) {
-  return !y.zero_points.are_zero();
-}
-
-/// Stores scale(sums) of `rows` rows and `lanes` columns from column c of a tile on as bytes, with the bits of `flip`
-/// inverted; rows of sums are kStride apart. Arguments are values: nobody else's, so that storing bytes does not change
-/// them.
-template <std::int64_t kStride, typename Scale>
-HWY_INLINE void store_bytes(const Scale scale, const std::int32_t* sums, std::int64_t rows, std::int64_t lanes,
-                            std::uint8_t flip, std::uint8_t* to, std::int64_t row_stride) {
-  const hn::Rebind<std::uint8_t, D32> d8;
-  const auto flips = hn::Set(d8, flip);
-  const auto bytes = [&](std::int64_t r) HWY_ATTR {
-    return hn::Xor(hn::BitCast(d8, demote_to_bytes(kD32, scale(hn::LoadU(kD32, sums + r * kStride)))), flips);
-  };
-  if (lanes >= kLanes) {
-    for (std::int64_t r = 0; r < rows; ++r) hn::StoreU(bytes(r), d8, to + r * row_stride);
-  } else {
-    for (std::int64_t r = 0; r < rows; ++r) store_lanes(d8, bytes(r), lanes, to + r * row_stride);
-  }
-}
-
-/// Scales the sums of `rows` rows and columns [first, first + columns), and stores them at row m on. `row_sums`: of the
-/// left matrix, from row m on; not used by most.
-void finish_tile(const Int8Result& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
-                 std::int64_t columns, const std::int32_t* /*row_sums*/) {
-#if HWY_ARCH_ARM_A64
-  if (columns == kColumns) {
-    auto* to = reinterpret_cast<std::uint8_t*>(y.data + m * y.row_stride + first);
-    return store_panel<RequantizeVector<D32>>(y.requantize, first, sums.at, rows, 0, to, y.row_stride);
-  }
-#endif
-  for (std::int64_t c = 0; c < columns; c += kLanes) {
-    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
-    store_bytes<kColumns>(RequantizeVector<D32>(kD32, y.requantize, first + c, lanes), sums.at + c, rows, lanes, 0,
-                          reinterpret_cast<std::uint8_t*>(y.data + m * y.row_stride + first + c), y.row_stride);
-  }
-}
-
-void finish_tile(const Int16Result& y, const WideSums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
-                 std::int64_t columns, const std::int32_t* /*row_sums*/) {
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c)
-      y.data[(m + r) * y.row_stride + first + c] =
-          y.requantize(static_cast<std::uint64_t>(sums.at[r * kColumns + c]), static_cast<std::int32_t>(first + c));
-}
-
-void finish_tile(const HybridResult& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
-                 std::int64_t columns, const std::int32_t* /*row_sums*/) {
-  const hn::Rebind<float, D32> df;
-  for (std::int64_t c = 0; c < columns; c += kLanes) {
-    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
-    const auto scale =
-        y.scaler.per_channel ? load_channels(df, y.scaler.scale + first + c, lanes) : hn::Set(df, y.scaler.scale[0]);
-    const auto bias = y.scaler.bias != nullptr ? load_channels(df, y.scaler.bias + first + c, lanes) : hn::Zero(df);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const auto sum = hn::ConvertTo(df, hn::LoadU(kD32, sums.at + r * kColumns + c));
-      const auto product = hn::Mul(hn::Mul(sum, hn::Set(df, y.row_scales[m + r])), scale);
-      store_lanes(df, hn::Add(product, bias), lanes, y.data + (m + r) * y.row_stride + first + c);
-    }
-  }
-  activate_rows(y.activation, y.data + m * y.row_stride + first, rows, y.row_stride, columns);
-}
-
-/// Takes the products of the columns' zero points and the rows' sums off.
-template <typename Y>
-void subtract_row_sums(const AffineResult<Y>& y, std::int64_t rows, std::int64_t first, std::int64_t columns,
-                       const std::int32_t* row_sums, Sums& sums) {
-  for (std::int64_t c = 0; c < columns; c += kLanes) {
-    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
-    const auto zeros = load_zero_points(kD32, y.zero_points, first + c, lanes);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      std::int32_t* at = sums.at + r * kColumns + c;
-      hn::StoreU(hn::Sub(hn::LoadU(kD32, at), hn::Mul(zeros, hn::Set(kD32, row_sums[r]))), kD32, at);
-    }
-  }
-}
-
-/// Results of an activation, quantised.
-void finish_activated(const AffineResult<std::uint8_t>& y, const Sums& sums, std::int64_t m, std::int64_t rows,
-                      std::int64_t first, std::int64_t columns) {
-  HWY_ALIGN std::int32_t numbers[kByteRows * kLanes];
-  for (std::int64_t c = 0; c < columns; c += kLanes) {
-    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
-    const AffineVector<D32> scale(kD32, y.scaler, first + c, lanes);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const auto real = scale.real(hn::LoadU(kD32, sums.at + r * kColumns + c));
-      hn::Store(hn::BitCast(kD32, real), kD32, numbers + r * kLanes);
-    }
-    quantize_activated(y.scaler, numbers, rows * kLanes);
-    store_bytes<kLanes>([](hn::Vec<D32> number) HWY_ATTR { return number; }, numbers, rows, lanes, y.scaler.flip,
-                        y.data + m * y.row_stride + first + c, y.row_stride);
-  }
-}
-
-template <typename Y>
-void finish_tile(const AffineResult<Y>& y, Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
-                 std::int64_t columns, const std::int32_t* row_sums) {
-  if (subtracts_row_sums(y)) subtract_row_sums(y, rows, first, columns, row_sums, sums);
-  if constexpr (std::is_same_v<Y, std::uint8_t>) {
-    if (y.scaler.has_activation()) return finish_activated(y, sums, m, rows, first, columns);
-  }
-  for (std::int64_t c = 0; c < columns; c += kLanes) {
-    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
-    const AffineVector<D32> scale(kD32, y.scaler, first + c, lanes);
-    Y* to = y.data + m * y.row_stride + first + c;
-    if constexpr (std::is_same_v<Y, std::uint8_t>) {
-      store_bytes<kColumns>(scale, sums.at + c, rows, lanes, y.scaler.flip, to, y.row_stride);
-    } else {
-      for (std::int64_t r = 0; r < rows; ++r)
-        scale.store(hn::LoadU(kD32, sums.at + r * kColumns + c), lanes, to + r * y.row_stride);
-    }
-  }
-  if constexpr (std::is_same_v<Y, float>)
-    activate_rows(y.scaler.activation, y.data + m * y.row_stride + first, rows, y.row_stride, columns);
-}
-
-/// finish_tile for columns [first, first + columns).
-template <typename Result>
-class TileEnd {
- public:
-  TileEnd(const Result& y, std::int64_t first, std::int64_t columns) : y_(y), first_(first), columns_(columns) {}
-
-  template <typename TileSums>
-  HWY_INLINE void operator()(TileSums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
-    finish_tile(y_, sums, m, rows, first_, columns_, row_sums);
-  }
-
- private:
-  const Result& y_;
-  std::int64_t first_;
-  std::int64_t columns_;
-};
-
-#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
-/// The same of bytes. Whole panels are stored two rows at a time by what is made once for many rows. Scale: the last
-/// stage of a vector of channels, made of a Scaler.
-template <typename Result, class Scale>
-class PanelEnd {
- public:
-  template <class Scaler>
-  HWY_INLINE PanelEnd(const Result& y, const Scaler& scaler, std::uint8_t flip, std::int64_t first,
-                      std::int64_t columns)
-      : plain_(y, first, columns),
-        is_whole_(columns == kPanel),
-        y_(reinterpret_cast<std::uint8_t*>(y.data) + first),
-        row_stride_(y.row_stride),
-        low_(kD32, scaler, first, std::min<std::int64_t>(columns, kLanes)),
-        high_(kD32, scaler, first + kLanes, std::max<std::int64_t>(columns - kLanes, 0)),
-        bytes_(scaler.zero_point, scaler.minimum, scaler.maximum, flip) {}
-
-  /// `has_more`: scaling is not all there is to do.
-  HWY_INLINE void finish(bool has_more, Sums& sums, std::int64_t m, std::int64_t rows,
-                         const std::int32_t* row_sums) const {
-    if (has_more || !is_whole_) return plain_(sums, m, rows, row_sums);
-    const std::int32_t* from = sums.at;
-    std::uint8_t* y = y_ + m * row_stride_;
-    for (; rows >= 2; rows -= 2, from += 2 * kPanel, y += 2 * row_stride_)
-      store_rows(from, from + kPanel, y, y + row_stride_);
-    if (rows > 0) store_rows(from, from, y, y);
-  }
-
- private:
-  HWY_INLINE void store_rows(const std::int32_t* a, const std::int32_t* b, std::uint8_t* to_a,
-                             std::uint8_t* to_b) const {
-    bytes_.store(low_.rounded(hn::Load(kD32, a)), high_.rounded(hn::Load(kD32, a + kLanes)),
-                 low_.rounded(hn::Load(kD32, b)), high_.rounded(hn::Load(kD32, b + kLanes)), to_a, to_b);
-  }
-
-  TileEnd<Result> plain_;
-  bool is_whole_;
-  std::uint8_t* y_;
-  std::int64_t row_stride_;
-  Scale low_;
-  Scale high_;
-  ops::HWY_NAMESPACE::ByteRows bytes_;
-};
-
-class Int8End : public PanelEnd<Int8Result, RequantizeVector<D32>> {
- public:
-  HWY_INLINE Int8End(const Int8Result& y, std::int64_t first, std::int64_t columns)
-      : PanelEnd(y, y.requantize, 0, first, columns) {}
-  HWY_INLINE void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
-    finish(false, sums, m, rows, row_sums);
-  }
-};
-
-class AffineEnd : public PanelEnd<AffineResult<std::uint8_t>, AffineVector<D32>> {
- public:
-  HWY_INLINE AffineEnd(const AffineResult<std::uint8_t>& y, std::int64_t first, std::int64_t columns)
-      : PanelEnd(y, y.scaler, y.scaler.flip, first, columns),
-        has_more_(subtracts_row_sums(y) || y.scaler.has_activation()) {}
-  HWY_INLINE void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
-    finish(has_more_, sums, m, rows, row_sums);
-  }
-
- private:
-  bool has_more_;
-};
-
-template <typename Result>
-using TileEndOf = std::conditional_t<
-    std::is_same_v<Result, Int8Result>, Int8End,
-    std::conditional_t<std::is_same_v<Result, AffineResult<std::uint8_t>>, AffineEnd, TileEnd<Result>>>;
-#else
-template <typename Result>
-using TileEndOf = TileEnd<Result>;
-#endif
 
 /// A piece of the left matrix: some rows, of which quads [first, first + quads).
 struct Piece {
@@ -328,10 +97,13 @@ void flip_bytes(const std::uint8_t* from, std::int64_t n, std::uint8_t flip, std
 /// The left matrix as pieces, which are put into the workspace where they cannot be used as they lie.
 class Left {
  public:
-  Left(const LeftSource& a, const Workspace& workspace, bool has_row_sums)
+  /// `panels`: that will be multiplied with it.
+  Left(const LeftSource& a, const Workspace& workspace, std::int64_t panels, bool has_row_sums)
       : a_(a),
         workspace_(workspace),
-        may_have_pairs_(multiplies_pairs() && a.gather_numbers == nullptr && !has_row_sums) {
+        panels_(panels),
+        may_have_pairs_(multiplies_pairs() && a.gather_numbers == nullptr && !has_row_sums && panels > 0 &&
+                        quad_count(a.k) >= kLeastPairQuads) {
     if (kInvertsBits && has_bytes()) std::swap(flip_, a_.flip);
   }
 
@@ -381,8 +153,10 @@ class Left {
     const std::uint8_t more_flip = is_signed ? 0x80 : 0;
     std::uint8_t* bytes = upper_half(rows * piece.stride);
     fetch_bytes(row, rows, 0, a_.k, a_.flip ^ more_flip, bytes);
-    auto* large = reinterpret_cast<LargeQuad*>(workspace_.numbers);
-    if (prepare_pairs(bytes, rows, piece.quads, is_signed, large, pairs)) {
+    auto* seconds = reinterpret_cast<SecondPart*>(workspace_.numbers);
+    pairs.tile = even_rows(rows, kByteRows);
+    pairs.most = rows / pairs.tile * piece.quads / quads_per_second(panels_);
+    if (prepare_pairs(bytes, rows, piece.quads, is_signed, seconds, pairs)) {
       piece.bytes = bytes;
       piece.pairs = &pairs;
     } else {
@@ -450,6 +224,7 @@ class Left {
 
   LeftSource a_;
   const Workspace& workspace_;
+  std::int64_t panels_;
   std::uint8_t flip_ = 0;  ///< left to sum_tile
   bool may_have_pairs_;
 };
@@ -498,6 +273,10 @@ struct TileColumns {
 /// Sums of the products of a piece, or of `quads` of its quads from the `done`-th on. Columns beyond those that there
 /// are stay undefined.
 void sum_piece(const Piece& a, std::int64_t done, std::int64_t quads, const TileColumns& b, Sums& sums) {
+  if (quads == 0) {
+    for (std::int64_t r = 0; r < a.rows; ++r) std::copy_n(b.start, kColumns, sums.at + r * kColumns);
+    return;
+  }
   const Span span{quads, a.stride, a.flip, b.stride, b.ahead + done * b.ahead_step, b.ahead_step};
   const std::int8_t* panel = b.panel + (a.first + done) * 4 * kPanel;
   if (a.bytes == nullptr) {
@@ -508,6 +287,41 @@ void sum_piece(const Piece& a, std::int64_t done, std::int64_t quads, const Tile
     alignas(64) static constexpr std::int32_t kZeros[kColumns] = {};
     sum_tile(a.bytes + 4 * done, a.rows, span, panel, b.columns, a.first + done == 0 ? b.start : kZeros, sums);
   }
+}
+
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+template <int kTileVectors, class End>
+void store_tiles_of(const Piece& a, std::int64_t tiles, const TileColumns& b, const End& end) {
+  const Span span{a.quads, a.stride, a.flip, b.stride, b.ahead, b.ahead_step};
+  const std::int8_t* panel = b.panel;
+  if (a.bytes == nullptr) {
+    sum_tiles_of<kRows, kTileVectors>(a.numbers, tiles, span, panel, end);
+  } else if (a.pairs != nullptr) {
+    sum_pair_tiles<kTileVectors>(a.bytes, *a.pairs, tiles, span, panel, b.start, end);
+  } else {
+    sum_byte_tiles_of<QuadProducts, kByteRows, kTileVectors>(a.bytes, tiles, span, panel, {.columns = b.start}, end);
+  }
+}
+#endif
+
+/// Computes and stores tiles of whole rows, from row m of the result on, if that can be done in registers; how many
+/// rows that were.
+template <class End>
+std::int64_t store_tiles(const Piece& a, TileColumns& b, const End& end, std::int64_t m) {
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+  if constexpr (requires { end.vectors(); }) {
+    static_assert(kRows == kByteRows);
+    const std::int64_t tiles = end.vectors() == 0 || a.quads == 0 ? 0 : a.rows / kRows;
+    if (tiles == 0) return 0;
+    const auto store = end.vectors() == kVectors ? store_tiles_of<kVectors, typename End::Tiles>
+                                                 : store_tiles_of<1, typename End::Tiles>;
+    store(a, tiles, b, typename End::Tiles(end, m));
+    b.ahead += tiles * b.ahead_step * a.quads;
+    return tiles * kRows;
+  }
+#endif
+  static_cast<void>(a), static_cast<void>(b), static_cast<void>(end), static_cast<void>(m);
+  return 0;
 }
 
 /// Adds the products of a piece. Columns beyond those that there are stay undefined.
@@ -572,7 +386,8 @@ HWY_INLINE void multiply_rows(const LeftSource& a, Left& left, std::int64_t bloc
     for_each_tile(b, [&](std::int64_t n) HWY_ATTR {
       TileColumns columns(b, a.k, n, left.zero(), (count + tile - 1) / tile);
       const TileEndOf<Result> end(y, n, columns.columns);
-      for (std::int64_t m = 0; m < count; m += tile) {
+      std::int64_t m = tile == left.tile_rows() ? store_tiles(piece, columns, end, start) : 0;
+      for (; m < count; m += tile) {
         const std::int64_t rows = std::min(tile, count - m);
         sum_products(piece.some_rows(m, rows), columns, sums);
         columns.ahead += columns.ahead_step * piece.quads;
@@ -612,7 +427,7 @@ HWY_INLINE void multiply_parts(const LeftSource& a, const Left& left, std::int64
 template <typename TileSums, typename Result>
 HWY_INLINE void multiply_all(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const Result& y) {
   if (a.rows == 0) return;
-  Left left(a, workspace, subtracts_row_sums(y));
+  Left left(a, workspace, b.last - b.first, subtracts_row_sums(y));
   const std::int64_t tile = std::min(left.tile_rows(), a.rows);
   const std::int64_t fit = left.stays() ? a.rows : left.capacity() / std::max<std::int64_t>(row_numbers(a.k), 1);
   // A tile of few rows costs less than sums that start and end again, and rows that are fetched for each tile of

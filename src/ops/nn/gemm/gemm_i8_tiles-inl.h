@@ -69,7 +69,19 @@ struct Sums {
   HWY_ALIGN std::int32_t at[kByteRows * kColumns];
 };
 
-/// Some neighbouring quads of a tile's rows and panels.
+/// The end of a tile that keeps its sums.
+struct KeptSums {
+  Sums& sums;
+
+  template <int kTileRows, int kTileVectors>
+  HWY_INLINE void operator()(hn::Vec<D32> (&sum)[kTileRows][kTileVectors], std::int64_t /*tile*/) const {
+    unroll<kTileRows>([&](auto r) HWY_ATTR {
+      unroll<kTileVectors>([&](auto v) HWY_ATTR { hn::Store(sum[r][v], kD32, sums.at + r * kColumns + v * kLanes); });
+    });
+  }
+};
+
+/// Some neighbouring quads of a tile's rows and panels, at least one.
 struct Span {
   std::int64_t quads = 0;
   std::int64_t row_stride = 0;    ///< numbers
@@ -78,6 +90,22 @@ struct Span {
   /// Weights that come next: a tile fetches so many bytes of them per quad, while it computes.
   const std::int8_t* ahead = nullptr;
   std::int64_t ahead_step = 0;
+};
+
+/// A quad that is multiplied in two parts by products that take no larger ones: these bytes of a tile's rows are the
+/// other part, or zeros.
+struct SecondPart {
+  std::int32_t quad = 0;
+  std::uint8_t bytes[kByteRows][4] = {};
+};
+
+/// What sums of bytes start at, and what else they get.
+struct Extras {
+  const std::int32_t* columns = nullptr;  ///< a number for each column
+  const std::int32_t* rows = nullptr;     ///< plus one for each row, if products ask for it
+  /// If products ask for them: tile t has seconds[first_second[t]] up to seconds[first_second[t + 1]].
+  const SecondPart* seconds = nullptr;
+  const std::int32_t* first_second = nullptr;
 };
 
 /// The rows of a tile. Every third has a pointer; the two between are reached by an index, which keeps all in
@@ -136,8 +164,9 @@ HWY_INLINE void add_pairs(const TileRows<kTileRows, std::int16_t>& rows, std::in
 
 /// The first and third number of each quad are multiplied by the even bytes of a panel's 16-bit lanes, then the second
 /// and fourth by the odd ones: so bytes are widened by shifts. order_quads has put the left numbers in this order.
-template <int kTileRows, int kTileVectors>
-HWY_NOINLINE void sum_tile_of(const std::int16_t* a, const Span& span, const std::int8_t* panel, Sums& sums) {
+template <int kTileRows, int kTileVectors, class End>
+HWY_INLINE void sum_tile_of(const std::int16_t* a, std::int64_t tile, const Span& span, const std::int8_t* panel,
+                            const End& end) {
   using V32 = hn::Vec<D32>;
   const hn::Repartition<std::int16_t, D32> d16;
   const hn::Repartition<std::int8_t, D32> d8;
@@ -148,7 +177,8 @@ HWY_NOINLINE void sum_tile_of(const std::int16_t* a, const Span& span, const std
   });
   const TileRows<kTileRows, std::int16_t> rows(a, span.row_stride);
   const std::int64_t panel_stride = span.panel_stride;
-  for (std::int64_t i = 0; i < 4 * span.quads; i += 4, panel += 4 * kPanel) {
+  std::int64_t i = 0;
+  do {
     hn::Vec<decltype(d16)> right[kTileVectors];
     unroll<kTileVectors>([&](auto v) HWY_ATTR {
       right[v] = hn::BitCast(d16, hn::LoadU(d8, vector_at<v>(panel, panel_stride)));
@@ -163,12 +193,21 @@ HWY_NOINLINE void sum_tile_of(const std::int16_t* a, const Span& span, const std
       right[v] = hn::ShiftRight<8>(hn::BitCast(d16, hn::LoadU(d8, vector_at<v>(again, panel_stride))));
     });
     add_pairs<kTileRows, kTileVectors>(rows, i + 2, right, low, high);
-  }
+    panel += 4 * kPanel;
+    i += 4;
+  } while (i < 4 * span.quads);
   unroll<kTileRows>([&](auto r) HWY_ATTR {
-    unroll<kTileVectors>([&](auto v) HWY_ATTR {
-      hn::Store(hn::RearrangeToOddPlusEven(low[r][v], high[r][v]), kD32, sums.at + r * kColumns + v * kLanes);
-    });
+    unroll<kTileVectors>([&](auto v) HWY_ATTR { low[r][v] = hn::RearrangeToOddPlusEven(low[r][v], high[r][v]); });
   });
+  end(low, tile);
+}
+
+/// `tiles` tiles, one below the other.
+template <int kTileRows, int kTileVectors, class End>
+HWY_NOINLINE void sum_tiles_of(const std::int16_t* a, std::int64_t tiles, const Span& span, const std::int8_t* panel,
+                               const End& end) {
+  for (std::int64_t tile = 0; tile < tiles; ++tile, a += kTileRows * span.row_stride)
+    sum_tile_of<kTileRows, kTileVectors>(a, tile, span, panel, end);
 }
 
 /// Numbers 0, 1, 2, 3 of each quad become 0, 2, 1, 3.
@@ -186,11 +225,11 @@ inline void order_quads(std::int16_t* numbers, std::int64_t count) {
 
 constexpr int kNarrow = std::max(kVectors / 2, 1);
 
-using TileFunction = void (*)(const std::int16_t*, const Span&, const std::int8_t*, Sums&);
+using TileFunction = void (*)(const std::int16_t*, std::int64_t, const Span&, const std::int8_t*, const KeptSums&);
 
 template <int kTileVectors, int... kRowsMinusOne>
 TileFunction tile_function(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
-  constexpr TileFunction kFunctions[] = {sum_tile_of<kRowsMinusOne + 1, kTileVectors>...};
+  constexpr TileFunction kFunctions[] = {sum_tiles_of<kRowsMinusOne + 1, kTileVectors, KeptSums>...};
   return kFunctions[rows - 1];
 }
 
@@ -199,14 +238,15 @@ inline void sum_tile(const std::int16_t* a, std::int64_t rows, const Span& span,
   constexpr auto kCounts = std::make_integer_sequence<int, kRows>();
   const auto function =
       columns <= kNarrow * kLanes ? tile_function<kNarrow>(rows, kCounts) : tile_function<kVectors>(rows, kCounts);
-  function(a, span, panel, sums);
+  function(a, 1, span, panel, KeptSums{sums});
 }
 
 #if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
 /// VNNI's products of bytes. Others say likewise how weights are loaded and products added; saturating_pairs-inl.h.
 struct QuadProducts {
-  static constexpr bool kWaits = true;          ///< an addition to a sum takes longer than a cycle
-  static constexpr bool kHasRowStarts = false;  ///< the sums of each row start at a number of its own
+  static constexpr bool kWaits = true;        ///< an addition to a sum takes longer than a cycle
+  static constexpr bool kHasRows = false;     ///< see Extras
+  static constexpr bool kHasSeconds = false;  ///< see Extras
   using Right = hn::Vec<D32>;
 
   HWY_INLINE Right load(const std::int8_t* from) const {
@@ -230,10 +270,9 @@ HWY_INLINE void add_quads(const Products& products, const TileRows<kTileRows, st
   });
 }
 
-/// Sums of bytes start at `start`, one number per column, plus `row_starts` if there are any.
-template <class Products, int kTileRows, int kTileVectors>
-HWY_NOINLINE void sum_bytes_of(const std::uint8_t* a, const Span& span, const std::int8_t* panel,
-                               const std::int32_t* start, const std::int32_t* row_starts, Sums& sums) {
+template <class Products, int kTileRows, int kTileVectors, class End>
+HWY_INLINE void sum_bytes_of(const std::uint8_t* a, std::int64_t tile, const Span& span, const std::int8_t* ahead,
+                             const std::int8_t* panel, const Extras& extras, const End& end) {
   using V32 = hn::Vec<D32>;
   // Few rows have too few sums to hide the time that an addition takes: they have several for each.
   constexpr int kChains = !Products::kWaits || kTileRows > 3 ? 1 : kTileRows == 1 ? 4 : 2;
@@ -242,8 +281,9 @@ HWY_NOINLINE void sum_bytes_of(const std::uint8_t* a, const Span& span, const st
   unroll<kChains>([&](auto c) HWY_ATTR {
     unroll<kTileRows>([&](auto r) HWY_ATTR {
       unroll<kTileVectors>([&](auto v) HWY_ATTR {
-        sum[c][r][v] = c == 0 ? hn::LoadU(kD32, start + v * kLanes) : hn::Zero(kD32);
-        if constexpr (Products::kHasRowStarts) sum[c][r][v] = hn::Add(sum[c][r][v], hn::Set(kD32, row_starts[r]));
+        sum[c][r][v] = c == 0 ? hn::LoadU(kD32, extras.columns + v * kLanes) : hn::Zero(kD32);
+        if constexpr (Products::kHasRows)
+          sum[c][r][v] = hn::Add(sum[c][r][v], hn::Set(kD32, extras.rows[tile * kTileRows + r]));
       });
     });
   });
@@ -251,48 +291,67 @@ HWY_NOINLINE void sum_bytes_of(const std::uint8_t* a, const Span& span, const st
   const std::int64_t panel_stride = span.panel_stride;
   const std::int64_t quads = span.quads;
   std::int64_t quad = 0;
-  const std::int8_t* ahead = span.ahead;
-  for (; quad + kChains <= quads; quad += kChains) {
-    if constexpr (kChains == 1) {
+  if constexpr (kChains == 1) {
+    // There is at least one: known to the compiler, sums stay where they begin.
+    do {
       __builtin_prefetch(ahead, 0, 2);
       ahead += span.ahead_step;
-    }
-    unroll<kChains>([&](auto c) HWY_ATTR {
-      add_quads<kTileRows, kTileVectors>(products, rows, quad + c, panel, panel_stride, sum[c]);
-    });
-  }
-  if constexpr (kChains > 1)
+      add_quads<kTileRows, kTileVectors>(products, rows, quad, panel, panel_stride, sum[0]);
+    } while (++quad < quads);
+  } else {
+    for (; quad + kChains <= quads; quad += kChains)
+      unroll<kChains>([&](auto c) HWY_ATTR {
+        add_quads<kTileRows, kTileVectors>(products, rows, quad + c, panel, panel_stride, sum[c]);
+      });
     for (; quad < quads; ++quad) add_quads<kTileRows, kTileVectors>(products, rows, quad, panel, panel_stride, sum[0]);
+  }
+  if constexpr (Products::kHasSeconds) {
+    const SecondPart* second = extras.seconds + extras.first_second[tile];
+    for (const SecondPart* behind = extras.seconds + extras.first_second[tile + 1]; second != behind; ++second) {
+      const TileRows<kTileRows, std::uint8_t> parts(second->bytes[0], sizeof second->bytes[0]);
+      add_quads<kTileRows, kTileVectors>(products, parts, 0, panel + second->quad * 4 * kPanel, panel_stride, sum[0]);
+    }
+  }
   unroll<kTileRows>([&](auto r) HWY_ATTR {
     unroll<kTileVectors>([&](auto v) HWY_ATTR {
-      V32 total = sum[0][r][v];
-      unroll<kChains - 1>([&](auto c) HWY_ATTR { total = hn::Add(total, sum[c + 1][r][v]); });
-      hn::Store(total, kD32, sums.at + r * kColumns + v * kLanes);
+      unroll<kChains - 1>([&](auto c) HWY_ATTR { sum[0][r][v] = hn::Add(sum[0][r][v], sum[c + 1][r][v]); });
     });
   });
+  end(sum[0], tile);
 }
 
-using BytesFunction = void (*)(const std::uint8_t*, const Span&, const std::int8_t*, const std::int32_t*,
-                               const std::int32_t*, Sums&);
+/// `tiles` tiles, one below the other.
+template <class Products, int kTileRows, int kTileVectors, class End>
+HWY_NOINLINE void sum_byte_tiles_of(const std::uint8_t* a, std::int64_t tiles, const Span& span,
+                                    const std::int8_t* panel, const Extras& extras, const End& end) {
+  const std::int8_t* ahead = span.ahead;
+  for (std::int64_t tile = 0; tile < tiles; ++tile, a += kTileRows * span.row_stride) {
+    sum_bytes_of<Products, kTileRows, kTileVectors>(a, tile, span, ahead, panel, extras, end);
+    ahead += span.quads * span.ahead_step;
+  }
+}
+
+using BytesFunction = void (*)(const std::uint8_t*, std::int64_t, const Span&, const std::int8_t*, const Extras&,
+                               const KeptSums&);
 
 template <class Products, int kTileVectors, int... kRowsMinusOne>
 BytesFunction bytes_function(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
-  constexpr BytesFunction kFunctions[] = {sum_bytes_of<Products, kRowsMinusOne + 1, kTileVectors>...};
+  constexpr BytesFunction kFunctions[] = {sum_byte_tiles_of<Products, kRowsMinusOne + 1, kTileVectors, KeptSums>...};
   return kFunctions[rows - 1];
 }
 
 template <class Products>
 void sum_bytes(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
-               std::int64_t columns, const std::int32_t* start, const std::int32_t* row_starts, Sums& sums) {
+               std::int64_t columns, const Extras& extras, Sums& sums) {
   constexpr auto kCounts = std::make_integer_sequence<int, kByteRows>();
   const auto function = columns <= kNarrow * kLanes ? bytes_function<Products, kNarrow>(rows, kCounts)
                                                     : bytes_function<Products, kVectors>(rows, kCounts);
-  function(a, span, panel, start, row_starts, sums);
+  function(a, 1, span, panel, extras, KeptSums{sums});
 }
 
 inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
                      std::int64_t columns, const std::int32_t* start, Sums& sums) {
-  sum_bytes<QuadProducts>(a, rows, span, panel, columns, start, nullptr, sums);
+  sum_bytes<QuadProducts>(a, rows, span, panel, columns, {.columns = start}, sums);
 }
 #elif HWY_ARCH_ARM_A64
 inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,

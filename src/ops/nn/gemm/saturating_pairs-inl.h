@@ -2,9 +2,9 @@
 // many instructions as with numbers of 16 bits, and exact as long as no sum is limited. Either left bytes count as
 // unsigned and weights as signed, or, where the zero point lies in the middle, left bytes count as signed and 128 is
 // added to the weights. Whatever the weights are, a sum is not limited if the magnitudes of the two left bytes add up
-// to 256, or 128 if signed. Quads of a row that have larger pairs are rare where activations were quantised within what
-// they reach: they are taken out, zeros in their place, and multiplied on their own. Included by gemm_i8_simd.cpp
-// inside Highway's per-target compilation.
+// to 256, or 128 if signed. Quads that have larger pairs are multiplied in two parts: the first bytes of both pairs
+// where they lie, zeros in place of the second ones, and these once more behind all quads of the tile. Included by
+// gemm_i8_simd.cpp inside Highway's per-target compilation.
 #if defined(BANTAM_OPS_GEMM_SATURATING_PAIRS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_GEMM_SATURATING_PAIRS_INL_H_
 #undef BANTAM_OPS_GEMM_SATURATING_PAIRS_INL_H_
@@ -21,22 +21,27 @@
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::gemm::HWY_NAMESPACE {
 
-/// A quad that was taken out of its row.
-struct LargeQuad {
-  std::int32_t quad = 0;
-  std::uint8_t bytes[4] = {};
-};
-
-/// Rows of bytes that are ready for products in pairs.
+/// Rows of bytes that are ready for products in pairs; second parts as in Extras.
 struct PairRows {
   bool is_signed = false;
-  const LargeQuad* large = nullptr;
-  std::int32_t first_large[kMaxBlockRows + 1];  ///< row r has large[first_large[r]] up to large[first_large[r + 1]]
-  std::int32_t starts[kMaxBlockRows];           ///< what the sums of a row start at
+  std::int64_t tile = 1;  ///< rows of a tile
+  std::int64_t most = 0;  ///< second parts
+  const SecondPart* seconds = nullptr;
+  std::int32_t first_second[kMaxBlockRows + 1];
+  std::int32_t starts[kMaxBlockRows];  ///< what the sums of a row start at
+
+  /// Of row `row`, the first of a tile.
+  Extras extras(std::int64_t row, const std::int32_t* columns) const {
+    return {columns, starts + row, seconds, first_second + row / tile};
+  }
 };
 
-/// Of so many quads in rows one may be large, before numbers of 16 bits are faster.
-constexpr std::int64_t kQuadsPerLarge = 8;
+/// Shorter rows gain less than it takes to look through them.
+constexpr std::int64_t kLeastPairQuads = 16;
+
+/// Of so many quads of a tile one may have two parts, before numbers of 16 bits are faster: a second part takes the
+/// time that five quads gain, and to split quads what they gain in some panels of columns.
+constexpr std::int64_t quads_per_second(std::int64_t panels) { return 6 + 16 / panels; }
 
 /// Do left bytes with that zero point count as signed?
 constexpr bool counts_as_signed(std::int32_t zero) { return zero >= 64 && zero < 192; }
@@ -48,7 +53,8 @@ inline bool multiplies_pairs() { return !multiplies_bytes(); }
 class UnsignedPairs {
  public:
   static constexpr bool kWaits = false;
-  static constexpr bool kHasRowStarts = false;
+  static constexpr bool kHasRows = false;
+  static constexpr bool kHasSeconds = true;
   using Right = const std::int8_t*;
 
   HWY_INLINE UnsignedPairs() : ones_(_mm256_set1_epi16(1)) {}
@@ -70,7 +76,8 @@ class UnsignedPairs {
 class SignedPairs {
  public:
   static constexpr bool kWaits = false;
-  static constexpr bool kHasRowStarts = true;
+  static constexpr bool kHasRows = true;
+  static constexpr bool kHasSeconds = true;
   using Right = __m256i;
 
   HWY_INLINE Right load(const std::int8_t* from) const {
@@ -86,54 +93,110 @@ class SignedPairs {
   }
 };
 
-/// Which of eight quads have a pair that is too large, a bit for each.
+/// Pairs of 32 bytes that are too large: all bits of their 16 are set.
 template <bool kSigned>
-HWY_INLINE unsigned large_quads(__m256i bytes) {
+HWY_INLINE __m256i large_pairs(__m256i bytes) {
   const __m256i magnitudes = kSigned ? _mm256_abs_epi8(bytes) : bytes;
   const __m256i pairs = _mm256_maddubs_epi16(magnitudes, _mm256_set1_epi8(1));
-  const __m256i large = _mm256_cmpgt_epi16(pairs, _mm256_set1_epi16(kSigned ? 128 : 256));
-  if (_mm256_testz_si256(large, large) != 0) return 0;
-  const __m256i small = _mm256_cmpeq_epi32(large, _mm256_setzero_si256());
-  return 0xff & ~static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(small)));
+  return _mm256_cmpgt_epi16(pairs, _mm256_set1_epi16(kSigned ? 128 : 256));
 }
 
-/// Puts the quads of rows [0, rows), which `taken` were taken of, back.
-inline void put_back(std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, const LargeQuad* large,
-                     const std::int32_t* first, std::int64_t taken) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t end = row + 1 < rows ? first[row + 1] : taken;
-    for (std::int64_t i = first[row]; i < end; ++i)
-      __builtin_memcpy(bytes + 4 * (row * quads + large[i].quad), large[i].bytes, 4);
-  }
+/// A bit for each quad of which a pair is set.
+HWY_INLINE unsigned quads_of(__m256i pairs) {
+  const __m256i clear = _mm256_cmpeq_epi32(pairs, _mm256_setzero_si256());
+  return 0xff & ~static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(clear)));
 }
 
-/// Moves the large quads of `rows` rows of `quads` quads to `large`; if there are more than `most`, it says so and
-/// leaves all where they were.
+/// Splits quads [first, first + 8) of `rows` rows of `quads` quads, of which `found` are too large in some row.
 template <bool kSigned>
-bool take_large_quads(std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, LargeQuad* large, std::int64_t most,
-                      std::int32_t* first) {
-  const std::int64_t count = rows * quads;
-  std::int64_t row = 0;
-  std::int32_t taken = 0;
-  first[0] = 0;
-  for (std::int64_t i = 0; i < count; i += 8) {
-    alignas(32) std::uint8_t part[32] = {};
-    const std::uint8_t* from = bytes + 4 * i;
-    if (count - i < 8) from = static_cast<const std::uint8_t*>(__builtin_memcpy(part, from, 4 * (count - i)));
-    unsigned found = large_quads<kSigned>(_mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(from)));
-    for (; found != 0; found &= found - 1) {
-      const std::int64_t at = i + __builtin_ctz(found);
-      for (; at >= (row + 1) * quads; ++row) first[row + 1] = taken;
-      if (taken == most) {
-        put_back(bytes, row + 1, quads, large, first, taken);
-        return false;
-      }
-      large[taken].quad = static_cast<std::int32_t>(at - row * quads);
-      __builtin_memcpy(large[taken++].bytes, bytes + 4 * at, 4);
-      __builtin_memset(bytes + 4 * at, 0, 4);
+SecondPart* split_quads(std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, std::int64_t first, unsigned found,
+                        SecondPart* to) {
+  for (; found != 0; found &= found - 1, ++to) {
+    *to = {.quad = static_cast<std::int32_t>(first + __builtin_ctz(found))};
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::uint8_t* at = bytes + 4 * (row * quads + to->quad);
+      std::uint32_t quad;
+      __builtin_memcpy(&quad, at, sizeof quad);
+      const __m256i pairs = large_pairs<kSigned>(_mm256_castsi128_si256(_mm_cvtsi32_si128(static_cast<int>(quad))));
+      if ((quads_of(pairs) & 1) == 0) continue;
+      constexpr std::uint32_t kFirst = 0x00ff00ff;
+      const std::uint32_t parts[2] = {quad & kFirst, quad & ~kFirst};
+      __builtin_memcpy(at, &parts[0], sizeof quad);
+      __builtin_memcpy(to->bytes[row], &parts[1], sizeof quad);
     }
   }
-  for (; row < rows; ++row) first[row + 1] = taken;
+  return to;
+}
+
+/// Calls f(first, found) for every eight quads from `first` on of a tile, of which `found` are too large in some row,
+/// until it says that it is enough.
+template <bool kSigned, typename F>
+HWY_INLINE void for_large_quads(const std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, F f) {
+  for (std::int64_t first = 0; first < quads; first += 8) {
+    const std::int64_t count = std::min<std::int64_t>(quads - first, 8);
+    const auto load = [&](std::int64_t row) HWY_ATTR {
+      const std::uint8_t* from = bytes + 4 * (row * quads + first);
+      if (count == 8) return _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(from));
+      alignas(32) std::uint8_t part[32] = {};
+      __builtin_memcpy(part, from, static_cast<std::size_t>(4 * count));
+      return _mm256_load_si256(reinterpret_cast<const __m256i*>(part));
+    };
+    __m256i large = _mm256_setzero_si256();
+    for (std::int64_t row = 0; row < rows; ++row) large = _mm256_or_si256(large, large_pairs<kSigned>(load(row)));
+    if (_mm256_testz_si256(large, large) == 0 && f(first, quads_of(large))) return;
+  }
+}
+
+template <bool kSigned>
+std::int64_t count_large(const std::uint8_t* bytes, std::int64_t rows, std::int64_t quads) {
+  std::int64_t count = 0;
+  for_large_quads<kSigned>(bytes, rows, quads, [&](std::int64_t /*first*/, unsigned found) HWY_ATTR {
+    count += __builtin_popcount(found);
+    return false;
+  });
+  return count;
+}
+
+/// Splits the large quads of a tile; false if these reach `end` before all are split.
+template <bool kSigned>
+bool split_tile(std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, SecondPart*& to, const SecondPart* end) {
+  bool fits = true;
+  for_large_quads<kSigned>(bytes, rows, quads, [&](std::int64_t first, unsigned found) HWY_ATTR {
+    fits = __builtin_popcount(found) <= end - to;
+    if (fits) to = split_quads<kSigned>(bytes, rows, quads, first, found, to);
+    return !fits;
+  });
+  return fits;
+}
+
+/// Joins the parts of a tile's quads again.
+inline void join_quads(std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, const SecondPart* from,
+                       const SecondPart* end) {
+  for (; from < end; ++from)
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (int i = 1; i < 4; i += 2) bytes[4 * (row * quads + from->quad) + i] |= from->bytes[row][i];
+}
+
+/// Splits the large quads of all tiles; false, and nothing changed, if there are too many.
+template <bool kSigned>
+bool split_tiles(std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, SecondPart* seconds, PairRows& to) {
+  const std::int64_t room = 4 * rows * quads / static_cast<std::int64_t>(sizeof(SecondPart));
+  const std::int64_t tiles = (rows + to.tile - 1) / to.tile;
+  const SecondPart* end = seconds + std::min(room, to.most);
+  // The first tile shows at little cost where all have far too many.
+  if (2 * count_large<kSigned>(bytes, std::min(to.tile, rows), quads) * tiles > 3 * to.most) return false;
+  SecondPart* next = seconds;
+  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    const std::int64_t row = tile * to.tile;
+    to.first_second[tile] = static_cast<std::int32_t>(next - seconds);
+    if (split_tile<kSigned>(bytes + 4 * row * quads, std::min(to.tile, rows - row), quads, next, end)) continue;
+    to.first_second[tile + 1] = static_cast<std::int32_t>(next - seconds);
+    for (std::int64_t t = 0; t <= tile; ++t)
+      join_quads(bytes + 4 * t * to.tile * quads, std::min(to.tile, rows - t * to.tile), quads,
+                 seconds + to.first_second[t], seconds + to.first_second[t + 1]);
+    return false;
+  }
+  to.first_second[tiles] = static_cast<std::int32_t>(next - seconds);
   return true;
 }
 
@@ -146,46 +209,28 @@ inline std::int32_t start_of_row(const std::uint8_t* row, std::int64_t quads) {
     const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(row + 4 * i));
     sums = _mm256_add_epi64(sums, _mm256_sad_epu8(_mm256_xor_si256(bytes, flips), _mm256_setzero_si256()));
   }
-  const __m128i halves = _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+  __m128i halves = _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+  for (; i + 4 <= quads; i += 4) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + 4 * i));
+    const __m128i unsigned_bytes = _mm_xor_si128(bytes, _mm256_castsi256_si128(flips));
+    halves = _mm_add_epi64(halves, _mm_sad_epu8(unsigned_bytes, _mm_setzero_si128()));
+  }
   auto sum = static_cast<std::uint32_t>(_mm_extract_epi64(halves, 0) + _mm_extract_epi64(halves, 1));
   sum -= static_cast<std::uint32_t>(i) * 4 * 128;
   for (i *= 4; i < 4 * quads; ++i) sum += static_cast<std::uint32_t>(std::int32_t{static_cast<std::int8_t>(row[i])});
   return static_cast<std::int32_t>(0U - 128U * sum);
 }
 
-/// Makes rows of bytes, signed ones or not, ready; false, and nothing changed, if too many pairs are large. There is
-/// room for one large quad in two.
-inline bool prepare_pairs(std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, bool is_signed, LargeQuad* large,
-                          PairRows& to) {
-  const std::int64_t most = rows * quads / kQuadsPerLarge;
-  const auto take = is_signed ? take_large_quads<true> : take_large_quads<false>;
-  if (!take(bytes, rows, quads, large, most, to.first_large)) return false;
+/// Makes rows of bytes, signed ones or not, ready for tiles of to.tile rows; false, and nothing changed, if there would
+/// be more than to.most second parts, or they would take more bytes than the rows.
+inline bool prepare_pairs(std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, bool is_signed,
+                          SecondPart* seconds, PairRows& to) {
   to.is_signed = is_signed;
-  to.large = large;
+  to.seconds = seconds;
   if (is_signed)
     for (std::int64_t row = 0; row < rows; ++row) to.starts[row] = start_of_row(bytes + 4 * row * quads, quads);
-  return true;
-}
-
-/// Adds the products of one row's large quads.
-inline void add_large_quads(const LargeQuad* from, const LargeQuad* end, bool is_signed, const std::int8_t* panel,
-                            std::int64_t columns, std::int32_t* sums) {
-  for (; from < end; ++from) {
-    std::int32_t x[4];
-    for (int i = 0; i < 4; ++i) x[i] = is_signed ? static_cast<std::int8_t>(from->bytes[i]) : from->bytes[i];
-    const __m256i even =
-        _mm256_set1_epi32(static_cast<std::int32_t>((x[0] & 0xffff) | (static_cast<unsigned>(x[2]) << 16)));
-    const __m256i odd =
-        _mm256_set1_epi32(static_cast<std::int32_t>((x[1] & 0xffff) | (static_cast<unsigned>(x[3]) << 16)));
-    for (std::int64_t c = 0; c < columns; c += kLanes) {
-      const auto* at = reinterpret_cast<const __m256i_u*>(panel + 4 * (from->quad * kPanel + c));
-      const __m256i weights = _mm256_loadu_si256(at);
-      const __m256i first = _mm256_madd_epi16(_mm256_srai_epi16(_mm256_slli_epi16(weights, 8), 8), even);
-      const __m256i second = _mm256_madd_epi16(_mm256_srai_epi16(weights, 8), odd);
-      auto* to = reinterpret_cast<__m256i_u*>(sums + c);
-      _mm256_storeu_si256(to, _mm256_add_epi32(_mm256_loadu_si256(to), _mm256_add_epi32(first, second)));
-    }
-  }
+  const auto split = is_signed ? split_tiles<true> : split_tiles<false>;
+  return split(bytes, rows, quads, seconds, to);
 }
 
 /// The sums of the products of rows [row, row + rows) of `pairs`, which begin at `a`; they start at `start`, one number
@@ -193,20 +238,22 @@ inline void add_large_quads(const LargeQuad* from, const LargeQuad* end, bool is
 inline void sum_pairs(const std::uint8_t* a, const PairRows& pairs, std::int64_t row, std::int64_t rows,
                       const Span& span, const std::int8_t* panel, std::int64_t columns, const std::int32_t* start,
                       Sums& sums) {
-  if (pairs.is_signed) {
-    sum_bytes<SignedPairs>(a, rows, span, panel, columns, start, pairs.starts + row, sums);
-  } else {
-    sum_bytes<UnsignedPairs>(a, rows, span, panel, columns, start, nullptr, sums);
-  }
-  if (pairs.first_large[row] == pairs.first_large[row + rows]) return;
-  for (std::int64_t r = 0; r < rows; ++r)
-    add_large_quads(pairs.large + pairs.first_large[row + r], pairs.large + pairs.first_large[row + r + 1],
-                    pairs.is_signed, panel, columns, sums.at + r * kColumns);
+  const auto sum = pairs.is_signed ? sum_bytes<SignedPairs> : sum_bytes<UnsignedPairs>;
+  sum(a, rows, span, panel, columns, pairs.extras(row, start), sums);
+}
+
+/// The same of `tiles` whole tiles from row 0 on, which go to `end`.
+template <int kTileVectors, class End>
+void sum_pair_tiles(const std::uint8_t* a, const PairRows& pairs, std::int64_t tiles, const Span& span,
+                    const std::int8_t* panel, const std::int32_t* start, const End& end) {
+  const auto sum = pairs.is_signed ? sum_byte_tiles_of<SignedPairs, kByteRows, kTileVectors, End>
+                                   : sum_byte_tiles_of<UnsignedPairs, kByteRows, kTileVectors, End>;
+  sum(a, tiles, span, panel, pairs.extras(0, start), end);
 }
 #else
 inline bool multiplies_pairs() { return false; }
 inline bool prepare_pairs(std::uint8_t* /*bytes*/, std::int64_t /*rows*/, std::int64_t /*quads*/, bool /*is_signed*/,
-                          LargeQuad* /*large*/, PairRows& /*to*/) {
+                          SecondPart* /*seconds*/, PairRows& /*to*/) {
   return false;
 }
 inline void sum_pairs(const std::uint8_t* /*a*/, const PairRows& /*pairs*/, std::int64_t /*row*/, std::int64_t /*rows*/,

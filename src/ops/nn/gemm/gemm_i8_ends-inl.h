@@ -1,0 +1,327 @@
+// What becomes of the sums of a tile in gemm_i8.h: they are scaled and stored. Included by gemm_i8_simd.cpp inside
+// Highway's per-target compilation.
+#if defined(BANTAM_OPS_GEMM_I8_ENDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BANTAM_OPS_GEMM_I8_ENDS_INL_H_
+#undef BANTAM_OPS_GEMM_I8_ENDS_INL_H_
+#else
+#define BANTAM_OPS_GEMM_I8_ENDS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "hwy/highway.h"
+#include "ops/common/activate_rows_simd-inl.h"
+#include "ops/common/affine_simd-inl.h"
+#include "ops/common/byte_rows_avx2-inl.h"
+#include "ops/common/requantize_simd-inl.h"
+#include "ops/nn/gemm/gemm_i8_tiles-inl.h"
+#include "ops/nn/gemm/store_neon-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::gemm::HWY_NAMESPACE {
+namespace {
+
+using ops::HWY_NAMESPACE::activate_rows;
+using ops::HWY_NAMESPACE::AffineVector;
+using ops::HWY_NAMESPACE::demote_to_bytes;
+using ops::HWY_NAMESPACE::load_channels;
+using ops::HWY_NAMESPACE::load_zero_points;
+using ops::HWY_NAMESPACE::quantize_activated;
+using ops::HWY_NAMESPACE::RequantizeVector;
+using ops::HWY_NAMESPACE::store_lanes;
+
+/// The sums of one tile that are of more products than int32 holds.
+struct WideSums {
+  std::int64_t at[kRows * kColumns];
+};
+
+template <typename Result>
+bool subtracts_row_sums(const Result& /*y*/) {
+  return false;
+}
+template <typename Y>
+bool subtracts_row_sums(const AffineResult<Y>& y) {
+  return !y.zero_points.are_zero();
+}
+
+/// Stores scale(sums) of `rows` rows and `lanes` columns from column c of a tile on as bytes, with the bits of `flip`
+/// inverted; rows of sums are kStride apart. Arguments are values: nobody else's, so that storing bytes does not change
+/// them.
+template <std::int64_t kStride, typename Scale>
+HWY_INLINE void store_bytes(const Scale scale, const std::int32_t* sums, std::int64_t rows, std::int64_t lanes,
+                            std::uint8_t flip, std::uint8_t* to, std::int64_t row_stride) {
+  const hn::Rebind<std::uint8_t, D32> d8;
+  const auto flips = hn::Set(d8, flip);
+  const auto bytes = [&](std::int64_t r) HWY_ATTR {
+    return hn::Xor(hn::BitCast(d8, demote_to_bytes(kD32, scale(hn::LoadU(kD32, sums + r * kStride)))), flips);
+  };
+  if (lanes >= kLanes) {
+    for (std::int64_t r = 0; r < rows; ++r) hn::StoreU(bytes(r), d8, to + r * row_stride);
+  } else {
+    for (std::int64_t r = 0; r < rows; ++r) store_lanes(d8, bytes(r), lanes, to + r * row_stride);
+  }
+}
+
+/// Scales the sums of `rows` rows and columns [first, first + columns), and stores them at row m on. `row_sums`: of the
+/// left matrix, from row m on; not used by most.
+void finish_tile(const Int8Result& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
+                 std::int64_t columns, const std::int32_t* /*row_sums*/) {
+#if HWY_ARCH_ARM_A64
+  if (columns == kColumns) {
+    auto* to = reinterpret_cast<std::uint8_t*>(y.data + m * y.row_stride + first);
+    return store_panel<RequantizeVector<D32>>(y.requantize, first, sums.at, rows, 0, to, y.row_stride);
+  }
+#endif
+  for (std::int64_t c = 0; c < columns; c += kLanes) {
+    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
+    store_bytes<kColumns>(RequantizeVector<D32>(kD32, y.requantize, first + c, lanes), sums.at + c, rows, lanes, 0,
+                          reinterpret_cast<std::uint8_t*>(y.data + m * y.row_stride + first + c), y.row_stride);
+  }
+}
+
+void finish_tile(const Int16Result& y, const WideSums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
+                 std::int64_t columns, const std::int32_t* /*row_sums*/) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c)
+      y.data[(m + r) * y.row_stride + first + c] =
+          y.requantize(static_cast<std::uint64_t>(sums.at[r * kColumns + c]), static_cast<std::int32_t>(first + c));
+}
+
+void finish_tile(const HybridResult& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
+                 std::int64_t columns, const std::int32_t* /*row_sums*/) {
+  const hn::Rebind<float, D32> df;
+  for (std::int64_t c = 0; c < columns; c += kLanes) {
+    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
+    const auto scale =
+        y.scaler.per_channel ? load_channels(df, y.scaler.scale + first + c, lanes) : hn::Set(df, y.scaler.scale[0]);
+    const auto bias = y.scaler.bias != nullptr ? load_channels(df, y.scaler.bias + first + c, lanes) : hn::Zero(df);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto sum = hn::ConvertTo(df, hn::LoadU(kD32, sums.at + r * kColumns + c));
+      const auto product = hn::Mul(hn::Mul(sum, hn::Set(df, y.row_scales[m + r])), scale);
+      store_lanes(df, hn::Add(product, bias), lanes, y.data + (m + r) * y.row_stride + first + c);
+    }
+  }
+  activate_rows(y.activation, y.data + m * y.row_stride + first, rows, y.row_stride, columns);
+}
+
+/// Takes the products of the columns' zero points and the rows' sums off.
+template <typename Y>
+void subtract_row_sums(const AffineResult<Y>& y, std::int64_t rows, std::int64_t first, std::int64_t columns,
+                       const std::int32_t* row_sums, Sums& sums) {
+  for (std::int64_t c = 0; c < columns; c += kLanes) {
+    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
+    const auto zeros = load_zero_points(kD32, y.zero_points, first + c, lanes);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      std::int32_t* at = sums.at + r * kColumns + c;
+      hn::StoreU(hn::Sub(hn::LoadU(kD32, at), hn::Mul(zeros, hn::Set(kD32, row_sums[r]))), kD32, at);
+    }
+  }
+}
+
+/// Results of an activation, quantised.
+void finish_activated(const AffineResult<std::uint8_t>& y, const Sums& sums, std::int64_t m, std::int64_t rows,
+                      std::int64_t first, std::int64_t columns) {
+  HWY_ALIGN std::int32_t numbers[kByteRows * kLanes];
+  for (std::int64_t c = 0; c < columns; c += kLanes) {
+    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
+    const AffineVector<D32> scale(kD32, y.scaler, first + c, lanes);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto real = scale.real(hn::LoadU(kD32, sums.at + r * kColumns + c));
+      hn::Store(hn::BitCast(kD32, real), kD32, numbers + r * kLanes);
+    }
+    quantize_activated(y.scaler, numbers, rows * kLanes);
+    store_bytes<kLanes>([](hn::Vec<D32> number) HWY_ATTR { return number; }, numbers, rows, lanes, y.scaler.flip,
+                        y.data + m * y.row_stride + first + c, y.row_stride);
+  }
+}
+
+template <typename Y>
+void finish_tile(const AffineResult<Y>& y, Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
+                 std::int64_t columns, const std::int32_t* row_sums) {
+  if (subtracts_row_sums(y)) subtract_row_sums(y, rows, first, columns, row_sums, sums);
+  if constexpr (std::is_same_v<Y, std::uint8_t>) {
+    if (y.scaler.has_activation()) return finish_activated(y, sums, m, rows, first, columns);
+  }
+  for (std::int64_t c = 0; c < columns; c += kLanes) {
+    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
+    const AffineVector<D32> scale(kD32, y.scaler, first + c, lanes);
+    Y* to = y.data + m * y.row_stride + first + c;
+    if constexpr (std::is_same_v<Y, std::uint8_t>) {
+      store_bytes<kColumns>(scale, sums.at + c, rows, lanes, y.scaler.flip, to, y.row_stride);
+    } else {
+      for (std::int64_t r = 0; r < rows; ++r)
+        scale.store(hn::LoadU(kD32, sums.at + r * kColumns + c), lanes, to + r * y.row_stride);
+    }
+  }
+  if constexpr (std::is_same_v<Y, float>)
+    activate_rows(y.scaler.activation, y.data + m * y.row_stride + first, rows, y.row_stride, columns);
+}
+
+/// finish_tile for columns [first, first + columns).
+template <typename Result>
+class TileEnd {
+ public:
+  TileEnd(const Result& y, std::int64_t first, std::int64_t columns) : y_(y), first_(first), columns_(columns) {}
+
+  template <typename TileSums>
+  HWY_INLINE void operator()(TileSums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
+    finish_tile(y_, sums, m, rows, first_, columns_, row_sums);
+  }
+
+ private:
+  const Result& y_;
+  std::int64_t first_;
+  std::int64_t columns_;
+};
+
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+/// The same of bytes. Whole and half panels are stored several rows at a time by what is made once for many rows.
+/// Scale: the last stage of a vector of channels, made of a Scaler. `has_more`: scaling and an activation are not all
+/// there is to do.
+template <typename Result, class Scale>
+class PanelEnd {
+ public:
+  template <class Scaler>
+  HWY_INLINE PanelEnd(const Result& y, const Scaler& scaler, std::uint8_t flip, bool has_more, std::int64_t first,
+                      std::int64_t columns)
+      : plain_(y, first, columns),
+        vectors_(!has_more && columns % kLanes == 0 ? static_cast<int>(columns / kLanes) : 0),
+        activated_(activated(scaler)),
+        y_(reinterpret_cast<std::uint8_t*>(y.data) + first),
+        row_stride_(y.row_stride),
+        low_(kD32, scaler, first, std::min<std::int64_t>(columns, kLanes)),
+        high_(kD32, scaler, first + kLanes, std::max<std::int64_t>(columns - kLanes, 0)),
+        bytes_(activated_ != nullptr ? ByteRows(0, -128, 127, flip)
+                                     : ByteRows(scaler.zero_point, scaler.minimum, scaler.maximum, flip)) {}
+
+  HWY_INLINE void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
+    if (vectors_ < kVectors || activated_ != nullptr) return plain_(sums, m, rows, row_sums);
+    const std::int32_t* from = sums.at;
+    std::uint8_t* y = y_ + m * row_stride_;
+    for (; rows >= 2; rows -= 2, from += 2 * kPanel, y += 2 * row_stride_)
+      store_rows(load_row(from), load_row(from + kPanel), y, y + row_stride_);
+    if (rows > 0) store_rows(load_row(from), load_row(from), y, y);
+  }
+
+  /// Vectors of columns of tiles that can be stored from registers; 0: none can.
+  int vectors() const { return vectors_; }
+
+  /// What stores them, from row m on.
+  class Tiles {
+   public:
+    Tiles(const PanelEnd& end, std::int64_t m) : end_(end), y_(end.y_ + m * end.row_stride_) {}
+
+    Tiles below(std::int64_t rows) const {
+      Tiles result = *this;
+      result.y_ += rows * end_.row_stride_;
+      return result;
+    }
+    template <int kTileRows, int kTileVectors>
+    HWY_INLINE void operator()(hn::Vec<D32> (&sum)[kTileRows][kTileVectors], std::int64_t tile) const {
+      const std::int64_t stride = end_.row_stride_;
+      std::uint8_t* y = y_ + tile * kTileRows * stride;
+      end_.scale(sum);
+      if constexpr (kTileVectors == kVectors) {
+        static_assert(kTileRows % 2 == 0);
+        unroll<kTileRows / 2>([&](auto i) HWY_ATTR {
+          constexpr int r = 2 * i;
+          end_.store_rows({sum[r][0], sum[r][1]}, {sum[r + 1][0], sum[r + 1][1]}, y + r * stride, y + (r + 1) * stride);
+        });
+      } else {
+        unroll<(kTileRows + 3) / 4>([&](auto i) HWY_ATTR {
+          constexpr int r = std::min(4 * i, kTileRows - 4);
+          end_.bytes_.store_halves(sum[r][0], sum[r + 1][0], sum[r + 2][0], sum[r + 3][0], y + r * stride, stride);
+        });
+      }
+    }
+
+   private:
+    const PanelEnd& end_;
+    std::uint8_t* y_;
+  };
+
+ private:
+  struct Row {
+    hn::Vec<D32> low;
+    hn::Vec<D32> high;
+  };
+
+  using ByteRows = ops::HWY_NAMESPACE::ByteRows;
+
+  HWY_INLINE Row load_row(const std::int32_t* from) const {
+    return {low_.rounded(hn::Load(kD32, from)), high_.rounded(hn::Load(kD32, from + kLanes))};
+  }
+
+  static const AffineScaler* activated(const AffineScaler& scaler) {
+    return scaler.has_activation() ? &scaler : nullptr;
+  }
+  static const AffineScaler* activated(const Requantizer& /*scaler*/) { return nullptr; }
+
+  /// Numbers that only lack what bytes_ does.
+  template <int kTileRows, int kTileVectors>
+  HWY_INLINE void scale(hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
+    if constexpr (std::is_same_v<Scale, AffineVector<D32>>) {
+      if (activated_ != nullptr) return activate(sum);
+    }
+    unroll<kTileRows>([&](auto r) HWY_ATTR {
+      unroll<kTileVectors>([&](auto v) HWY_ATTR { sum[r][v] = (v == 0 ? low_ : high_).rounded(sum[r][v]); });
+    });
+  }
+  template <int kTileRows, int kTileVectors>
+  HWY_INLINE void activate(hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
+    HWY_ALIGN std::int32_t numbers[kTileRows * kTileVectors * kLanes];
+    unroll<kTileRows>([&](auto r) HWY_ATTR {
+      unroll<kTileVectors>([&](auto v) HWY_ATTR {
+        const auto real = (v == 0 ? low_ : high_).real(sum[r][v]);
+        hn::Store(hn::BitCast(kD32, real), kD32, numbers + (r * kTileVectors + v) * kLanes);
+      });
+    });
+    quantize_activated(*activated_, numbers, kTileRows * kTileVectors * kLanes);
+    unroll<kTileRows>([&](auto r) HWY_ATTR {
+      unroll<kTileVectors>([&](auto v)
+                               HWY_ATTR { sum[r][v] = hn::Load(kD32, numbers + (r * kTileVectors + v) * kLanes); });
+    });
+  }
+
+  HWY_INLINE void store_rows(Row a, Row b, std::uint8_t* to_a, std::uint8_t* to_b) const {
+    bytes_.store(a.low, a.high, b.low, b.high, to_a, to_b);
+  }
+
+  TileEnd<Result> plain_;
+  int vectors_;
+  const AffineScaler* activated_;  ///< not null: results have an activation
+  std::uint8_t* y_;
+  std::int64_t row_stride_;
+  Scale low_;
+  Scale high_;
+  ops::HWY_NAMESPACE::ByteRows bytes_;
+};
+
+class Int8End : public PanelEnd<Int8Result, RequantizeVector<D32>> {
+ public:
+  HWY_INLINE Int8End(const Int8Result& y, std::int64_t first, std::int64_t columns)
+      : PanelEnd(y, y.requantize, 0, false, first, columns) {}
+};
+
+class AffineEnd : public PanelEnd<AffineResult<std::uint8_t>, AffineVector<D32>> {
+ public:
+  HWY_INLINE AffineEnd(const AffineResult<std::uint8_t>& y, std::int64_t first, std::int64_t columns)
+      : PanelEnd(y, y.scaler, y.scaler.flip, subtracts_row_sums(y), first, columns) {}
+};
+
+template <typename Result>
+using TileEndOf = std::conditional_t<
+    std::is_same_v<Result, Int8Result>, Int8End,
+    std::conditional_t<std::is_same_v<Result, AffineResult<std::uint8_t>>, AffineEnd, TileEnd<Result>>>;
+#else
+template <typename Result>
+using TileEndOf = TileEnd<Result>;
+#endif
+
+}  // namespace
+}  // namespace bantam::ops::gemm::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,134 @@
+#include "ops/nn/gemm/gemm_i8.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hwy/targets.h"
+#include "ops/testing/guarded_memory.h"
+#include "ops/testing/harness.h"
+
+namespace bantam::ops {
+namespace {
+
+using testing::GuardedMemory;
+using testing::Random;
+using testing::random_int;
+
+std::int32_t integer(Random& random, std::int32_t low, std::int32_t high) {
+  return static_cast<std::int32_t>(random_int(random, low, high));
+}
+
+/// A product of bytes, of which `share` percent may be anything and the others are near the zero point.
+struct ByteProduct {
+  std::int64_t rows, k, n;
+  std::int32_t zero;
+  std::vector<std::uint8_t> a;
+  std::vector<std::int8_t> b;
+  GuardedMemory panels;
+  std::vector<std::int32_t> bias;
+  std::vector<float> real_bias;
+  std::vector<float> scale;
+  AffineScaler scaler;
+
+  explicit ByteProduct(Random& random)
+      : rows(integer(random, 1, 130)),
+        k(integer(random, 1, 200)),
+        n(integer(random, 1, 70)),
+        zero(integer(random, 0, 255)),
+        a(static_cast<std::size_t>(rows * k)),
+        b(static_cast<std::size_t>(k * n)),
+        panels(static_cast<std::size_t>(gemm::packed_i8_bytes(k, n)), 64),
+        bias(static_cast<std::size_t>(n)),
+        real_bias(static_cast<std::size_t>(n)),
+        scale(static_cast<std::size_t>(n)) {
+    const int share = integer(random, 0, 3) * integer(random, 0, 33);
+    for (std::uint8_t& x : a)
+      x = static_cast<std::uint8_t>(integer(random, 0, 99) < share
+                                        ? integer(random, 0, 255)
+                                        : std::clamp(zero + integer(random, -40, 40), 0, 255));
+    for (std::int8_t& w : b) w = static_cast<std::int8_t>(integer(random, -128, 127));
+    for (std::int32_t& x : bias) x = integer(random, -9000, 9000);
+    for (float& x : real_bias) x = static_cast<float>(integer(random, -90, 90)) / 16.0F;
+    for (float& x : scale) x = static_cast<float>(integer(random, 1, 90)) / 65536.0F;
+    gemm::pack_panels_i8(b.data(), k, n, n, 1, 0, reinterpret_cast<std::int8_t*>(panels.data()));
+    scaler.scale = scale.data();
+    scaler.per_channel = true;
+    scaler.flip = integer(random, 0, 1) == 0 ? 0x80 : 0;
+    scaler.zero_point = integer(random, -128, 127);
+    scaler.minimum = integer(random, -128, -100);
+    scaler.maximum = integer(random, 90, 127);
+    scaler.bias = bias.data();
+    if (integer(random, 0, 2) == 0) {
+      scaler.bias = nullptr;
+      scaler.real_bias = real_bias.data();
+      scaler.activation.function = UnaryFunction::kHardSwish;
+      scaler.output_scale = 0.375F;
+    }
+  }
+
+  std::uint32_t sum(std::int64_t m, std::int64_t column) const {
+    std::uint32_t result = 0;
+    for (std::int64_t i = 0; i < k; ++i)
+      result += static_cast<std::uint32_t>((a[static_cast<std::size_t>(m * k + i)] - zero) *
+                                           b[static_cast<std::size_t>(i * n + column)]);
+    return result;
+  }
+
+  template <typename Y>
+  std::vector<Y> expected() const {
+    std::vector<Y> y(static_cast<std::size_t>(rows * n));
+    for (std::int64_t m = 0; m < rows; ++m)
+      for (std::int64_t column = 0; column < n; ++column)
+        scaler.store(sum(m, column), column, &y[static_cast<std::size_t>(m * n + column)]);
+    return y;
+  }
+
+  /// With a workspace of `numbers`.
+  template <typename Y>
+  std::vector<Y> multiplied(std::int64_t numbers) const {
+    const GuardedMemory left(a.size(), 1);
+    std::copy(a.begin(), a.end(), reinterpret_cast<std::uint8_t*>(left.data()));
+    const GuardedMemory workspace(static_cast<std::size_t>(numbers) * sizeof(std::int16_t), 64);
+    const GuardedMemory y(static_cast<std::size_t>(rows * n) * sizeof(Y), alignof(Y));
+    auto* first = reinterpret_cast<Y*>(y.data());
+    gemm::multiply({.rows = rows,
+                    .k = k,
+                    .zero = zero,
+                    .data = reinterpret_cast<const std::uint8_t*>(left.data()),
+                    .row_stride = k},
+                   {reinterpret_cast<std::int16_t*>(workspace.data()), numbers},
+                   {reinterpret_cast<const std::int8_t*>(panels.data()), n, 0, gemm::panel_count(n)},
+                   gemm::AffineResult<Y>{first, n, scaler, ZeroPoints{}});
+    EXPECT_TRUE(y.intact() && workspace.intact());
+    return std::vector<Y>(first, first + rows * n);
+  }
+};
+
+TEST(GemmI8, IsExactHoweverLargeTheBytesAreAndInAnyWorkspace) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+      SCOPED_TRACE("target " + std::to_string(target) + ", seed " + std::to_string(seed));
+      Random random(seed);
+      const ByteProduct p(random);
+      const std::int64_t useful = gemm::useful_numbers(p.rows, p.k);
+      const std::int64_t least = gemm::least_numbers(p.rows, p.k);
+      const std::int64_t numbers = std::max<std::int64_t>(least, random_int(random, 0, 1) == 0 ? useful : useful / 3);
+      ASSERT_EQ(p.expected<std::uint8_t>(), p.multiplied<std::uint8_t>(numbers));
+      ASSERT_EQ(p.expected<std::uint8_t>(), p.multiplied<std::uint8_t>(least));
+      if (p.scaler.has_activation()) continue;
+      ASSERT_EQ(p.expected<std::int32_t>(), p.multiplied<std::int32_t>(numbers));
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+}  // namespace
+}  // namespace bantam::ops
