@@ -41,6 +41,30 @@ HWY_INLINE V at_most(D, V x, V high) {
 #endif
 }
 
+/// The nearest integers, even ones on ties, of floats that are in the range of int32; some integers for
+/// NaN.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE4
+template <std::size_t N>
+HWY_INLINE hn::Vec128<std::int32_t, N> nearest_in_range(hn::Vec128<float, N> v) {
+  return hn::Vec128<std::int32_t, N>{_mm_cvtps_epi32(v.raw)};
+}
+#if HWY_TARGET <= HWY_AVX2
+HWY_INLINE hn::Vec256<std::int32_t> nearest_in_range(hn::Vec256<float> v) {
+  return hn::Vec256<std::int32_t>{_mm256_cvtps_epi32(v.raw)};
+}
+#endif
+#if HWY_TARGET <= HWY_AVX3
+HWY_INLINE hn::Vec512<std::int32_t> nearest_in_range(hn::Vec512<float> v) {
+  return hn::Vec512<std::int32_t>{_mm512_cvtps_epi32(v.raw)};
+}
+#endif
+#else
+template <class V>
+HWY_INLINE auto nearest_in_range(V v) {
+  return hn::NearestInt(v);
+}
+#endif
+
 /// A few vectors that are computed step by step together. Each step waits for the one before, and a processor does not
 /// look far enough ahead to find the steps of the next vector by itself.
 template <int kCount, class V>
@@ -81,7 +105,7 @@ HWY_INLINE hn::Vec<D> power_of_two(D d, VI n) {
 /// x = n ln 2 + r with |r| <= ln 2 / 2: n, and e^r - 1. A NaN gives NaN and some n. Requires |x| < 2^30.
 template <class D, int kCount, class V = hn::Vec<D>, class VI = hn::Vec<hn::RebindToSigned<D>>>
 HWY_INLINE Lockstep<kCount, V> reduce_exp(D d, const Lockstep<kCount, V>& x, Lockstep<kCount, VI>* n) {
-  n->set([&](auto i) HWY_ATTR { return hn::NearestInt(hn::Mul(x.v[i], hn::Set(d, 1.44269504088896341F))); });
+  n->set([&](auto i) HWY_ATTR { return nearest_in_range(hn::Mul(x.v[i], hn::Set(d, 1.44269504088896341F))); });
   // ln 2 in two parts; the first has so few bits that n * part is exact.
   Lockstep<kCount, V> r;
   r.set([&](auto i) HWY_ATTR {
@@ -189,11 +213,19 @@ HWY_INLINE V log1p_unit_f32(D d, V x) {
   return finish_log(d, f, hn::IfThenElseZero(large, one));
 }
 
+/// 1 + e^-x: what sigmoid is the inverse of.
 template <class D, int kCount, class V = hn::Vec<D>>
-HWY_INLINE Lockstep<kCount, V> sigmoid_f32(D d, Lockstep<kCount, V> x) {
+HWY_INLINE Lockstep<kCount, V> inverse_sigmoid_f32(D d, Lockstep<kCount, V> x) {
   x.set([&](auto i) HWY_ATTR { return at_most(d, hn::Neg(x.v[i]), hn::Set(d, 88.0F)); });
   Lockstep<kCount, V> y = exp_bounded_f32(d, x);
-  y.set([&](auto i) HWY_ATTR { return hn::Div(hn::Set(d, 1.0F), hn::Add(hn::Set(d, 1.0F), y.v[i])); });
+  y.set([&](auto i) HWY_ATTR { return hn::Add(hn::Set(d, 1.0F), y.v[i]); });
+  return y;
+}
+
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> sigmoid_f32(D d, const Lockstep<kCount, V>& x) {
+  Lockstep<kCount, V> y = inverse_sigmoid_f32(d, x);
+  y.set([&](auto i) HWY_ATTR { return hn::Div(hn::Set(d, 1.0F), y.v[i]); });
   return y;
 }
 

@@ -1,6 +1,5 @@
 // The int8 form's scaling of accumulators (Requantizer in linear_form.h) on vectors of channels, to the bit. Included
-// by
-// *_simd.cpp files inside Highway's per-target compilation.
+// by *_simd.cpp files inside Highway's per-target compilation.
 #if defined(BANTAM_OPS_REQUANTIZE_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_REQUANTIZE_SIMD_INL_H_
 #undef BANTAM_OPS_REQUANTIZE_SIMD_INL_H_
@@ -14,6 +13,7 @@
 #include "hwy/highway.h"
 #include "ops/common/fixed_point_neon.h"
 #include "ops/common/linear_form.h"
+#include "ops/common/math_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -47,29 +47,6 @@ HWY_INLINE void store_lanes(D d, hn::Vec<D> v, std::int64_t lanes, T* to) {
   hn::Store(v, d, buffer);
   for (std::int64_t i = 0; i < lanes; ++i) to[i] = buffer[i];
 }
-
-/// The nearest integers, even ones on ties, of floats that are in the range of int32.
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE4
-template <std::size_t N>
-HWY_INLINE hn::Vec128<std::int32_t, N> nearest_in_range(hn::Vec128<float, N> v) {
-  return hn::Vec128<std::int32_t, N>{_mm_cvtps_epi32(v.raw)};
-}
-#if HWY_TARGET <= HWY_AVX2
-HWY_INLINE hn::Vec256<std::int32_t> nearest_in_range(hn::Vec256<float> v) {
-  return hn::Vec256<std::int32_t>{_mm256_cvtps_epi32(v.raw)};
-}
-#endif
-#if HWY_TARGET <= HWY_AVX3
-HWY_INLINE hn::Vec512<std::int32_t> nearest_in_range(hn::Vec512<float> v) {
-  return hn::Vec512<std::int32_t>{_mm512_cvtps_epi32(v.raw)};
-}
-#endif
-#else
-template <class V>
-HWY_INLINE auto nearest_in_range(V v) {
-  return hn::NearestInt(v);
-}
-#endif
 
 /// Numbers in the range of int8 as bytes.
 template <class D>

@@ -124,6 +124,29 @@ HWY_INLINE Lockstep<kCount, V> apply_activation(D d, const Lockstep<kCount, V>& 
   }
 }
 
+/// Is a fusible function computed by exponentials?
+inline bool has_exponential(UnaryFunction function) {
+  return function == UnaryFunction::kSigmoid || function == UnaryFunction::kTanh || function == UnaryFunction::kSilu ||
+         function == UnaryFunction::kGelu || function == UnaryFunction::kElu;
+}
+
+/// activation(x) / step, by one division where the activation ends with one: then a unit in the last place more off.
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> activated_steps(D d, const Lockstep<kCount, V>& x, const Activation& activation,
+                                               V step) {
+  Lockstep<kCount, V> y;
+  const bool weighs = activation.function == UnaryFunction::kSilu;
+  if (weighs || activation.function == UnaryFunction::kSigmoid) {
+    y = inverse_sigmoid_f32(d, x);
+    const V one = hn::Set(d, 1.0F);
+    y.set([&](auto i) HWY_ATTR { return hn::Div(weighs ? x.v[i] : one, hn::Mul(y.v[i], step)); });
+    return y;
+  }
+  y = apply_activation(d, x, activation);
+  y.set([&](auto i) HWY_ATTR { return hn::Div(y.v[i], step); });
+  return y;
+}
+
 }  // namespace bantam::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
