@@ -127,8 +127,11 @@ class AffineVector {
   }
 
   /// The same without zero point and limits; what is beyond 16 bits only lies on its side.
-  HWY_INLINE V rounded(V sum) const {
-    const auto scaled = hn::Mul(hn::ConvertTo(DF(), hn::Add(sum, bias_)), limited_scale_);
+  HWY_INLINE V rounded(V sum) const { return rounded_total(hn::Add(sum, bias_)); }
+
+  /// The same of a sum that has its bias.
+  HWY_INLINE V rounded_total(V total) const {
+    const auto scaled = hn::Mul(hn::ConvertTo(DF(), total), limited_scale_);
     return nearest_in_range(hn::Min(scaled, high_));
   }
 

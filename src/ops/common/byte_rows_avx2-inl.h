@@ -34,10 +34,10 @@ class ByteRows {
     store_both(_mm256_permutevar8x32_epi32(pack(a_low.raw, a_high.raw, b_low.raw, b_high.raw), order), a, b);
   }
 
-  /// The same where the vectors of a row hold numbers 0 to 3 and 8 to 11, and 4 to 7 and 12 to 15.
+  /// Two rows of which the vectors hold numbers 0 to 3 in their lanes, 4 to 7, and so on.
   template <class V>
-  HWY_INLINE void store_interleaved(const V (&rows)[4], std::uint8_t* a, std::uint8_t* b) const {
-    store_both(_mm256_permute4x64_epi64(pack(rows[0].raw, rows[1].raw, rows[2].raw, rows[3].raw), 0xd8), a, b);
+  HWY_INLINE void store_lanes(const V (&rows)[4], std::uint8_t* a, std::uint8_t* b) const {
+    store_both(pack(rows[0].raw, rows[1].raw, rows[2].raw, rows[3].raw), a, b);
   }
 
   /// Four rows of eight results, each `stride` bytes behind the one before.

@@ -83,7 +83,10 @@ class RequantizeVector {
   }
 
   /// The results without zero point and limits.
-  HWY_INLINE V rounded(V sum) const { return divide_by_power(multiply_high(hn::Shl(hn::Add(sum, bias_), left_))); }
+  HWY_INLINE V rounded(V sum) const { return rounded_total(hn::Add(sum, bias_)); }
+
+  /// The same of a sum that has its bias.
+  HWY_INLINE V rounded_total(V total) const { return divide_by_power(multiply_high(hn::Shl(total, left_))); }
 
  private:
   /// saturating_rounding_doubling_high_mul: for either sign it equals (x * multiplier + 2^30) >> 31.

@@ -1,9 +1,9 @@
 // Depthwise convolution of bytes with AVX2, for the integer kernels of depthwise_conv2d and conv2d_affine; exact. Of
-// each image column two kernel rows at a time are widened to 16 bits and interleaved, so that a pair holds one channel
-// of them and neighbouring windows share it; of an odd number of rows the last is interleaved with itself, one column
-// on. Blocks of 16 channels, the last of which may overlap the one before; the sums of a block come in an order that
-// interleaving has made and that packing to bytes unmakes. Columns outside the image hold the zero point. Included by
-// *_simd.cpp files inside Highway's per-target compilation; buffers of 8 KiB lie on the stack.
+// each image column two rows at a time are widened to 16 bits and interleaved, so that a pair holds one channel of
+// them: the windows beside each other share it, and with strides of 1 those of two output rows. A lane of 128 bits
+// takes 16 channels, of which the last may overlap those before; the two lanes of vectors take neighbouring channels,
+// or of the last ones different output rows. Rows and columns outside the image hold the zero point. Included by
+// *_simd.cpp files inside Highway's per-target compilation; buffers of 16 KiB lie on the stack.
 #if defined(BANTAM_OPS_DEPTHWISE_PAIRS_AVX2_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_DEPTHWISE_PAIRS_AVX2_INL_H_
 #undef BANTAM_OPS_DEPTHWISE_PAIRS_AVX2_INL_H_
@@ -28,82 +28,125 @@ namespace bantam::ops::depthwise::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
 
-constexpr std::int64_t kPairChannels = 16;
-constexpr std::int64_t kPairBytes = 4 * kPairChannels;  ///< of the pairs of a block
-constexpr std::int64_t kMaxPairs = 28;                  ///< that a window has
-constexpr std::int64_t kMaxColumnPairs = 96;            ///< that are interleaved at once
+constexpr std::int64_t kLaneChannels = 16;
+constexpr std::int64_t kPairNumbers = 4 * kLaneChannels;  ///< int16 of the pairs of both lanes
+constexpr std::int64_t kMaxWindowPairs = 30;              ///< of the windows that share pairs
+constexpr std::int64_t kMaxColumnPairs = 96;              ///< that are interleaved at once
+constexpr int kTilePixels = 4;                            ///< neighbours that are computed together
 
-/// Pairs of one column.
-inline std::int64_t column_pairs(const ConvGeometry& g) { return (g.vertical.kernel + 1) / 2; }
-
-/// Pairs of a window.
-inline std::int64_t window_pairs(const ConvGeometry& g) {
-  const std::int64_t of_last_row = g.vertical.kernel % 2 * ((g.horizontal.kernel + std::int64_t{1}) / 2);
-  return g.vertical.kernel / 2 * static_cast<std::int64_t>(g.horizontal.kernel) + of_last_row;
+/// Output rows whose windows share pairs.
+inline std::int64_t rows_at_once(const ConvGeometry& g) {
+  return g.vertical.stride == 1 && g.vertical.dilation == 1 ? 2 : 1;
 }
 
-/// Is the window dense and small enough for the buffers, is there a block of channels, and do all its columns serve the
-/// windows beside it? Where they do not, interleaving costs more than it saves.
+/// Pairs of one column, of which the last row may be none of the kernel's.
+inline std::int64_t column_pairs(const ConvGeometry& g) { return (g.vertical.kernel + rows_at_once(g)) / 2; }
+
+/// Are windows dense and small enough for the buffers, are there channels for a lane, and is no column interleaved in
+/// vain?
 inline bool pairs_fit(const ConvGeometry& g) {
-  return g.x.c >= kPairChannels && g.horizontal.dilation == 1 && g.horizontal.stride == 1 &&
-         window_pairs(g) <= kMaxPairs && column_pairs(g) * g.horizontal.kernel <= kMaxColumnPairs;
+  const std::int64_t columns = (kTilePixels - std::int64_t{1}) * g.horizontal.stride + g.horizontal.kernel;
+  return g.x.c >= kLaneChannels && g.horizontal.dilation == 1 && g.horizontal.stride <= g.horizontal.kernel &&
+         rows_at_once(g) * column_pairs(g) * g.horizontal.kernel <= kMaxWindowPairs &&
+         column_pairs(g) * columns <= kMaxColumnPairs;
 }
 
-/// Arrays of a block's channels, put in the order of interleaving; at most three.
+/// The first channels of both lanes.
+struct LaneChannels {
+  std::int64_t first[2];
+};
+
+/// Arrays with a number per channel, put in the order of lanes; at most three.
 class ChannelOrder {
  public:
+  explicit ChannelOrder(const LaneChannels& lanes) : lanes_(lanes) {}
+
   template <typename T>
   const T* operator()(const T* from) {
     static_assert(sizeof(T) == sizeof(std::int32_t));
     if (from == nullptr) return nullptr;
-    constexpr int kOrder[4] = {0, 2, 1, 3};
     T* to = reinterpret_cast<T*>(numbers_[used_++]);
-    for (int i = 0; i < 4; ++i) __builtin_memcpy(to + 4 * i, from + 4 * kOrder[i], 4 * sizeof(T));
+    for (int i = 0; i < 8; ++i) __builtin_memcpy(to + 4 * i, from + lanes_.first[i % 2] + i / 2 * 4, 4 * sizeof(T));
     return to;
   }
 
  private:
-  std::int32_t numbers_[3][kPairChannels];
+  const LaneChannels& lanes_;
+  std::int32_t numbers_[3][2 * kLaneChannels];
   int used_ = 0;
 };
 
-/// The last stage of a block: sums of two pixels become bytes.
+/// Where the pixels of a tile go.
+struct TileResult {
+  std::uint8_t* lanes[2];  ///< of the first pixel
+  std::int64_t row_step;
+  std::int64_t pixel_step;
+};
+
+/// Sums of a tile of kRows rows and kPixels columns: those of four channels of each lane follow each other.
+template <int kRows, int kPixels>
+struct TileSums {
+  static constexpr int kCount = kRows * kPixels;
+  HWY_ALIGN std::int32_t numbers[4][kCount][8];
+};
+
+/// Numbers of a tile become bytes: number(i, v) is what ByteRows takes instead of vector v of channels i.
+template <int kRows, int kPixels, class F>
+HWY_INLINE void store_tile(const ops::HWY_NAMESPACE::ByteRows& bytes, const TileSums<kRows, kPixels>& sums,
+                           const TileResult& y, F number) {
+  const hn::CappedTag<std::int32_t, 8> d;
+  for (int row = 0; row < kRows; ++row)
+    for (int pixel = 0; pixel < kPixels; ++pixel) {
+      hn::Vec<decltype(d)> v[4];
+      ops::HWY_NAMESPACE::unroll<4>(
+          [&](auto i) HWY_ATTR { v[i] = number(i, hn::Load(d, sums.numbers[i][row * kPixels + pixel])); });
+      const std::int64_t at = row * y.row_step + pixel * y.pixel_step;
+      bytes.store_lanes(v, y.lanes[0] + at, y.lanes[1] + at);
+    }
+}
+
+/// The last stage of a block: sums that begin with the bias, if that is an integer, become bytes.
 class AffinePairs {
  public:
-  using V = hn::Vec<hn::CappedTag<std::int32_t, 8>>;
+  HWY_INLINE AffinePairs(const AffineScaler& scaler, const LaneChannels& lanes)
+      : AffinePairs(scaler, ordered(scaler, ChannelOrder(lanes))) {}
 
-  HWY_INLINE AffinePairs(const AffineScaler& scaler, std::int64_t first, ChannelOrder&& order = ChannelOrder())
-      : AffinePairs(scaler, ordered(scaler.from_channel(first), order)) {}
+  const std::int32_t* bias() const { return scaler_->bias; }
 
-  HWY_INLINE void operator()(V (&sums)[4], std::uint8_t* a, std::uint8_t* b) const {
-    using ops::HWY_NAMESPACE::unroll;
-    if (scaler_->has_activation()) {
-      unroll<4>([&](auto i) HWY_ATTR { sums[i] = hn::BitCast(D32(), scale_[i % 2].real(sums[i])); });
-      ops::HWY_NAMESPACE::quantize_vectors(D32(), *scaler_, sums);
-    } else {
-      unroll<4>([&](auto i) HWY_ATTR { sums[i] = scale_[i % 2].rounded(sums[i]); });
+  template <int kRows, int kPixels>
+  HWY_INLINE void operator()(TileSums<kRows, kPixels>& sums, const TileResult& y) const {
+    const D32 d;
+    if (!scaler_->has_activation()) {
+      store_tile(bytes_, sums, y, [&](auto i, auto v) HWY_ATTR { return scale_[i].rounded_total(v); });
+      return;
     }
-    bytes_.store_interleaved(sums, a, b);
+    constexpr int kCount = kRows * kPixels;
+    ops::HWY_NAMESPACE::unroll<4>([&](auto i) HWY_ATTR {
+      for (std::int32_t(&v)[8] : sums.numbers[i]) hn::Store(hn::BitCast(d, scale_[i].real(hn::Load(d, v))), d, v);
+    });
+    ops::HWY_NAMESPACE::quantize_activated(*scaler_, sums.numbers[0][0], 4 * 8 * kCount);
+    store_tile(bytes_, sums, y, [](auto, auto v) HWY_ATTR { return v; });
   }
 
  private:
   using D32 = hn::CappedTag<std::int32_t, 8>;
   using Scale = ops::HWY_NAMESPACE::AffineVector<D32>;
 
-  static AffineScaler ordered(AffineScaler s, ChannelOrder& order) {
-    s.bias = order(s.bias);
+  static AffineScaler ordered(AffineScaler s, ChannelOrder&& order) {
+    s.bias = nullptr;
     s.real_bias = order(s.real_bias);
     if (s.per_channel) s.scale = order(s.scale);
     return s;
   }
 
   HWY_INLINE AffinePairs(const AffineScaler& s, const AffineScaler& ordered)
-      : scale_{Scale(D32(), ordered, 0, 8), Scale(D32(), ordered, 8, 8)},
+      : scale_{Scale(D32(), ordered, 0, 8), Scale(D32(), ordered, 8, 8), Scale(D32(), ordered, 16, 8),
+               Scale(D32(), ordered, 24, 8)},
         bytes_(s.has_activation() ? ops::HWY_NAMESPACE::ByteRows(0, -128, 127, s.flip)
                                   : ops::HWY_NAMESPACE::ByteRows(s.zero_point, s.minimum, s.maximum, s.flip)),
         scaler_(&s) {}
 
-  Scale scale_[2];
+  Scale scale_[4];
   ops::HWY_NAMESPACE::ByteRows bytes_;
   const AffineScaler* scaler_;
 };
@@ -111,204 +154,313 @@ class AffinePairs {
 /// The same for TensorFlow Lite's arithmetic.
 class RequantizePairs {
  public:
-  using V = hn::Vec<hn::CappedTag<std::int32_t, 8>>;
+  HWY_INLINE RequantizePairs(const Requantizer& requantizer, const LaneChannels& lanes)
+      : RequantizePairs(requantizer, ordered(requantizer, ChannelOrder(lanes))) {}
 
-  HWY_INLINE RequantizePairs(const Requantizer& requantizer, std::int64_t first, ChannelOrder&& order = ChannelOrder())
-      : RequantizePairs(ordered(requantizer.from_channel(first), order)) {}
+  const std::int32_t* bias() const { return bias_; }
 
-  HWY_INLINE void operator()(V (&sums)[4], std::uint8_t* a, std::uint8_t* b) const {
-    ops::HWY_NAMESPACE::unroll<4>([&](auto i) HWY_ATTR { sums[i] = requantize_[i % 2].rounded(sums[i]); });
-    bytes_.store_interleaved(sums, a, b);
+  template <int kRows, int kPixels>
+  HWY_INLINE void operator()(const TileSums<kRows, kPixels>& sums, const TileResult& y) const {
+    store_tile(bytes_, sums, y, [&](auto i, auto v) HWY_ATTR { return requantize_[i].rounded_total(v); });
   }
 
  private:
   using D32 = hn::CappedTag<std::int32_t, 8>;
   using Requantize = ops::HWY_NAMESPACE::RequantizeVector<D32>;
 
-  static Requantizer ordered(Requantizer r, ChannelOrder& order) {
-    r.bias = order(r.bias);
+  static Requantizer ordered(Requantizer r, ChannelOrder&& order) {
+    r.bias = nullptr;
     r.multiplier = order(r.multiplier);
     r.shift = order(r.shift);
     return r;
   }
 
-  HWY_INLINE explicit RequantizePairs(const Requantizer& r)
-      : requantize_{Requantize(D32(), r, 0, 8), Requantize(D32(), r, 8, 8)},
-        bytes_(r.zero_point, r.minimum, r.maximum, 0) {}
+  HWY_INLINE RequantizePairs(const Requantizer& r, const Requantizer& ordered)
+      : requantize_{Requantize(D32(), ordered, 0, 8), Requantize(D32(), ordered, 8, 8),
+                    Requantize(D32(), ordered, 16, 8), Requantize(D32(), ordered, 24, 8)},
+        bytes_(r.zero_point, r.minimum, r.maximum, 0),
+        bias_(r.bias) {}
 
-  Requantize requantize_[2];
+  Requantize requantize_[4];
   ops::HWY_NAMESPACE::ByteRows bytes_;
+  const std::int32_t* bias_;
 };
 
-/// A block of channels; what is the same for all its pixels.
+/// Output rows that a lane computes: as many as the other lane, from row oy of item n on.
+struct LaneRows {
+  std::int64_t n;
+  std::int64_t oy;
+};
+
+/// What is the same for all pixels of two lanes of channels.
 template <class Finish>
 class PairBlock {
  public:
   template <class Scaler>
-  HWY_INLINE PairBlock(const QuadProblem& p, const Scaler& scaler, std::int64_t first)
-      : p_(p), first_(first), is_signed_(p.form.flip != 0), finish_(scaler, first) {
+  HWY_INLINE PairBlock(const QuadProblem& p, const Scaler& scaler, const LaneChannels& lanes)
+      : p_(p), lanes_(lanes), pairs_(column_pairs(p.g)), window_rows_(rows_at_once(p.g)), finish_(scaler, lanes) {
     load_weights();
   }
 
-  /// `count` output pixels of row oy of item n, from column ox on.
-  HWY_INLINE void convolve(std::int64_t n, std::int64_t oy, std::int64_t ox, std::int64_t count) const {
+  /// `count` output pixels from column ox on of one row, or two if rows are computed so, of each lane.
+  HWY_INLINE void convolve(const LaneRows (&at)[2], std::int64_t rows, std::int64_t ox, std::int64_t count) const {
     const std::int64_t taps = p_.g.horizontal.kernel;
-    const std::int64_t most = kMaxColumnPairs / column_pairs(p_.g) - taps + 1;
-    HWY_ALIGN std::int16_t columns[kMaxColumnPairs * 2 * kPairChannels];
+    const std::int64_t stride = p_.g.horizontal.stride;
+    const std::int64_t most = (kMaxColumnPairs / pairs_ - taps) / stride + 1;
+    HWY_ALIGN std::int16_t columns[kMaxColumnPairs * kPairNumbers];
     for (std::int64_t done = 0; done < count;) {
       const std::int64_t pixels = std::min(most, count - done);
-      const std::int64_t x0 = window_origin(p_.g.horizontal, ox + done);
-      const auto fetch = is_signed_ ? &PairBlock::interleave<true> : &PairBlock::interleave<false>;
-      (this->*fetch)(n, window_origin(p_.g.vertical, oy), x0, pixels - 1 + taps, columns);
-      std::uint8_t* y = p_.y + p_.g.y.offset(n, oy, ox + done) + first_;
-      const std::int64_t step = column_numbers();
-      std::int64_t i = 0;
-      for (; i + 4 <= pixels; i += 4) convolve_pixels<4>(columns + i * step, y + i * p_.g.y.w_stride);
-      for (; i < pixels; ++i) convolve_pixels<1>(columns + i * step, y + i * p_.g.y.w_stride);
+      interleave(at, window_origin(p_.g.horizontal, ox + done), (pixels - 1) * stride + taps, columns);
+      TileResult y{{}, p_.g.y.h_stride, p_.g.y.w_stride};
+      for (int l = 0; l < 2; ++l) y.lanes[l] = p_.y + p_.g.y.offset(at[l].n, at[l].oy, ox + done) + lanes_.first[l];
+      if (rows == 2) {
+        convolve_pixels<2>(columns, pixels, y);
+      } else {
+        convolve_pixels<1>(columns, pixels, y);
+      }
       done += pixels;
     }
   }
 
  private:
-  using V = typename Finish::V;
-
-  std::int64_t column_numbers() const { return column_pairs(p_.g) * 2 * kPairChannels; }
-
-  static HWY_INLINE __m256i widen_weights(const std::int8_t* from) {
-    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  /// 32 bytes, 16 from each place.
+  static HWY_INLINE __m256i load_lanes(const void* a, const void* b) {
+    const __m128i low = _mm_loadu_si128(static_cast<const __m128i*>(a));
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), _mm_loadu_si128(static_cast<const __m128i*>(b)), 1);
   }
 
-  /// The pairs of `a` and `b`, in the order of interleaving.
-  static HWY_INLINE void store_pairs(__m256i a, __m256i b, std::int16_t* to) {
-    _mm256_store_si256(reinterpret_cast<__m256i*>(to), _mm256_unpacklo_epi16(a, b));
-    _mm256_store_si256(reinterpret_cast<__m256i*>(to + kPairChannels), _mm256_unpackhi_epi16(a, b));
+  static HWY_INLINE void store(__m256i v, std::int16_t* to) { _mm256_store_si256(reinterpret_cast<__m256i*>(to), v); }
+
+  static HWY_INLINE __m256i load(const std::int16_t* from) {
+    return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
   }
 
-  /// The weights of a window's pairs, where in the columns these lie, and what sums start at: the zero point taken off.
+  /// The weights of a kernel row, which may be none.
+  HWY_INLINE __m256i weights_at(std::int64_t ky, std::int64_t kx) const {
+    if (ky < 0 || ky >= p_.g.vertical.kernel) return _mm256_setzero_si256();
+    const std::int8_t* w = p_.w + (ky * p_.g.horizontal.kernel + kx) * p_.g.x.c;
+    return load_lanes(w + lanes_.first[0], w + lanes_.first[1]);
+  }
+
+  /// The weights as they meet the pairs, and what sums start at: the bias, with the zero point taken off.
   HWY_INLINE void load_weights() {
-    const std::int64_t taps = p_.g.horizontal.kernel;
-    const std::int64_t rows = p_.g.vertical.kernel;
-    const std::int64_t channels = p_.g.x.c;
-    const std::int8_t* w = p_.w + first_;
-    std::int16_t* to = weights_;
-    for (std::int64_t ky = 0; ky + 2 <= rows; ky += 2)
-      for (std::int64_t kx = 0; kx < taps; ++kx, to += 2 * kPairChannels) {
-        offsets_[pairs_++] = kx * column_numbers() + ky * kPairChannels;
-        store_pairs(widen_weights(w + (ky * taps + kx) * channels),
-                    widen_weights(w + ((ky + 1) * taps + kx) * channels), to);
-      }
-    if (rows % 2 != 0)
-      for (std::int64_t kx = 0; kx < taps; kx += 2, to += 2 * kPairChannels) {
-        const std::int8_t* at = w + ((rows - 1) * taps + kx) * channels;
-        offsets_[pairs_++] = kx * column_numbers() + (rows - 1) * kPairChannels;
-        store_pairs(widen_weights(at), kx + 1 < taps ? widen_weights(at + channels) : _mm256_setzero_si256(), to);
-      }
     const __m256i ones = _mm256_set1_epi16(1);
-    __m256i sums[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    for (std::int64_t pair = 0; pair < pairs_; ++pair)
-      for (int j = 0; j < 2; ++j) sums[j] = _mm256_add_epi32(sums[j], _mm256_madd_epi16(weight(pair, j), ones));
-    for (int j = 0; j < 2; ++j) start_[j] = _mm256_mullo_epi32(sums[j], _mm256_set1_epi32(-zero()));
-  }
-
-  __m256i weight(std::int64_t pair, int j) const {
-    return _mm256_load_si256(reinterpret_cast<const __m256i*>(weights_ + (2 * pair + j) * kPairChannels));
-  }
-
-  /// The zero point of bytes as they lie.
-  std::int32_t zero() const { return is_signed_ ? p_.form.zero - 128 : p_.form.zero; }
-
-  /// A row of the image, or zero points.
-  struct Row {
-    const std::uint8_t* at = nullptr;  ///< column 0; null: zero points
-    std::int64_t step = 0;
-    std::int64_t width = 0;
-    __m256i outside;
-
-    template <bool kSigned>
-    HWY_INLINE __m256i load(std::int64_t column) const {
-      if (at == nullptr || column < 0 || column >= width) return outside;
-      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + column * step));
-      return kSigned ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes);
+    __m256i sums[4] = {};
+    std::int16_t* to = weights_;
+    for (std::int64_t kx = 0; kx < p_.g.horizontal.kernel; ++kx)
+      for (std::int64_t pair = 0; pair < pairs_; ++pair)
+        for (std::int64_t row = 0; row < window_rows_; ++row, to += kPairNumbers) {
+          const __m256i a = weights_at(2 * pair - row, kx);
+          const __m256i b = weights_at(2 * pair + 1 - row, kx);
+          const __m256i halves[2] = {_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)};
+          ops::HWY_NAMESPACE::unroll<4>([&](auto i) HWY_ATTR {
+            const __m256i bytes = halves[i / 2];
+            const __m256i upper = i % 2 == 0 ? _mm256_unpacklo_epi8(bytes, bytes) : _mm256_unpackhi_epi8(bytes, bytes);
+            const __m256i w = _mm256_srai_epi16(upper, 8);
+            store(w, to + i * kLaneChannels);
+            if (row == 0) sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(w, ones));
+          });
+        }
+    const std::int32_t* bias = finish_.bias();
+    for (int i = 0; i < 4; ++i) {
+      start_[i] = _mm256_mullo_epi32(sums[i], _mm256_set1_epi32(-p_.form.zero));
+      if (bias != nullptr)
+        start_[i] =
+            _mm256_add_epi32(start_[i], load_lanes(bias + lanes_.first[0] + 4 * i, bias + lanes_.first[1] + 4 * i));
     }
+  }
+
+  /// Four image rows of each lane.
+  struct FourRows {
+    const std::uint8_t* at[2][4];  ///< of a lane; any row instead of one outside the image
+    __m256i inside[4];             ///< bits that are not the image's are cleared
+    __m256i flip[4];               ///< and then these inverted
   };
 
-  Row row_at(std::int64_t n, std::int64_t iy) const {
+  HWY_INLINE FourRows rows_at(const LaneRows (&at)[2], std::int64_t ky, std::int64_t ix) const {
     const ImageShape& x = p_.g.x;
-    Row row{.outside = _mm256_set1_epi16(static_cast<std::int16_t>(zero()))};
-    if (iy < 0 || iy >= x.h || x.w == 0) return row;
-    row.at = p_.x + x.offset(n, iy, 0) + first_;
-    row.step = x.w_stride;
-    row.width = x.w;
-    return row;
+    FourRows rows;
+    for (int i = 0; i < 4; ++i) {
+      __m128i inside[2];
+      __m128i flip[2];
+      for (int l = 0; l < 2; ++l) {
+        const std::int64_t iy = window_origin(p_.g.vertical, at[l].oy) + (ky + i) * p_.g.vertical.dilation;
+        const bool is_row = iy >= 0 && iy < x.h;
+        rows.at[l][i] = p_.x + x.offset(at[l].n, std::clamp<std::int64_t>(iy, 0, x.h - 1), ix) + lanes_.first[l];
+        inside[l] = _mm_set1_epi8(is_row ? -1 : 0);
+        flip[l] = _mm_set1_epi8(static_cast<char>(is_row ? p_.form.flip : p_.form.zero));
+      }
+      rows.inside[i] = _mm256_setr_m128i(inside[0], inside[1]);
+      rows.flip[i] = _mm256_setr_m128i(flip[0], flip[1]);
+    }
+    return rows;
   }
 
-  /// Image columns [x0, x0 + count) of the rows that the window from y0 on sees.
-  template <bool kSigned>
-  void interleave(std::int64_t n, std::int64_t y0, std::int64_t x0, std::int64_t count, std::int16_t* to) const {
-    const std::int64_t rows = p_.g.vertical.kernel;
-    const std::int64_t dilation = p_.g.vertical.dilation;
-    const std::int64_t step = column_numbers();
-    std::int64_t ky = 0;
-    for (; ky + 2 <= rows; ky += 2) {
-      const Row a = row_at(n, y0 + ky * dilation);
-      const Row b = row_at(n, y0 + (ky + 1) * dilation);
-      for (std::int64_t i = 0; i < count; ++i)
-        store_pairs(a.template load<kSigned>(x0 + i), b.template load<kSigned>(x0 + i),
-                    to + i * step + ky * kPairChannels);
-    }
-    if (ky == rows) return;
-    const Row a = row_at(n, y0 + ky * dilation);
-    __m256i first = a.template load<kSigned>(x0);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const __m256i second = i + 1 < count ? a.template load<kSigned>(x0 + i + 1) : first;
-      store_pairs(first, second, to + i * step + ky * kPairChannels);
-      first = second;
+  /// Image columns [x0, x0 + count) of the rows that windows of these output rows see.
+  HWY_INLINE void interleave(const LaneRows (&at)[2], std::int64_t x0, std::int64_t count, std::int16_t* to) const {
+    const ImageShape& x = p_.g.x;
+    const std::int64_t width = x.h > 0 ? x.w : 0;
+    const std::int64_t inside = std::clamp<std::int64_t>(x0, 0, width);
+    const std::int64_t inside_end = std::clamp<std::int64_t>(x0 + count, inside, width);
+    const std::int64_t step = pairs_ * kPairNumbers;
+    const __m256i zero = _mm256_set1_epi16(static_cast<std::int16_t>(p_.form.zero));
+    const auto fill = [&](std::int64_t first, std::int64_t last) HWY_ATTR {
+      for (std::int64_t i = first * step; i < last * step; i += kLaneChannels) store(zero, to + i);
+    };
+    fill(0, inside - x0);
+    fill(inside_end - x0, count);
+    if (inside == inside_end) return;
+    for (std::int64_t pair = 0; pair < pairs_; pair += 2) {
+      const FourRows rows = rows_at(at, 2 * pair, inside);
+      std::int16_t* first = to + (inside - x0) * step + pair * kPairNumbers;
+      if (pair + 1 < pairs_) {
+        interleave_rows<2>(rows, inside_end - inside, first);
+      } else {
+        interleave_rows<1>(rows, inside_end - inside, first);
+      }
     }
   }
 
-  template <int kPixels>
-  HWY_INLINE void convolve_pixels(const std::int16_t* columns, std::uint8_t* y) const {
+  template <int kPairs>
+  HWY_INLINE void interleave_rows(const FourRows& rows, std::int64_t count, std::int16_t* to) const {
+    const std::int64_t from_step = p_.g.x.w_stride;
+    const std::int64_t to_step = pairs_ * kPairNumbers;
+    const __m256i low_bytes = _mm256_set1_epi16(255);
+    const std::uint8_t* const(&at)[2][4] = rows.at;
+    for (std::int64_t from = 0; count > 0; --count, from += from_step, to += to_step) {
+      const auto row = [&](int i) HWY_ATTR {
+        const __m256i bytes = load_lanes(at[0][i] + from, at[1][i] + from);
+        return _mm256_xor_si256(_mm256_and_si256(bytes, rows.inside[i]), rows.flip[i]);
+      };
+      // Bytes of rows 0, 2, 1 and 3: the even ones are one pair, the odd ones another.
+      const __m256i a = row(0);
+      const __m256i b = row(1);
+      const __m256i c = kPairs == 2 ? row(2) : _mm256_setzero_si256();
+      const __m256i d = kPairs == 2 ? row(3) : _mm256_setzero_si256();
+      const __m256i even[2] = {_mm256_unpacklo_epi8(a, c), _mm256_unpackhi_epi8(a, c)};
+      const __m256i odd[2] = {_mm256_unpacklo_epi8(b, d), _mm256_unpackhi_epi8(b, d)};
+      ops::HWY_NAMESPACE::unroll<4>([&](auto i) HWY_ATTR {
+        const __m256i quads = i % 2 == 0 ? _mm256_unpacklo_epi16(even[i / 2], odd[i / 2])
+                                         : _mm256_unpackhi_epi16(even[i / 2], odd[i / 2]);
+        store(kPairs == 2 ? _mm256_and_si256(quads, low_bytes) : quads, to + i * kLaneChannels);
+        if (kPairs == 2) store(_mm256_srli_epi16(quads, 8), to + kPairNumbers + i * kLaneChannels);
+      });
+    }
+  }
+
+  template <int kRows>
+  HWY_INLINE void convolve_pixels(const std::int16_t* columns, std::int64_t pixels, const TileResult& y) const {
+    const std::int64_t step = p_.g.horizontal.stride * pairs_ * kPairNumbers;
+    const auto moved = [&](std::int64_t i) {
+      const std::int64_t by = i * y.pixel_step;
+      return TileResult{{y.lanes[0] + by, y.lanes[1] + by}, y.row_step, y.pixel_step};
+    };
+    if (pixels < kTilePixels) {
+      for (std::int64_t i = 0; i < pixels; ++i) convolve_tile<kRows, 1>(columns + i * step, moved(i));
+      return;
+    }
+    // The last tile may overlap the one before.
+    for (std::int64_t next = 0; next < pixels; next += kTilePixels) {
+      const std::int64_t i = std::min(next, pixels - kTilePixels);
+      convolve_tile<kRows, kTilePixels>(columns + i * step, moved(i));
+    }
+  }
+
+  template <int kRows, int kPixels>
+  HWY_INLINE void convolve_tile(const std::int16_t* columns, const TileResult& y) const {
+    TileSums<kRows, kPixels> sums;
+    for (int i = 0; i < 4; ++i) sum_channels(columns, i, sums);
+    finish_(sums, y);
+  }
+
+  /// Channels 4i to 4i + 3 of each lane.
+  template <int kRows, int kPixels>
+  HWY_INLINE void sum_channels(const std::int16_t* columns, int i, TileSums<kRows, kPixels>& result) const {
+    using ops::HWY_NAMESPACE::in_register;
     using ops::HWY_NAMESPACE::unroll;
-    const std::int64_t pixel_step = column_numbers();
-    __m256i sums[kPixels][2];
-    unroll<kPixels>([&](auto i) HWY_ATTR { unroll<2>([&](auto j) HWY_ATTR { sums[i][j] = start_[j]; }); });
-    const std::int64_t pairs = pairs_;
-    for (std::int64_t pair = 0; pair < pairs; ++pair) {
-      const std::int16_t* x = columns + offsets_[pair];
-      unroll<2>([&](auto j) HWY_ATTR {
-        const __m256i w = weight(pair, j);
-        unroll<kPixels>([&](auto i) HWY_ATTR {
-          const auto* at = reinterpret_cast<const __m256i*>(x + i * pixel_step + j * kPairChannels);
-          sums[i][j] = _mm256_add_epi32(sums[i][j], _mm256_madd_epi16(_mm256_load_si256(at), w));
+    using V = hn::Vec<hn::CappedTag<std::int32_t, 8>>;
+    const std::int64_t pixel_step = p_.g.horizontal.stride * pairs_ * kPairNumbers;
+    const std::int64_t w_step = window_rows_ * kPairNumbers;
+    const std::int16_t* x = columns + i * kLaneChannels;
+    const std::int16_t* w = weights_ + i * kLaneChannels;
+    __m256i sums[kRows][kPixels];
+    unroll<kRows>([&](auto row) HWY_ATTR { unroll<kPixels>([&](auto t) HWY_ATTR { sums[row][t] = start_[i]; }); });
+    for (std::int64_t left = p_.g.horizontal.kernel * pairs_; left > 0; --left, x += kPairNumbers, w += w_step) {
+      __m256i weights[kRows];
+      unroll<kRows>([&](auto row) HWY_ATTR { weights[row] = load(w + row * kPairNumbers); });
+      unroll<kPixels>([&](auto t) HWY_ATTR {
+        const __m256i pairs = in_register(V{load(x + t * pixel_step)}).raw;
+        unroll<kRows>([&](auto row) HWY_ATTR {
+          sums[row][t] = _mm256_add_epi32(sums[row][t], _mm256_madd_epi16(pairs, weights[row]));
         });
       });
     }
-    const std::int64_t y_step = p_.g.y.w_stride;
-    for (int i = 0; i < kPixels; i += 2) {
-      const int next = std::min(i + 1, kPixels - 1);
-      V two[4] = {V{sums[i][0]}, V{sums[i][1]}, V{sums[next][0]}, V{sums[next][1]}};
-      finish_(two, y + i * y_step, y + next * y_step);
-    }
+    unroll<kRows>([&](auto row) HWY_ATTR {
+      unroll<kPixels>([&](auto t) HWY_ATTR {
+        _mm256_store_si256(reinterpret_cast<__m256i*>(result.numbers[i][row * kPixels + t]), sums[row][t]);
+      });
+    });
   }
 
   const QuadProblem& p_;
-  std::int64_t first_;
-  bool is_signed_;
+  LaneChannels lanes_;
+  std::int64_t pairs_;
+  std::int64_t window_rows_;
   Finish finish_;
-  std::int64_t pairs_ = 0;
-  __m256i start_[2];
-  std::int64_t offsets_[kMaxPairs];
-  HWY_ALIGN std::int16_t weights_[kMaxPairs * 2 * kPairChannels];
+  __m256i start_[4];
+  HWY_ALIGN std::int16_t weights_[kMaxWindowPairs * kPairNumbers];
 };
 
-/// Output rows [begin, end), counted through all items.
+/// Blocks of two lanes: make(lanes, rows_apart) for all channels; the lanes of the last block take the same ones, if
+/// there is an odd number of them, and then different rows.
+template <class F>
+HWY_INLINE void for_lanes(std::int64_t channels, F f) {
+  const auto at = [&](std::int64_t c) { return std::min(c, channels - kLaneChannels); };
+  for (std::int64_t c = 0; c < channels; c += 2 * kLaneChannels)
+    f(LaneChannels{{at(c), at(c + kLaneChannels < channels ? c + kLaneChannels : c)}});
+}
+
+/// Output rows [begin, end) of a block, counted through all items.
+template <class Finish>
+HWY_INLINE void convolve_band(const QuadProblem& p, const PairBlock<Finish>& block, bool rows_apart, std::int64_t begin,
+                              std::int64_t end) {
+  const ConvGeometry& g = p.g;
+  const auto rows_from = [&](std::int64_t row) { return std::min({rows_at_once(g), g.y.h - row % g.y.h, end - row}); };
+  for (std::int64_t row = begin; row < end;) {
+    const std::int64_t rows = rows_from(row);
+    LaneRows at[2] = {{row / g.y.h, row % g.y.h}, {row / g.y.h, row % g.y.h}};
+    row += rows;
+    if (rows_apart && row < end && rows_from(row) == rows) {
+      at[1] = {row / g.y.h, row % g.y.h};
+      row += rows;
+    }
+    block.convolve(at, rows, 0, g.y.w);
+  }
+}
+
+/// Output rows [begin, end), counted through all items. Lanes follow each other over a band of rows, so that what these
+/// read stays in a cache; but where results are written over what further lanes read, over few pixels.
 template <class Finish, class Scaler>
 HWY_NOINLINE void convolve_pairs(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
-  // What a band reads stays in the second cache.
-  constexpr std::int64_t kBandBytes = 65536;
-  convolve_blocks<kPairChannels, kBandBytes>(p, begin, end, [&](std::int64_t c) HWY_ATTR {
-    return PairBlock<Finish>(p, scaler, std::min(c, p.g.x.c - kPairChannels));
-  });
+  constexpr std::int64_t kBandBytes = 65536;  // what the second cache keeps
+  const ConvGeometry& g = p.g;
+  if (p.overlaps) {
+    for (std::int64_t row = begin; row < end; ++row)
+      for (std::int64_t ox = 0; ox < g.y.w; ox += kMaxRunPixels)
+        for_lanes(g.x.c, [&](const LaneChannels& lanes) HWY_ATTR {
+          const LaneRows at{row / g.y.h, row % g.y.h};
+          PairBlock<Finish>(p, scaler, lanes)
+              .convolve({at, at}, 1, ox, std::min<std::int64_t>(kMaxRunPixels, g.y.w - ox));
+        });
+    return;
+  }
+  const std::int64_t row_bytes = std::max<std::int64_t>(static_cast<std::int64_t>(g.x.w) * g.x.c, 1);
+  const std::int64_t band = (kBandBytes / row_bytes / 4 + 1) * 4;
+  for (std::int64_t first = begin; first < end; first += band)
+    for_lanes(g.x.c, [&](const LaneChannels& lanes) HWY_ATTR {
+      convolve_band(p, PairBlock<Finish>(p, scaler, lanes), lanes.first[0] == lanes.first[1], first,
+                    std::min(first + band, end));
+    });
 }
 #endif
 
