@@ -175,6 +175,21 @@ TEST(ChannelsLast, ReductionsDropTheAxesWhereTheyLie) {
   })"));
 }
 
+TEST(ChannelsLast, QuantisedReductionsNameTheAxesWhereTheyLie) {
+  EXPECT_EQ(after(channels_last, R"(graph "g" {
+    %0 "x" = input : i8[2,4,4,3]
+    %1 = transpose(%0) {perm=[0, 3, 1, 2]}
+    %2 = reduce_affine(%1) {axes=[2, 3]}
+    %3 = transpose(%2) {perm=[0, 2, 3, 1]}
+    output "y" %3
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : i8[2,4,4,3]
+    %1 = reduce_affine(%0) {axes=[1, 2]}
+    output "y" %1
+  })"));
+}
+
 TEST(ChannelsLast, NeverMovesMoreBytesThanBefore) {
   // Three readers want the operand as it is; moving the sum would turn two large inputs to save one transpose.
   const char* text = R"(graph "g" {

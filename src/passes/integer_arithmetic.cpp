@@ -5,6 +5,7 @@
 //   convolutions and matrix products of 8-bit integers: conv2d_affine, matmul_affine (float rescaling, rounding to
 //     even, as ONNX Runtime fuses them); the sums are exact, where the float operator would round each of them
 //   arithmetic of two quantised operands: binary_affine, bit for bit what the three operators compute
+//   sums and means of 8-bit integers over axes: reduce_affine (exact sums, rescaled as ONNX Runtime does)
 //   any function of one 8-bit operand, another grid for the same numbers: lookup8, bit for bit
 //   relu and clip: limits of the results; other activations of convolutions and products: in their last step, bit for
 //     bit what they compute apart (but for activations with exponentials, see affine_form.h)
@@ -34,6 +35,7 @@
 #include "ops/nn/pool2d/pool2d.h"
 #include "ops/nn/resize/resize.h"
 #include "ops/reduce/reduce/reduce.h"
+#include "ops/reduce/reduce_affine/reduce_affine.h"
 #include "passes/block_weights.h"
 #include "passes/list.h"
 #include "passes/quantized_values.h"
@@ -391,6 +393,19 @@ Replacement quantized_binary(Rewriter& rewriter, const Node& node, const Target&
       {a->q, b->q});
 }
 
+/// The integer form of a float sum or mean.
+Replacement reduce_integers(Rewriter& rewriter, const Node& node, const Target& target) {
+  const auto& p = node.as<ops::ReduceParams>();
+  if (p.function != ops::ReduceFunction::kSum && p.function != ops::ReduceFunction::kMean) return std::nullopt;
+  const auto x = as_quantized(rewriter, node.inputs[0]);
+  if (!x || !is_8_bit(x->grid.type) || !is_8_bit(target.grid->type)) return std::nullopt;
+  return rewriter.emit(
+      ops::kReduceAffine,
+      ops::ReduceAffineParams{p.function, p.axes, p.keep_dims, x->grid.scale, x->grid.zero_point, target.grid->type,
+                              target.grid->scale, target.grid->zero_point, target.limits.low, target.limits.high},
+      {x->q});
+}
+
 /// Concatenation and selection: operands without an integer form of their own are quantised one by one.
 Replacement quantized_parts(Rewriter& rewriter, const Node& node, std::size_t first, const Target& target) {
   std::vector<ValueId> inputs = node.inputs;
@@ -434,7 +449,8 @@ Replacement quantized_form(Rewriter& rewriter, ValueId x, const Target& target) 
   if (target.has_activation() && !only_moves(node)) return std::nullopt;
   if (node.op->name == "concat") return quantized_parts(rewriter, node, 0, target);
   if (node.op->name == "select") return quantized_parts(rewriter, node, 1, target);
-  if (!is_mover(rewriter, node, target.grid->type)) return std::nullopt;
+  if (!is_mover(rewriter, node, target.grid->type))
+    return node.is(ops::kReduce) ? reduce_integers(rewriter, node, target) : std::nullopt;
   // What is appended must be within the limits too.
   if (node.is(ops::kPad) && !target.is_unlimited()) return std::nullopt;
   const auto q = quantized_form(rewriter, node.inputs[0], target);

@@ -19,6 +19,7 @@
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
 #include "ops/nn/matmul/matmul.h"
 #include "ops/nn/pool2d/pool2d.h"
+#include "ops/reduce/reduce/reduce.h"
 #include "passes/list.h"
 #include "passes/passes.h"
 #include "passes/testing/text_to_text.h"
@@ -164,6 +165,42 @@ TEST(IntegerArithmetic, MovesIntegersInsteadOfTheirNumbers) {
   })"));
 }
 
+TEST(IntegerArithmetic, AddsIntegersAndRescalesTheirMeanOnce) {
+  EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
+    %0 "x" = input : u8[1,4,4,3]
+    %1 = const : f32[] {0.5}
+    %2 = const : u8[] {128}
+    %3 = dequantize(%0, %1, %2)
+    %4 = transpose(%3) {perm=[0, 3, 1, 2]}
+    %5 = reduce(%4) {function="mean", axes=[2, 3], keep_dims=false}
+    %6 = unary(%5) {function="relu"}
+    %7 = reshape(%6) {shape=[3]}
+    %8 = const : f32[] {0.25}
+    %9 = const : i8[] {-10}
+    %10 "y" = quantize(%7, %8, %9) {to="i8"}
+    output "y" %10
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : u8[1,4,4,3]
+    %1 = transpose(%0) {perm=[0, 3, 1, 2]}
+    %2 = reduce_affine(%1) {axes=[2, 3], keep_dims=false, x_scale=0.5, x_zero_point=128, y_scale=0.25, y_zero_point=-10, minimum=-10}
+    %3 "y" = reshape(%2) {shape=[3]}
+    output "y" %3
+  })"));
+}
+
+TEST(IntegerArithmetic, LeavesReductionsWithoutIntegerSumsAlone) {
+  const std::string norm = R"(graph "g" {
+    %0 "x" = input : i8[1,4]
+    %1 = const : f32[] {0.5}
+    %2 = dequantize(%0, %1)
+    %3 = reduce(%2) {function="l2", axes=[1]}
+    %4 "y" = quantize(%3, %1) {to="i8"}
+    output "y" %4
+  })";
+  EXPECT_EQ(after(integer_arithmetic, norm), normalised(norm));
+}
+
 TEST(IntegerArithmetic, FoldsTheScaleOfIntegerSums) {
   EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
     %0 "x" = input : u8[3,2]
@@ -252,7 +289,7 @@ class RandomQuantizedGraph {
     const int channels = builder_.desc(x).dims[3];
     const int outputs = pick(0, 1) == 0 ? pick(1, 20) : channels;
     ValueId y = graph::kNone;
-    switch (pick(0, 2)) {
+    switch (pick(0, 3)) {
       case 0:
         y = emit(ops::kConv2d, ops::Conv2dParams{.pad_top = pick(0, 1), .pad_right = pick(0, 1)},
                  {real(x), weights({outputs, 1, pick(1, 1), channels}, 0), bias(outputs)});
@@ -261,7 +298,13 @@ class RandomQuantizedGraph {
         y = emit(ops::kDepthwiseConv2d, ops::Conv2dParams{.pad_left = pick(0, 1)},
                  {real(x), weights({1, 1, channels}, 2), bias(channels)});
         break;
-      default: y = emit(ops::kMatmul, ops::MatmulParams{}, {real(x), weights({channels, outputs}, 1), bias(outputs)});
+      case 2:
+        y = emit(ops::kMatmul, ops::MatmulParams{}, {real(x), weights({channels, outputs}, 1), bias(outputs)});
+        break;
+      default: {
+        using enum ops::ReduceFunction;
+        y = emit(ops::kReduce, ops::ReduceParams{pick(0, 1) == 0 ? kSum : kMean, {2, {1, 2}}, pick(0, 1)}, {real(x)});
+      }
     }
     if (pick(0, 1) == 0) y = emit(ops::kUnary, ops::UnaryParams{ops::UnaryFunction::kRelu, 0, 0}, {y});
     values_.push_back(quantize(y));
@@ -401,7 +444,7 @@ std::map<std::string, HostTensor> random_bytes(const Graph& graph, unsigned seed
 
 bool has_float_sums(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const graph::Node& node) {
-    return node.is(ops::kConv2d) || node.is(ops::kDepthwiseConv2d) || node.is(ops::kMatmul);
+    return node.is(ops::kConv2d) || node.is(ops::kDepthwiseConv2d) || node.is(ops::kMatmul) || node.is(ops::kReduce);
   });
 }
 

@@ -18,6 +18,7 @@
 #include "ops/reduce/arg_reduce/arg_reduce.h"
 #include "ops/reduce/cumsum/cumsum.h"
 #include "ops/reduce/reduce/reduce.h"
+#include "ops/reduce/reduce_affine/reduce_affine.h"
 #include "ops/reduce/topk/topk.h"
 
 namespace bantam::passes {
@@ -183,9 +184,10 @@ std::optional<NodeLayout> without_axes(const Graph& graph, const Node& node, int
   return first_operand(node, layout, result);
 }
 
+template <typename P>
 std::optional<NodeLayout> reduce_layout(const Graph& graph, const Node& node, int where, const Permutation& layout,
                                         int data_operands) {
-  const auto& p = node.as<ops::ReduceParams>();
+  const auto& p = node.as<P>();
   if (p.keep_dims != 0 || p.axes.size == 0) return same_layout(graph, node, where, layout, data_operands);
   return without_axes(graph, node, where, layout, p.axes);
 }
@@ -326,7 +328,8 @@ constexpr Rule kRules[] = {
     {"norm", norm_layout, edit_axes<ops::NormParams>, kAllOperands},
     {"pad", same_layout, edit_pad},
     {"quantize", same_layout, edit_quantized_axis<ops::QuantizeParams>},
-    {"reduce", reduce_layout, edit_axes<ops::ReduceParams>},
+    {"reduce", reduce_layout<ops::ReduceParams>, edit_axes<ops::ReduceParams>},
+    {"reduce_affine", reduce_layout<ops::ReduceAffineParams>, edit_axes<ops::ReduceAffineParams>},
     {"requantize", same_layout, keep_params},
     {"reshape", reshape_layout, edit_list<&ops::ReshapeParams::shape, ops::ReshapeParams>},
     {"resize", same_layout, edit_resize},

@@ -10,10 +10,6 @@ namespace {
 
 constexpr bool is_8_bit(ElementType type) { return is_one_of<std::int8_t, std::uint8_t>(type); }
 
-constexpr bool fits(std::int32_t value, ElementType type) {
-  return type == ElementType::kU8 ? value >= 0 && value <= 255 : value >= -128 && value <= 127;
-}
-
 /// A list of one element or of `count`, or a scalar.
 Status check_list_operand(std::span<const Tensor> inputs, int i, ElementType type, std::int32_t count, bool one) {
   const TensorDesc& desc = desc_of(inputs, i);
@@ -26,23 +22,27 @@ Status check_list_operand(std::span<const Tensor> inputs, int i, ElementType typ
 
 Status check_parameters(std::span<const Tensor> inputs, const AffineForm& form) {
   const ElementType to = form.to;
-  if (!fits(form.input_zero_point, desc_of(inputs, 0).type))
+  if (!fits_byte(form.input_zero_point, desc_of(inputs, 0).type))
     return failure(StatusCode::kInvalidModel, "input zero point is outside its type", form.input_zero_point, 0);
-  if (!fits(form.weights_zero_point, desc_of(inputs, 1).type))
+  if (!fits_byte(form.weights_zero_point, desc_of(inputs, 1).type))
     return failure(StatusCode::kInvalidModel, "weights zero point is outside its type", form.weights_zero_point, 0);
   BANTAM_RETURN_IF_ERROR(check_activation(form.activation));
   if (!is_8_bit(to)) return ok_status();
-  if (!fits(form.output_zero_point, to))
-    return failure(StatusCode::kInvalidModel, "output zero point is outside its type", form.output_zero_point, 0);
-  if (!fits(form.minimum, to) || !fits(form.maximum, to) || form.minimum > form.maximum)
-    return failure(StatusCode::kInvalidModel, "minimum and maximum are no range of the type", form.minimum,
-                   form.maximum);
+  BANTAM_RETURN_IF_ERROR(check_byte_results(to, form.output_zero_point, form.minimum, form.maximum));
   if (form.quantizes_activation() && !(std::isfinite(form.output_scale) && form.output_scale > 0.0F))
     return failure(StatusCode::kInvalidModel, "output scale must be a positive number");
   return ok_status();
 }
 
 }  // namespace
+
+Status check_byte_results(ElementType to, std::int32_t zero_point, std::int32_t minimum, std::int32_t maximum) {
+  if (!fits_byte(zero_point, to))
+    return failure(StatusCode::kInvalidModel, "output zero point is outside its type", zero_point, 0);
+  if (!fits_byte(minimum, to) || !fits_byte(maximum, to) || minimum > maximum)
+    return failure(StatusCode::kInvalidModel, "minimum and maximum are no range of the type", minimum, maximum);
+  return ok_status();
+}
 
 Status infer_affine_form(std::span<const Tensor> inputs, const AffineForm& form, std::int32_t channels,
                          std::int32_t x_zero_points) {
@@ -68,20 +68,25 @@ Status infer_affine_form(std::span<const Tensor> inputs, const AffineForm& form,
   return ok_status();
 }
 
-AffineScaler make_affine_scaler(const Invocation& call, const AffineForm& form) noexcept {
+AffineScaler make_byte_scaler(ElementType to, std::int32_t zero_point, std::int32_t minimum,
+                              std::int32_t maximum) noexcept {
   AffineScaler scaler;
-  const ElementType to = form.to;
+  scaler.flip = sign_flip(to);
+  const std::int32_t offset = scaler.flip != 0 ? 128 : 0;
+  scaler.zero_point = zero_point - offset;
+  scaler.minimum = minimum - offset;
+  scaler.maximum = maximum - offset;
+  return scaler;
+}
+
+AffineScaler make_affine_scaler(const Invocation& call, const AffineForm& form) noexcept {
+  AffineScaler scaler = make_byte_scaler(form.to, form.output_zero_point, form.minimum, form.maximum);
   if (call.has(2) && form.has_real_bias()) scaler.real_bias = call.input<float>(2);
   if (call.has(2) && !form.has_real_bias()) scaler.bias = call.input<std::int32_t>(2);
   if (call.has(3)) {
     scaler.scale = call.input<float>(3);
     scaler.per_channel = call.in(3).elements() != 1;
   }
-  scaler.flip = sign_flip(to);
-  const std::int32_t offset = scaler.flip != 0 ? 128 : 0;
-  scaler.zero_point = form.output_zero_point - offset;
-  scaler.minimum = form.minimum - offset;
-  scaler.maximum = form.maximum - offset;
   scaler.activation = form.activation;
   scaler.output_scale = form.output_scale;
   return scaler;

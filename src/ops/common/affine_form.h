@@ -71,6 +71,14 @@ constexpr std::array<ParamField, 10> affine_form_fields(std::size_t base) noexce
 Status infer_affine_form(std::span<const Tensor> inputs, const AffineForm& form, std::int32_t channels,
                          std::int32_t x_zero_points);
 
+/// Fails unless these are of the 8-bit type and the limits are a range.
+Status check_byte_results(ElementType to, std::int32_t zero_point, std::int32_t minimum, std::int32_t maximum);
+
+/// Is the value one of the 8-bit type?
+constexpr bool fits_byte(std::int32_t value, ElementType type) noexcept {
+  return type == ElementType::kU8 ? value >= 0 && value <= 255 : value >= -128 && value <= 127;
+}
+
 /// The bit that makes an element of this 8-bit type an int8.
 constexpr std::uint8_t sign_flip(ElementType type) noexcept { return type == ElementType::kU8 ? 0x80 : 0; }
 
@@ -135,11 +143,16 @@ struct AffineScaler {
     const float scaled = has_activation()
                              ? real(sum, channel) / output_scale
                              : static_cast<float>(with_bias(sum, channel)) * scale[per_channel ? channel : 0];
+    *y = to_byte(scaled);
+  }
+
+  /// The 8-bit result that stands for `scaled` steps from the zero point.
+  std::uint8_t to_byte(float scaled) const noexcept {
     const float number = std::isnan(scaled) ? 0.0F : scaled;
     const float limited =
         std::clamp(number, static_cast<float>(minimum - zero_point), static_cast<float>(maximum - zero_point));
     const float whole = apply_unary(limited, UnaryFunction::kRound, 0.0F, 0.0F);
-    *y = static_cast<std::uint8_t>(static_cast<std::uint8_t>(static_cast<std::int32_t>(whole) + zero_point) ^ flip);
+    return static_cast<std::uint8_t>(static_cast<std::uint8_t>(static_cast<std::int32_t>(whole) + zero_point) ^ flip);
   }
 
   void store(std::uint32_t sum, std::int64_t channel, float* y) const noexcept { *y = real(sum, channel); }
@@ -151,6 +164,10 @@ struct AffineScaler {
 };
 
 AffineScaler make_affine_scaler(const Invocation& call, const AffineForm& form) noexcept;
+
+/// The zero point and limits of 8-bit results, without a scale.
+AffineScaler make_byte_scaler(ElementType to, std::int32_t zero_point, std::int32_t minimum,
+                              std::int32_t maximum) noexcept;
 
 /// Calls f(y) with the result's data as the type that AffineScaler stores: u8 (of i8 too), i32 or f32.
 template <typename F>

@@ -6,6 +6,7 @@
 #include "ops/nn/matmul_affine/matmul_affine.h"
 #include "ops/nn/matmul_blocks/matmul_blocks.h"
 #include "ops/nn/separable_conv2d_affine/separable_conv2d_affine.h"
+#include "ops/reduce/reduce_affine/reduce_affine.h"
 #include "ops/testing/samplers.h"
 
 namespace bantam::ops::testing {
@@ -162,11 +163,23 @@ void matmul_blocks(Sampling& s) {
   s.set_params(p);
 }
 
-constexpr SamplerRow kRows[] = {{&kBinaryAffine, binary_affine},
-                                {&kConv2dAffine, conv2d_affine},
-                                {&kMatmulAffine, matmul_affine},
-                                {&kSeparableConv2dAffine, separable_conv2d_affine},
-                                {&kMatmulBlocks, matmul_blocks}};
+void reduce_affine(Sampling& s) {
+  const TensorDesc x = s.any(s.type({kI8, kU8}), 0, 5);
+  ReduceAffineParams p{.function = s.one_of({ReduceFunction::kMean, ReduceFunction::kSum})};
+  p.axes = s.axes(x);
+  p.keep_dims = s.pick(0, 1);
+  p.x_scale = s.real(0.01, 0.1);
+  p.x_zero_point = zero_point(x.type, s);
+  p.to = s.one_of({kI8, kU8});
+  p.y_scale = s.real(0.01, 0.1);
+  p.y_zero_point = zero_point(p.to, s);
+  full_range(p.to, &p.minimum, &p.maximum);
+  s.set_params(p);
+}
+
+constexpr SamplerRow kRows[] = {{&kBinaryAffine, binary_affine}, {&kConv2dAffine, conv2d_affine},
+                                {&kMatmulAffine, matmul_affine}, {&kSeparableConv2dAffine, separable_conv2d_affine},
+                                {&kMatmulBlocks, matmul_blocks}, {&kReduceAffine, reduce_affine}};
 
 }  // namespace
 

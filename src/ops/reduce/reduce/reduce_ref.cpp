@@ -3,28 +3,12 @@
 #include <type_traits>
 
 #include "ops/common/dispatch.h"
-#include "ops/common/parallel.h"
 #include "ops/reduce/reduce/kernels.h"
+#include "ops/reduce/reduce/reduce.h"
+#include "ops/reduce/reduce_loops.h"
 
 namespace bantam::ops {
 namespace {
-
-/// Result i of f over the reduced elements of each kept element: y = finish(elements), where `finish` visits them.
-template <typename T, typename F>
-void for_each_result(const Invocation& invocation, F reduce_one) {
-  const ReduceLoops loops = make_reduce_loops(invocation.as<ReduceParams>(), invocation.in(0), invocation.out());
-  const auto* x = invocation.input<T>(0);
-  auto* y = invocation.output<T>();
-  parallel_ranges(*invocation.threads, loops.kept.elements, reduce_grain(loops),
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for_each_segment(loops.kept, begin, end, [&](const auto& offsets, std::int64_t n) {
-                      for (std::int64_t i = 0; i < n; ++i) {
-                        const T* from = x + offsets[1] + i * loops.kept.row_strides[1];
-                        y[offsets[0] + i * loops.kept.row_strides[0]] = reduce_one(loops.reduced, from);
-                      }
-                    });
-                  });
-}
 
 constexpr std::int64_t kBlock = 64;
 
@@ -128,8 +112,9 @@ Status run_reduce_ref(const Invocation& invocation) {
   const auto& params = invocation.as<ReduceParams>();
   const ReduceFunction function = params.function;
   const ElementType type = invocation.in(0).type;
+  const ReduceLoops loops = make_reduce_loops(params.axes, params.keep_dims, invocation.in(0), invocation.out());
   if (type == ElementType::kBool) {
-    for_each_result<std::uint8_t>(invocation, [function](const StridedRows<1>& elements, const std::uint8_t* x) {
+    for_each_result<std::uint8_t>(invocation, loops, [function](const StridedRows<1>& elements, const std::uint8_t* x) {
       return reduce_bool(function, elements, x);
     });
     return ok_status();
@@ -137,7 +122,7 @@ Status run_reduce_ref(const Invocation& invocation) {
   dispatch_type<float, double, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t,
                 std::int64_t, std::uint64_t>(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for_each_result<T>(invocation, [&](const StridedRows<1>& elements, const T* x) {
+    for_each_result<T>(invocation, loops, [&](const StridedRows<1>& elements, const T* x) {
       if constexpr (std::is_floating_point_v<T>) {
         return reduce_float(params, elements, x);
       } else {

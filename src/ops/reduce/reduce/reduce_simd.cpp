@@ -9,6 +9,8 @@
 #include "ops/common/parallel.h"
 #include "ops/common/rows_simd-inl.h"
 #include "ops/reduce/reduce/kernels.h"
+#include "ops/reduce/reduce/reduce.h"
+#include "ops/reduce/reduce_loops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -143,7 +145,7 @@ void run_reduce(const Invocation& invocation, const ReduceLoops& loops) {
   const ReduceFunction function = params.function;
   const bool in_order = params.sequential != 0;
   const float scale = function == ReduceFunction::kMean ? static_cast<float>(loops.reduced.elements) : 1.0F;
-  const bool columns = !loops.reduced.contiguous(0) || loops.reduced.row_length == 1;
+  const bool columns = loops.by_columns();
   const auto* x = invocation.input<float>(0);
   auto* y = invocation.output<float>();
   parallel_ranges(*invocation.threads, loops.kept.elements, reduce_grain(loops),
@@ -171,14 +173,12 @@ bool supports_reduce_f32_simd(const OpCall& call) {
   const auto& p = call.as<ReduceParams>();
   if (call.in(0).type != ElementType::kF32) return false;
   if (p.function > ReduceFunction::kMin) return false;
-  const ReduceLoops loops = make_reduce_loops(p, call.in(0), call.out());
-  if (loops.reduced.elements == 0 || loops.kept.elements == 0) return false;
-  if (loops.reduced.row_length > 1 && loops.reduced.contiguous(0)) return true;
-  return loops.kept.all_contiguous();
+  return make_reduce_loops(p.axes, p.keep_dims, call.in(0), call.out()).suit_vectors();
 }
 
 Status run_reduce_f32_simd(const Invocation& invocation) {
-  const ReduceLoops loops = make_reduce_loops(invocation.as<ReduceParams>(), invocation.in(0), invocation.out());
+  const auto& p = invocation.as<ReduceParams>();
+  const ReduceLoops loops = make_reduce_loops(p.axes, p.keep_dims, invocation.in(0), invocation.out());
   HWY_DYNAMIC_DISPATCH(run_reduce)(invocation, loops);
   return ok_status();
 }
