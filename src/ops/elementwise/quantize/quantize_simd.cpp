@@ -2,12 +2,11 @@
 #define HWY_TARGET_INCLUDE "ops/elementwise/quantize/quantize_simd.cpp"
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
-#include <limits>
-
 #include "hwy/highway.h"
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
 #include "ops/common/parallel.h"
+#include "ops/common/requantize_simd-inl.h"
 #include "ops/common/strides.h"
 #include "ops/elementwise/quantize/kernels.h"
 #include "ops/elementwise/quantize/quantize.h"
@@ -18,64 +17,79 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// round(x / scale) + zero_point as int32, limited to T before the zero point is added; NaN counts as 0.
-template <typename T, class D>
-HWY_INLINE hn::Vec<hn::RebindToSigned<D>> quantize(D d, hn::Vec<D> x, float scale, std::int32_t zero_point, bool away) {
-  const hn::RebindToSigned<D> di;
-  const auto real = hn::Div(x, hn::Set(d, scale));
-  const auto number = hn::IfThenElseZero(hn::Eq(real, real), real);
-  // Beyond +-1000 everything saturates, and rounding there cannot matter.
-  const auto bounded = hn::Min(hn::Max(number, hn::Set(d, -1000.0F)), hn::Set(d, 1000.0F));
-  auto whole = hn::NearestInt(bounded);
-  if (away) {
-    // Truncation, then one step away from zero where the rest is at least a half; all exact for such small numbers.
-    const auto truncated = hn::ConvertTo(di, bounded);
-    const auto rest = hn::Abs(hn::Sub(bounded, hn::ConvertTo(d, truncated)));
-    const auto step = hn::IfThenElse(hn::Lt(bounded, hn::Zero(d)), hn::Set(d, -1.0F), hn::Set(d, 1.0F));
-    whole = hn::Add(truncated, hn::ConvertTo(di, hn::IfThenElseZero(hn::Ge(rest, hn::Set(d, 0.5F)), step)));
-  }
-  const auto low = hn::Set(di, static_cast<std::int32_t>(std::numeric_limits<T>::min()));
-  const auto high = hn::Set(di, static_cast<std::int32_t>(std::numeric_limits<T>::max()));
-  return hn::Min(hn::Max(hn::Add(whole, hn::Set(di, zero_point)), low), high);
-}
+/// Rows of numbers as steps of `scale` from the zero point. Rounds halves away from zero, or to even.
+template <typename T, bool kAway>
+class Quantizer {
+ public:
+  HWY_INLINE Quantizer(float scale, std::int32_t zero_point)
+      : scale_(hn::Set(Reals(), scale)), zero_point_(hn::Set(Halves(), static_cast<std::int16_t>(zero_point))) {}
 
-template <typename T>
-void quantize_row(std::size_t n, const float* x, T* y, float scale, std::int32_t zero_point, bool away) {
-  const hn::ScalableTag<float> d;
-  const hn::Rebind<T, decltype(d)> narrow;
-  const std::size_t lanes = hn::Lanes(d);
-  constexpr std::size_t kMaxLanes = HWY_MAX_BYTES / sizeof(float);
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto q = quantize<T>(d, hn::LoadU(d, x + i), scale, zero_point, away);
-    hn::StoreU(hn::DemoteTo(narrow, q), narrow, y + i);
+  HWY_INLINE void row(std::size_t n, const float* x, T* y) const {
+    const std::size_t lanes = hn::Lanes(Halves());
+    std::size_t i = 0;
+    for (; i + lanes <= n; i += lanes) hn::StoreU(quantized(x + i), Bytes(), y + i);
+    if (i == n) return;
+    HWY_ALIGN float tail[HWY_MAX_BYTES / sizeof(std::int16_t)] = {};
+    HWY_ALIGN T result[HWY_MAX_BYTES / sizeof(std::int16_t)];
+    for (std::size_t k = 0; k < n - i; ++k) tail[k] = x[i + k];
+    hn::StoreU(quantized(tail), Bytes(), result);
+    for (std::size_t k = 0; k < n - i; ++k) y[i + k] = result[k];
   }
-  if (i == n) return;
-  float tail[kMaxLanes] = {};
-  T result[kMaxLanes] = {};
-  for (std::size_t k = 0; k < n - i; ++k) tail[k] = x[i + k];
-  const auto q = quantize<T>(d, hn::LoadU(d, tail), scale, zero_point, away);
-  hn::StoreU(hn::DemoteTo(narrow, q), narrow, result);
-  for (std::size_t k = 0; k < n - i; ++k) y[i + k] = result[k];
-}
 
-template <typename T>
+ private:
+  using Halves = hn::ScalableTag<std::int16_t>;
+  using Bytes = hn::Rebind<T, Halves>;
+  using Reals = hn::Repartition<float, Halves>;
+  using Words = hn::RebindToSigned<Reals>;
+
+  /// Two vectors of numbers: steps that fit into 16 bits with the zero point added, hence saturated once.
+  HWY_INLINE hn::Vec<Bytes> quantized(const float* x) const {
+    const hn::Half<Halves> half;
+    const auto low = hn::DemoteTo(half, steps(hn::LoadU(Reals(), x)));
+    const auto high = hn::DemoteTo(half, steps(hn::LoadU(Reals(), x + hn::Lanes(Reals()))));
+    return hn::DemoteTo(Bytes(), hn::Add(hn::Combine(Halves(), high, low), zero_point_));
+  }
+
+  /// round(x / scale); NaN counts as 0. Beyond +-1000 everything saturates, and rounding there cannot matter.
+  HWY_INLINE hn::Vec<Words> steps(hn::Vec<Reals> x) const {
+    const Reals d;
+    const auto real = hn::Div(x, scale_);
+    const auto number = hn::IfThenElseZero(hn::Eq(real, real), real);
+    const auto bounded = hn::Min(hn::Max(number, hn::Set(d, -1000.0F)), hn::Set(d, 1000.0F));
+    if constexpr (!kAway) return nearest_in_range(bounded);
+    // Adding the number before a half rounds to the next whole number exactly where the rest is at least a half.
+    const auto almost_half = hn::Set(d, 0x0.FFFFFFp-1F);
+    return nearest_in_range(hn::Trunc(hn::Add(bounded, hn::CopySign(almost_half, bounded))));
+  }
+
+  hn::Vec<Reals> scale_;
+  hn::Vec<Halves> zero_point_;
+};
+
+template <typename T, bool kAway>
 void quantize_rows(const Invocation& invocation, const StridedRows<2>& rows) {
   const float scale = *invocation.input<float>(1);
   const std::int32_t zero_point = invocation.has(2) ? *invocation.input<T>(2) : 0;
-  const bool away = invocation.as<QuantizeParams>().round_half_away != 0;
   auto* y = invocation.output<T>();
   const auto* x = invocation.input<float>(0);
-  parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) {
-      quantize_row<T>(static_cast<std::size_t>(n), x + offsets[1], y + offsets[0], scale, zero_point, away);
-    });
-  });
+  parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain,
+                  [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+                    const Quantizer<T, kAway> quantizer(scale, zero_point);
+                    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
+                      quantizer.row(static_cast<std::size_t>(n), x + offsets[1], y + offsets[0]);
+                    });
+                  });
 }
 
 void run_quantize(const Invocation& invocation, const StridedRows<2>& rows) {
-  dispatch_type<std::int8_t, std::uint8_t>(
-      invocation.out().type, [&](auto tag) { quantize_rows<typename decltype(tag)::type>(invocation, rows); });
+  dispatch_type<std::int8_t, std::uint8_t>(invocation.out().type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if (invocation.as<QuantizeParams>().round_half_away != 0) {
+      quantize_rows<T, true>(invocation, rows);
+    } else {
+      quantize_rows<T, false>(invocation, rows);
+    }
+  });
 }
 
 }  // namespace
