@@ -19,8 +19,7 @@ namespace bantam::ops::HWY_NAMESPACE {
 /// n elements: combine(d, a, b) gives stored values as int32 for two vectors of them. An operand that does not move is
 /// one element for all; y may be an operand that moves.
 template <typename T, class Combine>
-HWY_NOINLINE void combine_row(Combine combine, std::size_t n, T* y, const T* a, bool a_moves, const T* b,
-                              bool b_moves) {
+HWY_INLINE void combine_row(Combine combine, std::size_t n, T* y, const T* a, bool a_moves, const T* b, bool b_moves) {
   const hn::ScalableTag<std::int32_t> d;
   const std::size_t lanes = hn::Lanes(d);
   constexpr std::size_t kMaxLanes = HWY_MAX_BYTES / sizeof(std::int32_t);
@@ -40,17 +39,24 @@ HWY_NOINLINE void combine_row(Combine combine, std::size_t n, T* y, const T* a, 
   for (std::size_t k = 0; k < n - i; ++k) y[i + k] = result[k];
 }
 
-/// The result's elements from operands 0 and 1, which are contiguous or broadcast within its rows.
+/// The elements [begin, end) of the result. Not in line, but rows are: short ones would take less time than a call.
 template <typename T, class Combine>
-void combine_rows(const Invocation& invocation, const StridedRows<3>& rows, Combine combine) {
+HWY_NOINLINE void combine_range(const Invocation& invocation, const StridedRows<3>& rows, const Combine& combine,
+                                std::int64_t begin, std::int64_t end) {
   auto* y = invocation.output<T>();
   const auto* a = invocation.input<T>(0);
   const auto* b = invocation.input<T>(1);
+  for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
+    combine_row(combine, static_cast<std::size_t>(n), y + offsets[0], a + offsets[1], rows.contiguous(1),
+                b + offsets[2], rows.contiguous(2));
+  });
+}
+
+/// The result's elements from operands 0 and 1, which are contiguous or broadcast within its rows.
+template <typename T, class Combine>
+void combine_rows(const Invocation& invocation, const StridedRows<3>& rows, const Combine& combine) {
   parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) {
-      combine_row(combine, static_cast<std::size_t>(n), y + offsets[0], a + offsets[1], rows.contiguous(1),
-                  b + offsets[2], rows.contiguous(2));
-    });
+    combine_range<T>(invocation, rows, combine, begin, end);
   });
 }
 
