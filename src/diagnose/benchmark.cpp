@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <functional>
+#include <cstddef>
 
 namespace bantam::diagnose {
 namespace {
@@ -28,6 +28,26 @@ struct StepTimer {
   }
 };
 
+/// What the inputs held, for invokes that overwrite them.
+class Inputs {
+ public:
+  explicit Inputs(const Session& session) {
+    for (std::size_t i = 0; i < session.input_count(); ++i) {
+      const Tensor input = session.input(i);
+      const auto* bytes = static_cast<const std::byte*>(input.data);
+      copies_.emplace_back(bytes, bytes + input.desc->bytes());
+    }
+  }
+
+  void restore(const Session& session) const {
+    for (std::size_t i = 0; i < copies_.size(); ++i)
+      std::copy(copies_[i].begin(), copies_[i].end(), static_cast<std::byte*>(session.input(i).data));
+  }
+
+ private:
+  std::vector<std::vector<std::byte>> copies_;
+};
+
 /// The value below which a fraction `q` of the sorted samples lies.
 double quantile(const std::vector<double>& sorted, double q) {
   const auto last = static_cast<double>(sorted.size() - 1);
@@ -35,13 +55,13 @@ double quantile(const std::vector<double>& sorted, double q) {
 }
 
 Result<std::vector<OperatorTime>> time_layers(Session& session, std::int64_t runs, OutputSet outputs,
-                                              const std::function<void(Session&)>& before_invoke) {
+                                              const Inputs& inputs) {
   StepTimer timer{std::vector<double>(session.step_count(), 0.0), {}};
   const Observer observer{&timer, StepTimer::before, StepTimer::after};
   session.set_observer(&observer);
   Status status = ok_status();
   for (std::int64_t i = 0; i < runs && status.ok(); ++i) {
-    if (before_invoke) before_invoke(session);
+    inputs.restore(session);
     status = session.invoke(outputs);
   }
   session.set_observer(nullptr);
@@ -94,10 +114,10 @@ double share_of_roof(const schedule::Roof& roof, std::span<const OperatorTime> t
   return microseconds > 0 ? least_us / microseconds : 0;
 }
 
-Result<BenchmarkResult> benchmark(Session& session, const BenchmarkOptions& options,
-                                  const std::function<void(Session&)>& before_invoke) {
+Result<BenchmarkResult> benchmark(Session& session, const BenchmarkOptions& options) {
+  const Inputs inputs(session);
   const auto invoke = [&] {
-    if (before_invoke) before_invoke(session);
+    inputs.restore(session);
     const auto start = Clock::now();
     const Status status = session.invoke(options.outputs);
     return std::pair(status, microseconds(Clock::now() - start));
@@ -121,7 +141,7 @@ Result<BenchmarkResult> benchmark(Session& session, const BenchmarkOptions& opti
   result.min_us = samples.front();
   result.p99_us = quantile(samples, 0.99);
   if (options.by_operator) {
-    auto layers = time_layers(session, std::min<std::int64_t>(result.runs, 10), options.outputs, before_invoke);
+    auto layers = time_layers(session, std::min<std::int64_t>(result.runs, 10), options.outputs, inputs);
     if (!layers) return fail(std::move(layers.error()));
     result.layers = std::move(*layers);
     result.operators = by_kernel(result.layers);

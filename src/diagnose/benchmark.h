@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,8 +47,8 @@ struct BenchmarkResult {
   std::vector<OperatorTime> operators;  ///< the same by kernel, slowest first
 };
 
-/// Inputs keep whatever they hold; `before_invoke`, when given, refills them (it is not timed).
-Result<BenchmarkResult> benchmark(Session& session, const BenchmarkOptions& options,
-                                  const std::function<void(Session&)>& before_invoke = {});
+/// Every invoke gets the inputs as they are now: activations may lie in their place, and numbers decide how fast some
+/// kernels are. Giving them is not timed.
+Result<BenchmarkResult> benchmark(Session& session, const BenchmarkOptions& options);
 
 }  // namespace bantam::diagnose

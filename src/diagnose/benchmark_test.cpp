@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <vector>
+
 #include "compiler/testing/placed_fleet.h"
 
 namespace bantam::diagnose {
@@ -41,6 +44,25 @@ TEST(Benchmark, TimesTheStepsOfThePlanAndAddsThemUpByKernel) {
   }
   EXPECT_EQ(calls, static_cast<std::int64_t>(steps.size()));
   EXPECT_EQ(work, 0);
+}
+
+TEST(Benchmark, EveryInvokeGetsTheSameInputs) {
+  const auto placed =
+      compiler::testing::place_fleet({.models = {{.path = "models/sign.onnx", .dims = {{"batch", 1}}}}});
+  ASSERT_TRUE(placed);
+  Session& session = *placed->fleet->session(0);
+  const auto bytes = [](const Tensor& tensor) {
+    const auto* first = static_cast<const std::byte*>(tensor.data);
+    return std::vector<std::byte>(first, first + tensor.desc->bytes());
+  };
+  compiler::testing::fill_inputs(session, 1);
+  const auto input = bytes(session.input(0));
+  ASSERT_TRUE(session.invoke().ok());
+  const auto output = bytes(session.output(0));
+  ASSERT_NE(bytes(session.input(0)), input) << "activations lie in the input's place";
+  compiler::testing::fill_inputs(session, 1);
+  ASSERT_TRUE(benchmark(session, {.warmup = 1, .runs = 2, .seconds = 0}));
+  EXPECT_EQ(bytes(session.output(0)), output);
 }
 
 }  // namespace

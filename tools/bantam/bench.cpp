@@ -106,7 +106,7 @@ Result<std::uint64_t> count_allocations(Session& session, OutputSet outputs) {
 /// Measures one session and prints it, or returns it as JSON.
 Result<nlohmann::json> bench_session(Session& session, OutputSet outputs, const BenchArguments& options,
                                      const schedule::Roof& roof) {
-  // A session that lost its inputs to another one's activations would still be timed right; these are its own values.
+  // An earlier session's activations may lie where the inputs are.
   if (auto filled = feed::fill_random(session); !filled) return fail(filled.error());
   session.reset();
   const auto start = std::chrono::steady_clock::now();
