@@ -287,7 +287,7 @@ bool convolve_in_quads(const Invocation& call, const ConvGeometry& g, const Affi
                                    call.output<std::uint8_t>(),
                                    result_overlaps(call)};
 #if HWY_TARGET == HWY_AVX2
-  const bool fits = quads::pairs_fit(g);
+  const bool fits = quads::pairs_fit(problem);
   if (fits) quads::convolve_pairs<quads::AffinePairs>(problem, scaler, begin, end);
 #else
   const bool fits = quads::quads_fit(g);

@@ -131,7 +131,7 @@ void convolve_rows_i8(const Invocation& call, const ConvGeometry& g, std::int64_
                             call.output<std::uint8_t>(),
                             result_overlaps(call)};
 #if HWY_TARGET == HWY_AVX2
-  if (pairs_fit(g)) return convolve_pairs<RequantizePairs>(problem, requantize, begin, end);
+  if (pairs_fit(problem)) return convolve_pairs<RequantizePairs>(problem, requantize, begin, end);
 #else
   if (quads_fit(g)) return convolve_quads<RequantizeBlock>(problem, requantize, begin, end);
 #endif

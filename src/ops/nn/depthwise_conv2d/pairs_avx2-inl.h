@@ -1,8 +1,9 @@
 // Depthwise convolution of bytes with AVX2, for the integer kernels of depthwise_conv2d and conv2d_affine; exact. Of
 // each image column two rows at a time are widened to 16 bits and interleaved, so that a pair holds one channel of
-// them: the windows beside each other share it, and with strides of 1 those of two output rows. A lane of 128 bits
-// takes 16 channels, of which the last may overlap those before; the two lanes of vectors take neighbouring channels,
-// or of the last ones different output rows. Rows and columns outside the image hold the zero point. Included by
+// them: the windows beside each other share it, and those of two output rows, if the stride is 1 or even. A lane of 128
+// bits takes 16 channels, of which the last may overlap those before; the two lanes of vectors take neighbouring
+// channels, or of the last ones different output rows. Rows and columns outside the image hold the zero point. Included
+// by
 // *_simd.cpp files inside Highway's per-target compilation; buffers of 16 KiB lie on the stack.
 #if defined(BANTAM_OPS_DEPTHWISE_PAIRS_AVX2_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_DEPTHWISE_PAIRS_AVX2_INL_H_
@@ -34,21 +35,29 @@ constexpr std::int64_t kMaxWindowPairs = 30;              ///< of the windows th
 constexpr std::int64_t kMaxColumnPairs = 96;              ///< that are interleaved at once
 constexpr int kTilePixels = 4;                            ///< neighbours that are computed together
 
-/// Output rows whose windows share pairs.
+/// Output rows that share what is interleaved: windows that begin on different rows of pairs have weights of their own,
+/// with even strides they begin on the first ones.
 inline std::int64_t rows_at_once(const ConvGeometry& g) {
-  return g.vertical.stride == 1 && g.vertical.dilation == 1 ? 2 : 1;
+  const WindowAxis& v = g.vertical;
+  return v.dilation == 1 && (v.stride == 1 || (v.stride % 2 == 0 && v.stride < v.kernel)) ? 2 : 1;
 }
 
-/// Pairs of one column, of which the last row may be none of the kernel's.
-inline std::int64_t column_pairs(const ConvGeometry& g) { return (g.vertical.kernel + rows_at_once(g)) / 2; }
+/// Of these, the ones that are summed together.
+inline std::int64_t window_rows(const ConvGeometry& g) { return g.vertical.stride == 1 ? rows_at_once(g) : 1; }
+
+/// Pairs of one column that windows of so many output rows see.
+inline std::int64_t column_pairs(const ConvGeometry& g, std::int64_t rows) {
+  return ((rows - 1) * g.vertical.stride + g.vertical.kernel + 1) / 2;
+}
 
 /// Are windows dense and small enough for the buffers, are there channels for a lane, and is no column interleaved in
-/// vain?
-inline bool pairs_fit(const ConvGeometry& g) {
+/// vain? Where results are written over what further channels read, few pixels could be computed at a time.
+inline bool pairs_fit(const QuadProblem& p) {
+  const ConvGeometry& g = p.g;
   const std::int64_t columns = (kTilePixels - std::int64_t{1}) * g.horizontal.stride + g.horizontal.kernel;
   return g.x.c >= kLaneChannels && g.horizontal.dilation == 1 && g.horizontal.stride <= g.horizontal.kernel &&
-         rows_at_once(g) * column_pairs(g) * g.horizontal.kernel <= kMaxWindowPairs &&
-         column_pairs(g) * columns <= kMaxColumnPairs;
+         window_rows(g) * column_pairs(g, window_rows(g)) * g.horizontal.kernel <= kMaxWindowPairs &&
+         column_pairs(g, rows_at_once(g)) * columns <= kMaxColumnPairs && !(p.overlaps && g.x.c > 2 * kLaneChannels);
 }
 
 /// The first channels of both lanes.
@@ -198,25 +207,37 @@ class PairBlock {
  public:
   template <class Scaler>
   HWY_INLINE PairBlock(const QuadProblem& p, const Scaler& scaler, const LaneChannels& lanes)
-      : p_(p), lanes_(lanes), pairs_(column_pairs(p.g)), window_rows_(rows_at_once(p.g)), finish_(scaler, lanes) {
+      : p_(p),
+        lanes_(lanes),
+        pairs_(column_pairs(p.g, rows_at_once(p.g))),
+        window_rows_(window_rows(p.g)),
+        window_pairs_(column_pairs(p.g, window_rows_)),
+        finish_(scaler, lanes) {
     load_weights();
   }
 
-  /// `count` output pixels from column ox on of one row, or two if rows are computed so, of each lane.
-  HWY_INLINE void convolve(const LaneRows (&at)[2], std::int64_t rows, std::int64_t ox, std::int64_t count) const {
+  /// May the lanes take different rows?
+  bool lanes_are_alike() const { return lanes_.first[0] == lanes_.first[1]; }
+
+  /// One output row of each lane, or two, if so many are computed at once.
+  HWY_INLINE void convolve(const LaneRows (&at)[2], std::int64_t rows) const {
+    const std::int64_t width = p_.g.y.w;
     const std::int64_t taps = p_.g.horizontal.kernel;
     const std::int64_t stride = p_.g.horizontal.stride;
-    const std::int64_t most = (kMaxColumnPairs / pairs_ - taps) / stride + 1;
+    const std::int64_t most = ((kMaxColumnPairs / pairs_ - taps) / stride + 1) / kTilePixels * kTilePixels;
     HWY_ALIGN std::int16_t columns[kMaxColumnPairs * kPairNumbers];
-    for (std::int64_t done = 0; done < count;) {
-      const std::int64_t pixels = std::min(most, count - done);
-      interleave(at, window_origin(p_.g.horizontal, ox + done), (pixels - 1) * stride + taps, columns);
+    for (std::int64_t done = 0; done < width;) {
+      const std::int64_t pixels = std::min(most, width - done);
+      interleave(at, rows, window_origin(p_.g.horizontal, done), (pixels - 1) * stride + taps, columns);
       TileResult y{{}, p_.g.y.h_stride, p_.g.y.w_stride};
-      for (int l = 0; l < 2; ++l) y.lanes[l] = p_.y + p_.g.y.offset(at[l].n, at[l].oy, ox + done) + lanes_.first[l];
-      if (rows == 2) {
+      for (int l = 0; l < 2; ++l) y.lanes[l] = p_.y + p_.g.y.offset(at[l].n, at[l].oy, done) + lanes_.first[l];
+      if (rows == 2 && window_rows_ == 2) {
         convolve_pixels<2>(columns, pixels, y);
       } else {
-        convolve_pixels<1>(columns, pixels, y);
+        for (std::int64_t row = 0; row < rows; ++row) {
+          convolve_pixels<1>(columns + row * p_.g.vertical.stride / 2 * kPairNumbers, pixels, y);
+          for (std::uint8_t*& lane : y.lanes) lane += y.row_step;
+        }
       }
       done += pixels;
     }
@@ -247,8 +268,10 @@ class PairBlock {
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i sums[4] = {};
     std::int16_t* to = weights_;
+    std::int64_t left = window_pairs_ * p_.g.horizontal.kernel;
     for (std::int64_t kx = 0; kx < p_.g.horizontal.kernel; ++kx)
-      for (std::int64_t pair = 0; pair < pairs_; ++pair)
+      for (std::int64_t pair = 0; pair < window_pairs_; ++pair) {
+        steps_[left--] = (pair + 1 < window_pairs_ ? 1 : pairs_ - window_pairs_ + 1) * kPairNumbers;
         for (std::int64_t row = 0; row < window_rows_; ++row, to += kPairNumbers) {
           const __m256i a = weights_at(2 * pair - row, kx);
           const __m256i b = weights_at(2 * pair + 1 - row, kx);
@@ -261,6 +284,7 @@ class PairBlock {
             if (row == 0) sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(w, ones));
           });
         }
+      }
     const std::int32_t* bias = finish_.bias();
     for (int i = 0; i < 4; ++i) {
       start_[i] = _mm256_mullo_epi32(sums[i], _mm256_set1_epi32(-p_.form.zero));
@@ -280,24 +304,29 @@ class PairBlock {
   HWY_INLINE FourRows rows_at(const LaneRows (&at)[2], std::int64_t ky, std::int64_t ix) const {
     const ImageShape& x = p_.g.x;
     FourRows rows;
+    const std::uint8_t* image[2];
+    std::int64_t first_row[2];
+    for (int l = 0; l < 2; ++l) {
+      image[l] = p_.x + x.offset(at[l].n, 0, ix) + lanes_.first[l];
+      first_row[l] = window_origin(p_.g.vertical, at[l].oy) + ky * p_.g.vertical.dilation;
+    }
     for (int i = 0; i < 4; ++i) {
       __m128i inside[2];
-      __m128i flip[2];
       for (int l = 0; l < 2; ++l) {
-        const std::int64_t iy = window_origin(p_.g.vertical, at[l].oy) + (ky + i) * p_.g.vertical.dilation;
-        const bool is_row = iy >= 0 && iy < x.h;
-        rows.at[l][i] = p_.x + x.offset(at[l].n, std::clamp<std::int64_t>(iy, 0, x.h - 1), ix) + lanes_.first[l];
-        inside[l] = _mm_set1_epi8(is_row ? -1 : 0);
-        flip[l] = _mm_set1_epi8(static_cast<char>(is_row ? p_.form.flip : p_.form.zero));
+        const std::int64_t iy = first_row[l] + i * p_.g.vertical.dilation;
+        rows.at[l][i] = image[l] + std::clamp<std::int64_t>(iy, 0, x.h - 1) * x.h_stride;
+        inside[l] = _mm_set1_epi8(iy >= 0 && iy < x.h ? -1 : 0);
       }
       rows.inside[i] = _mm256_setr_m128i(inside[0], inside[1]);
-      rows.flip[i] = _mm256_setr_m128i(flip[0], flip[1]);
+      rows.flip[i] = _mm256_blendv_epi8(_mm256_set1_epi8(static_cast<char>(p_.form.zero)),
+                                        _mm256_set1_epi8(static_cast<char>(p_.form.flip)), rows.inside[i]);
     }
     return rows;
   }
 
-  /// Image columns [x0, x0 + count) of the rows that windows of these output rows see.
-  HWY_INLINE void interleave(const LaneRows (&at)[2], std::int64_t x0, std::int64_t count, std::int16_t* to) const {
+  /// Image columns [x0, x0 + count) of the rows that windows of so many output rows see.
+  HWY_INLINE void interleave(const LaneRows (&at)[2], std::int64_t output_rows, std::int64_t x0, std::int64_t count,
+                             std::int16_t* to) const {
     const ImageShape& x = p_.g.x;
     const std::int64_t width = x.h > 0 ? x.w : 0;
     const std::int64_t inside = std::clamp<std::int64_t>(x0, 0, width);
@@ -310,10 +339,11 @@ class PairBlock {
     fill(0, inside - x0);
     fill(inside_end - x0, count);
     if (inside == inside_end) return;
-    for (std::int64_t pair = 0; pair < pairs_; pair += 2) {
+    const std::int64_t pairs = std::max(window_pairs_, column_pairs(p_.g, output_rows));
+    for (std::int64_t pair = 0; pair < pairs; pair += 2) {
       const FourRows rows = rows_at(at, 2 * pair, inside);
       std::int16_t* first = to + (inside - x0) * step + pair * kPairNumbers;
-      if (pair + 1 < pairs_) {
+      if (pair + 1 < pairs) {
         interleave_rows<2>(rows, inside_end - inside, first);
       } else {
         interleave_rows<1>(rows, inside_end - inside, first);
@@ -381,11 +411,11 @@ class PairBlock {
     using V = hn::Vec<hn::CappedTag<std::int32_t, 8>>;
     const std::int64_t pixel_step = p_.g.horizontal.stride * pairs_ * kPairNumbers;
     const std::int64_t w_step = window_rows_ * kPairNumbers;
-    const std::int16_t* x = columns + i * kLaneChannels;
     const std::int16_t* w = weights_ + i * kLaneChannels;
     __m256i sums[kRows][kPixels];
     unroll<kRows>([&](auto row) HWY_ATTR { unroll<kPixels>([&](auto t) HWY_ATTR { sums[row][t] = start_[i]; }); });
-    for (std::int64_t left = p_.g.horizontal.kernel * pairs_; left > 0; --left, x += kPairNumbers, w += w_step) {
+    const std::int16_t* x = columns + i * kLaneChannels;
+    for (std::int64_t left = window_pairs_ * p_.g.horizontal.kernel; left > 0; --left, w += w_step) {
       __m256i weights[kRows];
       unroll<kRows>([&](auto row) HWY_ATTR { weights[row] = load(w + row * kPairNumbers); });
       unroll<kPixels>([&](auto t) HWY_ATTR {
@@ -394,6 +424,8 @@ class PairBlock {
           sums[row][t] = _mm256_add_epi32(sums[row][t], _mm256_madd_epi16(pairs, weights[row]));
         });
       });
+      // Rows that are summed together see all pairs of a column.
+      x += kRows > 1 ? kPairNumbers : steps_[left];
     }
     unroll<kRows>([&](auto row) HWY_ATTR {
       unroll<kPixels>([&](auto t) HWY_ATTR {
@@ -406,61 +438,48 @@ class PairBlock {
   LaneChannels lanes_;
   std::int64_t pairs_;
   std::int64_t window_rows_;
+  std::int64_t window_pairs_;
   Finish finish_;
   __m256i start_[4];
+  std::int64_t steps_[kMaxWindowPairs + 1];  ///< from one pair of a window to the next in columns, by how many are left
   HWY_ALIGN std::int16_t weights_[kMaxWindowPairs * kPairNumbers];
 };
 
-/// Blocks of two lanes: make(lanes, rows_apart) for all channels; the lanes of the last block take the same ones, if
-/// there is an odd number of them, and then different rows.
-template <class F>
-HWY_INLINE void for_lanes(std::int64_t channels, F f) {
-  const auto at = [&](std::int64_t c) { return std::min(c, channels - kLaneChannels); };
-  for (std::int64_t c = 0; c < channels; c += 2 * kLaneChannels)
-    f(LaneChannels{{at(c), at(c + kLaneChannels < channels ? c + kLaneChannels : c)}});
-}
-
-/// Output rows [begin, end) of a block, counted through all items.
+/// Output rows [first, last) of a block, counted through all items.
 template <class Finish>
-HWY_INLINE void convolve_band(const QuadProblem& p, const PairBlock<Finish>& block, bool rows_apart, std::int64_t begin,
-                              std::int64_t end) {
+HWY_INLINE void convolve_band(const QuadProblem& p, const PairBlock<Finish>& block, std::int64_t first,
+                              std::int64_t last) {
   const ConvGeometry& g = p.g;
-  const auto rows_from = [&](std::int64_t row) { return std::min({rows_at_once(g), g.y.h - row % g.y.h, end - row}); };
-  for (std::int64_t row = begin; row < end;) {
+  // What a row overwrites, later ones do not read; but the row itself does.
+  const std::int64_t at_once = p.overlaps ? 1 : rows_at_once(g);
+  const auto rows_from = [&](std::int64_t row) { return std::min({at_once, g.y.h - row % g.y.h, last - row}); };
+  for (std::int64_t row = first; row < last;) {
     const std::int64_t rows = rows_from(row);
     LaneRows at[2] = {{row / g.y.h, row % g.y.h}, {row / g.y.h, row % g.y.h}};
     row += rows;
-    if (rows_apart && row < end && rows_from(row) == rows) {
+    if (block.lanes_are_alike() && !p.overlaps && row < last && rows_from(row) == rows) {
       at[1] = {row / g.y.h, row % g.y.h};
       row += rows;
     }
-    block.convolve(at, rows, 0, g.y.w);
+    block.convolve(at, rows);
   }
 }
 
 /// Output rows [begin, end), counted through all items. Lanes follow each other over a band of rows, so that what these
-/// read stays in a cache; but where results are written over what further lanes read, over few pixels.
+/// read stays in a cache.
 template <class Finish, class Scaler>
 HWY_NOINLINE void convolve_pairs(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
   constexpr std::int64_t kBandBytes = 65536;  // what the second cache keeps
-  const ConvGeometry& g = p.g;
-  if (p.overlaps) {
-    for (std::int64_t row = begin; row < end; ++row)
-      for (std::int64_t ox = 0; ox < g.y.w; ox += kMaxRunPixels)
-        for_lanes(g.x.c, [&](const LaneChannels& lanes) HWY_ATTR {
-          const LaneRows at{row / g.y.h, row % g.y.h};
-          PairBlock<Finish>(p, scaler, lanes)
-              .convolve({at, at}, 1, ox, std::min<std::int64_t>(kMaxRunPixels, g.y.w - ox));
-        });
-    return;
-  }
-  const std::int64_t row_bytes = std::max<std::int64_t>(static_cast<std::int64_t>(g.x.w) * g.x.c, 1);
-  const std::int64_t band = (kBandBytes / row_bytes / 4 + 1) * 4;
+  const std::int64_t channels = p.g.x.c;
+  const std::int64_t row_bytes = std::max<std::int64_t>(p.g.x.w * channels, 1);
+  const std::int64_t band = (kBandBytes / row_bytes / 4 + 1) * 4;  // whole numbers of what lanes compute at once
+  const auto channel = [&](std::int64_t c) { return std::min(c, channels - kLaneChannels); };
   for (std::int64_t first = begin; first < end; first += band)
-    for_lanes(g.x.c, [&](const LaneChannels& lanes) HWY_ATTR {
-      convolve_band(p, PairBlock<Finish>(p, scaler, lanes), lanes.first[0] == lanes.first[1], first,
-                    std::min(first + band, end));
-    });
+    for (std::int64_t c = 0; c < channels; c += 2 * kLaneChannels) {
+      const bool has_second = c + kLaneChannels < channels;
+      const LaneChannels lanes{{channel(c), channel(has_second ? c + kLaneChannels : c)}};
+      convolve_band(p, PairBlock<Finish>(p, scaler, lanes), first, std::min(first + band, end));
+    }
 }
 #endif
 

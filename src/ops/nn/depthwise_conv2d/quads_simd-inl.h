@@ -37,30 +37,6 @@ struct QuadProblem {
   bool overlaps;  ///< y is written over x, kMaxRunPixels at a time
 };
 
-/// Output rows [begin, end), counted through all items: make_block(c) makes what convolves kChannels channels from the
-/// c-th on. One block follows the other over a band of rows, of which kBandBytes are read, so that these stay in a
-/// cache; but where results are written over what further blocks read, over few pixels.
-template <std::int64_t kChannels, std::int64_t kBandBytes, class MakeBlock>
-HWY_INLINE void convolve_blocks(const QuadProblem& p, std::int64_t begin, std::int64_t end,
-                                const MakeBlock& make_block) {
-  const ConvGeometry& g = p.g;
-  if (p.overlaps && g.x.c > kChannels) {
-    for (std::int64_t row = begin; row < end; ++row)
-      for (std::int64_t ox = 0; ox < g.y.w; ox += kMaxRunPixels)
-        for (std::int64_t c = 0; c < g.x.c; c += kChannels)
-          make_block(c).convolve(row / g.y.h, row % g.y.h, ox, std::min<std::int64_t>(kMaxRunPixels, g.y.w - ox));
-    return;
-  }
-  const std::int64_t row_bytes = std::max<std::int64_t>(static_cast<std::int64_t>(g.x.w) * g.x.c, 1);
-  const std::int64_t band = std::max<std::int64_t>(kBandBytes / row_bytes, 1);
-  for (std::int64_t first = begin; first < end; first += band)
-    for (std::int64_t c = 0; c < g.x.c; c += kChannels) {
-      const auto block = make_block(c);
-      for (std::int64_t row = first; row < std::min(first + band, end); ++row)
-        block.convolve(row / g.y.h, row % g.y.h, 0, g.y.w);
-    }
-}
-
 #if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
 
 using D8 = hn::CappedTag<std::uint8_t, 64>;
@@ -371,6 +347,30 @@ class QuadBlock {
   V32 start_[4];
   HWY_ALIGN std::uint8_t weights_[kMaxTaps * 4 * kBlock];
 };
+
+/// Output rows [begin, end), counted through all items: make_block(c) makes what convolves kChannels channels from the
+/// c-th on. One block follows the other over a band of rows, of which kBandBytes are read, so that these stay in a
+/// cache; but where results are written over what further blocks read, over few pixels.
+template <std::int64_t kChannels, std::int64_t kBandBytes, class MakeBlock>
+HWY_INLINE void convolve_blocks(const QuadProblem& p, std::int64_t begin, std::int64_t end,
+                                const MakeBlock& make_block) {
+  const ConvGeometry& g = p.g;
+  if (p.overlaps && g.x.c > kChannels) {
+    for (std::int64_t row = begin; row < end; ++row)
+      for (std::int64_t ox = 0; ox < g.y.w; ox += kMaxRunPixels)
+        for (std::int64_t c = 0; c < g.x.c; c += kChannels)
+          make_block(c).convolve(row / g.y.h, row % g.y.h, ox, std::min<std::int64_t>(kMaxRunPixels, g.y.w - ox));
+    return;
+  }
+  const std::int64_t row_bytes = std::max<std::int64_t>(static_cast<std::int64_t>(g.x.w) * g.x.c, 1);
+  const std::int64_t band = std::max<std::int64_t>(kBandBytes / row_bytes, 1);
+  for (std::int64_t first = begin; first < end; first += band)
+    for (std::int64_t c = 0; c < g.x.c; c += kChannels) {
+      const auto block = make_block(c);
+      for (std::int64_t row = first; row < std::min(first + band, end); ++row)
+        block.convolve(row / g.y.h, row % g.y.h, 0, g.y.w);
+    }
+}
 
 /// Output rows [begin, end), counted through all items.
 template <class Finish, class Scaler>
