@@ -30,6 +30,7 @@ namespace bantam::ops::depthwise::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
 
 constexpr std::int64_t kLaneChannels = 16;
+constexpr std::int64_t kBlockChannels = 2 * kLaneChannels;
 constexpr std::int64_t kPairNumbers = 4 * kLaneChannels;  ///< int16 of the pairs of both lanes
 constexpr std::int64_t kMaxWindowPairs = 30;              ///< of the windows that share pairs
 constexpr std::int64_t kMaxColumnPairs = 96;              ///< that are interleaved at once
@@ -51,13 +52,13 @@ inline std::int64_t column_pairs(const ConvGeometry& g, std::int64_t rows) {
 }
 
 /// Are windows dense and small enough for the buffers, are there channels for a lane, and is no column interleaved in
-/// vain? Where results are written over what further channels read, few pixels could be computed at a time.
+/// vain? Where results are written over what further channels read, blocks take turns every few pixels: two at most.
 inline bool pairs_fit(const QuadProblem& p) {
   const ConvGeometry& g = p.g;
   const std::int64_t columns = (kTilePixels - std::int64_t{1}) * g.horizontal.stride + g.horizontal.kernel;
   return g.x.c >= kLaneChannels && g.horizontal.dilation == 1 && g.horizontal.stride <= g.horizontal.kernel &&
          window_rows(g) * column_pairs(g, window_rows(g)) * g.horizontal.kernel <= kMaxWindowPairs &&
-         column_pairs(g, rows_at_once(g)) * columns <= kMaxColumnPairs && !(p.overlaps && g.x.c > 2 * kLaneChannels);
+         column_pairs(g, rows_at_once(g)) * columns <= kMaxColumnPairs && (!p.overlaps || g.x.c <= 2 * kBlockChannels);
 }
 
 /// The first channels of both lanes.
@@ -219,15 +220,14 @@ class PairBlock {
   /// May the lanes take different rows?
   bool lanes_are_alike() const { return lanes_.first[0] == lanes_.first[1]; }
 
-  /// One output row of each lane, or two, if so many are computed at once.
-  HWY_INLINE void convolve(const LaneRows (&at)[2], std::int64_t rows) const {
-    const std::int64_t width = p_.g.y.w;
+  /// Columns [first, last) of one output row of each lane, or of two, if so many are computed at once.
+  HWY_INLINE void convolve(const LaneRows (&at)[2], std::int64_t rows, std::int64_t first, std::int64_t last) const {
     const std::int64_t taps = p_.g.horizontal.kernel;
     const std::int64_t stride = p_.g.horizontal.stride;
     const std::int64_t most = ((kMaxColumnPairs / pairs_ - taps) / stride + 1) / kTilePixels * kTilePixels;
     HWY_ALIGN std::int16_t columns[kMaxColumnPairs * kPairNumbers];
-    for (std::int64_t done = 0; done < width;) {
-      const std::int64_t pixels = std::min(most, width - done);
+    for (std::int64_t done = first; done < last;) {
+      const std::int64_t pixels = std::min(most, last - done);
       interleave(at, rows, window_origin(p_.g.horizontal, done), (pixels - 1) * stride + taps, columns);
       TileResult y{{}, p_.g.y.h_stride, p_.g.y.w_stride};
       for (int l = 0; l < 2; ++l) y.lanes[l] = p_.y + p_.g.y.offset(at[l].n, at[l].oy, done) + lanes_.first[l];
@@ -461,25 +461,43 @@ HWY_INLINE void convolve_band(const QuadProblem& p, const PairBlock<Finish>& blo
       at[1] = {row / g.y.h, row % g.y.h};
       row += rows;
     }
-    block.convolve(at, rows);
+    block.convolve(at, rows, 0, g.y.w);
   }
 }
 
-/// Output rows [begin, end), counted through all items. Lanes follow each other over a band of rows, so that what these
-/// read stays in a cache.
+/// The lanes of the block from channel c on.
+inline LaneChannels lanes_from(std::int64_t c, std::int64_t channels) {
+  const auto channel = [&](std::int64_t lane) { return std::min(lane, channels - kLaneChannels); };
+  return {{channel(c), channel(c + kLaneChannels < channels ? c + kLaneChannels : c)}};
+}
+
+/// Output rows [begin, end) of two blocks, counted through all items; results are written over the operand.
+template <class Finish, class Scaler>
+HWY_NOINLINE void convolve_two_blocks(const QuadProblem& p, const Scaler& scaler, std::int64_t begin,
+                                      std::int64_t end) {
+  const ConvGeometry& g = p.g;
+  const PairBlock<Finish> blocks[2] = {{p, scaler, lanes_from(0, g.x.c)},
+                                       {p, scaler, lanes_from(kBlockChannels, g.x.c)}};
+  for (std::int64_t row = begin; row < end; ++row) {
+    const LaneRows at{row / g.y.h, row % g.y.h};
+    for (std::int64_t x = 0; x < g.y.w; x += kMaxRunPixels)
+      for (const PairBlock<Finish>& block : blocks)
+        block.convolve({at, at}, 1, x, std::min<std::int64_t>(x + kMaxRunPixels, g.y.w));
+  }
+}
+
+/// Output rows [begin, end), counted through all items. Blocks follow each other over a band of rows, so that what
+/// these read stays in a cache.
 template <class Finish, class Scaler>
 HWY_NOINLINE void convolve_pairs(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
-  constexpr std::int64_t kBandBytes = 65536;  // what the second cache keeps
   const std::int64_t channels = p.g.x.c;
+  if (p.overlaps && channels > kBlockChannels) return convolve_two_blocks<Finish>(p, scaler, begin, end);
+  constexpr std::int64_t kBandBytes = 65536;  // what the second cache keeps
   const std::int64_t row_bytes = std::max<std::int64_t>(p.g.x.w * channels, 1);
   const std::int64_t band = (kBandBytes / row_bytes / 4 + 1) * 4;  // whole numbers of what lanes compute at once
-  const auto channel = [&](std::int64_t c) { return std::min(c, channels - kLaneChannels); };
   for (std::int64_t first = begin; first < end; first += band)
-    for (std::int64_t c = 0; c < channels; c += 2 * kLaneChannels) {
-      const bool has_second = c + kLaneChannels < channels;
-      const LaneChannels lanes{{channel(c), channel(has_second ? c + kLaneChannels : c)}};
-      convolve_band(p, PairBlock<Finish>(p, scaler, lanes), first, std::min(first + band, end));
-    }
+    for (std::int64_t c = 0; c < channels; c += kBlockChannels)
+      convolve_band(p, PairBlock<Finish>(p, scaler, lanes_from(c, channels)), first, std::min(first + band, end));
 }
 #endif
 
