@@ -16,6 +16,7 @@ struct Load {
   double macs = 0;     ///< really computed: padding of panels and tiles included
   double pairs = 0;    ///< multiply-accumulates of 16-bit integers
   double share = 1;    ///< of the machine's multiply-accumulates that the kernel reaches in registers
+  double taps = 0;     ///< multiply-accumulates of which each has a channel of its own
   double moved = 0;    ///< bytes
   double weights = 0;  ///< bytes
   double results = 0;  ///< that are rescaled, where sums are integers
@@ -88,12 +89,14 @@ Load product_load(const ops::OpDef& op, const ops::KernelVariant& variant, const
           .results = static_cast<double>(call.out().elements())};
 }
 
-/// Of one channel only the taps can be multiplied in pairs or quads: a twelfth of the speed of a product of matrices.
+/// What a depthwise convolution reaches of the machine's multiply-accumulates of f32, in integers and in floats: to load
+/// its numbers and to put them in order takes longer than to multiply them.
+constexpr double kIntegerTaps = 0.4;
+constexpr double kFloatTaps = 0.5;
+
 Load depthwise_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call) {
-  return {.macs = static_cast<double>(op.work(call)),
-          .share = 1.0 / 12,
-          .moved = moved_bytes(call),
-          .weights = weight_bytes(variant, call)};
+  return {
+      .taps = static_cast<double>(op.work(call)), .moved = moved_bytes(call), .weights = weight_bytes(variant, call)};
 }
 
 /// Gates of an integer LSTM are computed one by one.
@@ -163,9 +166,9 @@ double values_ns(const Load& load, const ops::KernelVariant& variant, const ops:
   const bool vectors = variant.name.ends_with("__simd");
   const bool integer = is_integer(call);
   const double macs = vectors ? (integer ? machine.i8_macs : machine.f32_macs) : machine.plain_macs;
-  return load.macs / (load.share * macs) + load.pairs / (load.share * machine.i16_macs) +
-         load.plain / machine.plain_macs + load.moved / machine.moved_bytes +
-         (integer ? load.results * machine.i8_result_ns : 0);
+  return load.macs / (load.share * macs) + load.taps / (kIntegerTaps * machine.f32_macs) +
+         load.pairs / (load.share * machine.i16_macs) + load.plain / machine.plain_macs +
+         load.moved / machine.moved_bytes + (integer ? load.results * machine.i8_result_ns : 0);
 }
 
 /// Time for one item of a batch with the weights fetched for it alone; infinite where the scratch would enlarge the
@@ -218,10 +221,10 @@ IntegerTimes integer_times(const ops::OpDef& op, const ops::KernelVariant& varia
   const Row* row = find_row(op, variant);
   if (row == nullptr || !is_integer(call)) return {};
   const Load load = row->load(op, variant, call);
-  const bool depthwise = row->load == depthwise_load;
   constexpr double kGatesOfFloats = 1.0 / 3;  // of the time of integer ones
   const double macs = load.macs + load.pairs;
-  const double float_ns = machine.step_ns + macs / ((depthwise ? 0.5 : load.share) * machine.f32_macs) +
+  const double float_ns = machine.step_ns + macs / (load.share * machine.f32_macs) +
+                          load.taps / (kFloatTaps * machine.f32_macs) +
                           kGatesOfFloats * load.plain / machine.plain_macs + 4 * load.moved / machine.moved_bytes +
                           4 * load.weights / machine.weight_bytes;
   return {predicted_ns(op, variant, call, machine), float_ns};
