@@ -71,6 +71,10 @@ template <int kCount, class V>
 struct Lockstep {
   V v[kCount];
 
+  // Written, since constructors that the compiler adds are not compiled for the vectors' instruction set.
+  HWY_INLINE Lockstep() {}
+  HWY_INLINE explicit Lockstep(V one) : v{one} {}
+
   /// f(i) for each vector, in order.
   template <class F>
   HWY_INLINE void set(F f) {
@@ -122,7 +126,7 @@ HWY_INLINE Lockstep<kCount, V> reduce_exp(D d, const Lockstep<kCount, V>& x, Loc
 template <class D, class V = hn::Vec<D>, class VI = hn::Vec<hn::RebindToSigned<D>>>
 HWY_INLINE V reduce_exp(D d, V x, VI* n) {
   Lockstep<1, VI> one;
-  const V y = reduce_exp(d, Lockstep<1, V>{{x}}, &one).v[0];
+  const V y = reduce_exp(d, Lockstep<1, V>(x), &one).v[0];
   *n = one.v[0];
   return y;
 }
@@ -150,7 +154,7 @@ HWY_INLINE Lockstep<kCount, V> exp_bounded_f32(D d, Lockstep<kCount, V> x) {
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp_bounded_f32(D d, V x) {
-  return exp_bounded_f32(d, Lockstep<1, V>{{x}}).v[0];
+  return exp_bounded_f32(d, Lockstep<1, V>(x)).v[0];
 }
 
 /// e^x - 1 for x <= 88; exact to the last places near 0, too.
@@ -168,7 +172,7 @@ HWY_INLINE Lockstep<kCount, V> expm1_f32(D d, Lockstep<kCount, V> x) {
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V expm1_f32(D d, V x) {
-  return expm1_f32(d, Lockstep<1, V>{{x}}).v[0];
+  return expm1_f32(d, Lockstep<1, V>(x)).v[0];
 }
 
 /// log(1 + f) + n ln 2 for sqrt(1/2) <= 1 + f < sqrt(2).
@@ -231,7 +235,7 @@ HWY_INLINE Lockstep<kCount, V> sigmoid_f32(D d, const Lockstep<kCount, V>& x) {
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V sigmoid_f32(D d, V x) {
-  return sigmoid_f32(d, Lockstep<1, V>{{x}}).v[0];
+  return sigmoid_f32(d, Lockstep<1, V>(x)).v[0];
 }
 
 template <class D, int kCount, class V = hn::Vec<D>>
@@ -249,7 +253,7 @@ HWY_INLINE Lockstep<kCount, V> tanh_f32(D d, const Lockstep<kCount, V>& x) {
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V tanh_f32(D d, V x) {
-  return tanh_f32(d, Lockstep<1, V>{{x}}).v[0];
+  return tanh_f32(d, Lockstep<1, V>(x)).v[0];
 }
 
 /// log(1 + e^x).
@@ -282,7 +286,7 @@ HWY_INLINE Lockstep<kCount, V> erfc_tail_f32(D d, Lockstep<kCount, V> x) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V erf_f32(D d, V x) {
   const V magnitude = hn::Abs(x);
-  const Lockstep<1, V> one{{magnitude}};
+  const Lockstep<1, V> one(magnitude);
   const V tail = hn::Sub(hn::Set(d, 1.0F), erfc_tail_f32(d, one).v[0]);
   return hn::CopySign(hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 1.0F)), tail, erf_unit_f32(d, one).v[0]), x);
 }
@@ -303,7 +307,7 @@ HWY_INLINE Lockstep<kCount, V> erfc_f32(D d, const Lockstep<kCount, V>& x) {
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V erfc_f32(D d, V x) {
-  return erfc_f32(d, Lockstep<1, V>{{x}}).v[0];
+  return erfc_f32(d, Lockstep<1, V>(x)).v[0];
 }
 
 }  // namespace bantam::ops::HWY_NAMESPACE

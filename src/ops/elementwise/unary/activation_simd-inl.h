@@ -45,7 +45,7 @@ HWY_INLINE Lockstep<kCount, V> elu_f32(D d, const Lockstep<kCount, V>& x, V a) {
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V elu_f32(D d, V x, V a) {
-  return elu_f32(d, Lockstep<1, V>{{x}}, a).v[0];
+  return elu_f32(d, Lockstep<1, V>(x), a).v[0];
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -69,7 +69,7 @@ HWY_INLINE Lockstep<kCount, V> gelu_f32(D d, const Lockstep<kCount, V>& x) {
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V gelu_f32(D d, V x) {
-  return gelu_f32(d, Lockstep<1, V>{{x}}).v[0];
+  return gelu_f32(d, Lockstep<1, V>(x)).v[0];
 }
 
 template <class D, class V = hn::Vec<D>>
