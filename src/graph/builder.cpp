@@ -63,13 +63,16 @@ bool all_constant(const Graph& graph, std::span<const ValueId> inputs) {
 Result<std::vector<Constant>> evaluate(const ops::OpDef& op, const Params& params, std::span<const Tensor> inputs,
                                        std::span<const TensorDesc> outputs) {
   const ops::KernelVariant& variant = ops::reference_variant(op);
-  std::vector<AlignedBytes> keep;  // aligned copies of operands that lie unaligned in a model file, and scratch
+  // Aligned copies of operands that lie unaligned in a model file, and places for those without elements: kernels may
+  // copy no bytes from such a place, but not from null.
+  std::vector<AlignedBytes> keep;
   std::vector<Tensor> in(inputs.begin(), inputs.end());
   for (Tensor& t : in) {
-    if (!t.desc->present() || reinterpret_cast<std::uintptr_t>(t.data) % ops::kAlignment == 0) continue;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(t.data) % ops::kAlignment == 0;
+    if (!t.desc->present() || (t.data != nullptr && aligned)) continue;
     keep.push_back(allocate_aligned(t.desc->bytes()));
     if (!keep.back()) return out_of_memory(t.desc->bytes());
-    std::memcpy(keep.back().get(), t.data, static_cast<std::size_t>(t.desc->bytes()));
+    if (t.desc->bytes() != 0) std::memcpy(keep.back().get(), t.data, static_cast<std::size_t>(t.desc->bytes()));
     t.data = keep.back().get();
   }
   std::vector<Constant> results;

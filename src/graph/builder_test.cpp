@@ -98,6 +98,22 @@ TEST(Builder, AFaultWhileFoldingIsAnErrorThatNamesTheNode) {
   EXPECT_NE(y.error().message.find("lookup"), std::string::npos);
 }
 
+TEST(Builder, OperandsWithoutElementsHaveAPlaceWhileFolding) {
+  static constexpr ops::KernelVariant kVariants[] = {{
+      .name = "f32__ref",
+      .run =
+          [](const ops::Invocation& call) {
+            return call.inputs[0].data != nullptr ? ok_status() : failure(StatusCode::kInvalidArgument, "no place");
+          },
+  }};
+  static constexpr ops::OpDef kLooksAtItsOperand{
+      .name = "looks_at_its_operand", .min_inputs = 1, .max_inputs = 1, .variants = kVariants};
+  const TensorDesc none = f32({3, 0});
+  const Tensor operand{nullptr, &none};
+  const auto result = evaluate(kLooksAtItsOperand, {}, std::span(&operand, 1), std::span(&none, 1));
+  EXPECT_TRUE(result) << result.error().message;
+}
+
 TEST(Builder, ConstantsAreCopiedOrSharedAsAsked) {
   Graph graph;
   Builder builder(graph);
