@@ -177,14 +177,20 @@ inline void join_quads(std::uint8_t* bytes, std::int64_t rows, std::int64_t quad
       for (int i = 1; i < 4; i += 2) bytes[4 * (row * quads + from->quad) + i] |= from->bytes[row][i];
 }
 
+inline std::int64_t tile_count(std::int64_t rows, const PairRows& of) { return (rows + of.tile - 1) / of.tile; }
+
+/// Has the first tile so many large quads that, were all like it, there would be far too many?
+template <bool kSigned>
+bool first_tile_has_too_many(const std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, const PairRows& to) {
+  return 2 * count_large<kSigned>(bytes, std::min(to.tile, rows), quads) * tile_count(rows, to) > 3 * to.most;
+}
+
 /// Splits the large quads of all tiles; false, and nothing changed, if there are too many.
 template <bool kSigned>
 bool split_tiles(std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, SecondPart* seconds, PairRows& to) {
   const std::int64_t room = 4 * rows * quads / static_cast<std::int64_t>(sizeof(SecondPart));
-  const std::int64_t tiles = (rows + to.tile - 1) / to.tile;
+  const std::int64_t tiles = tile_count(rows, to);
   const SecondPart* end = seconds + std::min(room, to.most);
-  // The first tile shows at little cost where all have far too many.
-  if (2 * count_large<kSigned>(bytes, std::min(to.tile, rows), quads) * tiles > 3 * to.most) return false;
   SecondPart* next = seconds;
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
     const std::int64_t row = tile * to.tile;
@@ -221,16 +227,21 @@ inline std::int32_t start_of_row(const std::uint8_t* row, std::int64_t quads) {
   return static_cast<std::int32_t>(0U - 128U * sum);
 }
 
-/// Makes rows of bytes, signed ones or not, ready for tiles of to.tile rows; false, and nothing changed, if there would
-/// be more than to.most second parts, or they would take more bytes than the rows.
+template <bool kSigned>
+bool prepare_rows(std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, SecondPart* seconds, PairRows& to) {
+  if (first_tile_has_too_many<kSigned>(bytes, rows, quads, to)) return false;
+  if (kSigned)
+    for (std::int64_t row = 0; row < rows; ++row) to.starts[row] = start_of_row(bytes + 4 * row * quads, quads);
+  return split_tiles<kSigned>(bytes, rows, quads, seconds, to);
+}
+
+/// Makes rows of bytes, signed ones or not, ready for tiles of to.tile rows; false, and the bytes unchanged, if there
+/// would be more than to.most second parts, or they would take more bytes than the rows.
 inline bool prepare_pairs(std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, bool is_signed,
                           SecondPart* seconds, PairRows& to) {
   to.is_signed = is_signed;
   to.seconds = seconds;
-  if (is_signed)
-    for (std::int64_t row = 0; row < rows; ++row) to.starts[row] = start_of_row(bytes + 4 * row * quads, quads);
-  const auto split = is_signed ? split_tiles<true> : split_tiles<false>;
-  return split(bytes, rows, quads, seconds, to);
+  return (is_signed ? prepare_rows<true> : prepare_rows<false>)(bytes, rows, quads, seconds, to);
 }
 
 /// The sums of the products of rows [row, row + rows) of `pairs`, which begin at `a`; they start at `start`, one number
