@@ -185,6 +185,25 @@ OpCase random_quantized_case(Random& random, ElementType type) {
   return make_case(kMatmul, p, std::move(inputs));
 }
 
+// Several vectors go through an activation together, those left over by themselves: to the bit the same.
+TEST(Matmul, AnActivatedResultDoesNotDependOnItsPlace) {
+  constexpr std::int64_t kRows = 5;
+  constexpr std::int64_t kColumns = 75;
+  const TestTensor a = tensor_of<float>({kRows, 1}, {-9.5F, -0.7F, 0.01F, 1.3F, 20.0F});
+  const TestTensor b = tensor_of<float>({1, kColumns}, std::vector<float>(kColumns, 1.0F));
+  for (const UnaryFunction function : {UnaryFunction::kSigmoid, UnaryFunction::kTanh, UnaryFunction::kSilu,
+                                       UnaryFunction::kGelu, UnaryFunction::kElu}) {
+    const OpCase op_case = make_case(kMatmul, MatmulParams{.activation = {function, 0.75F, 0}}, {a, constant(b)});
+    for (const KernelVariant& variant : kMatmul.variants) {
+      if (!testing::variant_supports(op_case, variant)) continue;
+      const std::vector<float> y = testing::run_variant(op_case, variant).outputs[0].values<float>();
+      for (std::size_t i = 0; i < y.size(); ++i)
+        ASSERT_EQ(y[i], y[i / kColumns * kColumns])
+            << variant.name << ", function " << static_cast<int>(function) << ", element " << i;
+    }
+  }
+}
+
 TEST(Matmul, Int8VariantsMatchReferenceExactly) {
   testing::expect_variants_match_reference(
       [](Random& random) { return random_quantized_case(random, ElementType::kI8); },
