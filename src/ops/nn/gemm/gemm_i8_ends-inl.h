@@ -213,11 +213,6 @@ class PanelEnd {
    public:
     Tiles(const PanelEnd& end, std::int64_t m) : end_(end), y_(end.y_ + m * end.row_stride_) {}
 
-    Tiles below(std::int64_t rows) const {
-      Tiles result = *this;
-      result.y_ += rows * end_.row_stride_;
-      return result;
-    }
     template <int kTileRows, int kTileVectors>
     HWY_INLINE void operator()(hn::Vec<D32> (&sum)[kTileRows][kTileVectors], std::int64_t tile) const {
       const std::int64_t stride = end_.row_stride_;
