@@ -41,8 +41,8 @@ HWY_INLINE V at_most(D, V x, V high) {
 #endif
 }
 
-/// The nearest integers, even ones on ties, of floats that are in the range of int32; some integers for
-/// NaN.
+/// The nearest integers, even ones on ties, of floats that are not above the range of int32; the least of int32 for
+/// those below it, some integers for NaN.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE4
 template <std::size_t N>
 HWY_INLINE hn::Vec128<std::int32_t, N> nearest_in_range(hn::Vec128<float, N> v) {

@@ -103,7 +103,7 @@ bool variant_supports(const OpCase& op_case, const KernelVariant& variant);
 using CaseGenerator = std::function<OpCase(Random&)>;
 
 struct CompareOptions {
-  int cases = 100;  ///< in a sanitized build a third, and more until all of must_cover were compared
+  int cases = 100;  ///< in a sanitized build a fifth, and more until all of must_cover were compared
   std::uint64_t seed = 1;
   /// Names of variants that must have been compared at least once (so that a test cannot pass by supporting nothing).
   std::vector<std::string_view> must_cover{};

@@ -3,8 +3,7 @@
 // them: the windows beside each other share it, and those of two output rows, if the stride is 1 or even. A lane of 128
 // bits takes 16 channels, of which the last may overlap those before; the two lanes of vectors take neighbouring
 // channels, or of the last ones different output rows. Rows and columns outside the image hold the zero point. Included
-// by
-// *_simd.cpp files inside Highway's per-target compilation; buffers of 16 KiB lie on the stack.
+// by *_simd.cpp files inside Highway's per-target compilation; buffers of 16 KiB lie on the stack.
 #if defined(BANTAM_OPS_DEPTHWISE_PAIRS_AVX2_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_DEPTHWISE_PAIRS_AVX2_INL_H_
 #undef BANTAM_OPS_DEPTHWISE_PAIRS_AVX2_INL_H_
