@@ -82,6 +82,11 @@ HWY_INLINE V load_columns(const float* from, std::int64_t columns) {
   return hn::Load(kD, lanes);
 }
 
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+HWY_INLINE void store_columns(V v, float* to, std::int64_t columns) {
+  hn::BlendedStore(v, hn::FirstN(kD, static_cast<std::size_t>(std::max<std::int64_t>(columns, 0))), kD, to);
+}
+#else
 /// Copies kFloats floats if those are one of the powers of two that make up `count`; from and to pass them.
 template <int kFloats>
 HWY_INLINE void copy_if(std::int64_t count, const float*& from, float*& to) {
@@ -91,20 +96,23 @@ HWY_INLINE void copy_if(std::int64_t count, const float*& from, float*& to) {
   to += kFloats;
 }
 
-HWY_INLINE void store_columns(V v, float* to, std::int64_t columns) {
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-  hn::BlendedStore(v, hn::FirstN(kD, static_cast<std::size_t>(std::max<std::int64_t>(columns, 0))), kD, to);
-#else
+/// The first `columns` floats of v, fewer than it has. Not in line: gcc would keep sums that are stored so in memory
+/// all along.
+HWY_NOINLINE void store_part(V v, float* to, std::int64_t columns) {
   static_assert(kLanes <= 8);
-  if (columns >= kLanes) return hn::StoreU(v, kD, to);
   HWY_ALIGN float lanes[kLanes];
   hn::Store(v, kD, lanes);
   const float* from = lanes;
   copy_if<4>(columns, from, to);
   copy_if<2>(columns, from, to);
   copy_if<1>(columns, from, to);
-#endif
 }
+
+HWY_INLINE void store_columns(V v, float* to, std::int64_t columns) {
+  if (columns >= kLanes) return hn::StoreU(v, kD, to);
+  if (columns > 0) store_part(v, to, columns);
+}
+#endif
 
 /// Vector v of the tile at row k of its panel.
 HWY_INLINE std::int64_t vector_offset(const Tile& tile, int v) {
