@@ -16,6 +16,7 @@
 #include "ops/common/quad_products_simd-inl.h"
 #include "ops/nn/gemm/gemm_i8.h"
 #include "ops/nn/gemm/gemm_i8_arm.h"
+#include "ops/nn/gemm/large_tile_avx2-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -162,11 +163,15 @@ HWY_INLINE void add_pairs(const TileRows<kTileRows, std::int16_t>& rows, std::in
   });
 }
 
-/// The first and third number of each quad are multiplied by the even bytes of a panel's 16-bit lanes, then the second
-/// and fourth by the odd ones: so bytes are widened by shifts. order_quads has put the left numbers in this order.
-template <int kTileRows, int kTileVectors, class End>
-HWY_INLINE void sum_tile_of(const std::int16_t* a, std::int64_t tile, const Span& span, const std::int8_t* panel,
-                            const End& end) {
+/// Sums of the products of numbers of 16 bits. The first and third number of each quad are multiplied by the even bytes
+/// of a panel's 16-bit lanes, then the second and fourth by the odd ones: so bytes are widened by shifts. order_quads
+/// has put the left numbers in this order.
+template <int kTileRows, int kTileVectors>
+HWY_INLINE void sum_numbers(const std::int16_t* a, const Span& span, const std::int8_t* panel,
+                            hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) {
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+  if constexpr (kTileRows == 6 && kTileVectors == 2) return sum_large_tile(a, span.row_stride, panel, span.quads, sum);
+#endif
   using V32 = hn::Vec<D32>;
   const hn::Repartition<std::int16_t, D32> d16;
   const hn::Repartition<std::int8_t, D32> d8;
@@ -197,9 +202,16 @@ HWY_INLINE void sum_tile_of(const std::int16_t* a, std::int64_t tile, const Span
     i += 4;
   } while (i < 4 * span.quads);
   unroll<kTileRows>([&](auto r) HWY_ATTR {
-    unroll<kTileVectors>([&](auto v) HWY_ATTR { low[r][v] = hn::RearrangeToOddPlusEven(low[r][v], high[r][v]); });
+    unroll<kTileVectors>([&](auto v) HWY_ATTR { sum[r][v] = hn::RearrangeToOddPlusEven(low[r][v], high[r][v]); });
   });
-  end(low, tile);
+}
+
+template <int kTileRows, int kTileVectors, class End>
+HWY_INLINE void sum_tile_of(const std::int16_t* a, std::int64_t tile, const Span& span, const std::int8_t* panel,
+                            const End& end) {
+  hn::Vec<D32> sum[kTileRows][kTileVectors];
+  sum_numbers(a, span, panel, sum);
+  end(sum, tile);
 }
 
 /// `tiles` tiles, one below the other.
