@@ -121,9 +121,8 @@ void integers(Sampling& s) {
 
 void one_hot(Sampling& s) {
   const std::int32_t depth = s.pick(0, 6);
-  s.fresh(
-      dense_desc(s.one_of({ElementType::kI32, ElementType::kI64, ElementType::kF32}), small_dims(s, s.pick(0, 3), 4)),
-      {-8.0, 8.0});
+  const ElementType index_type = s.type({ElementType::kI32, ElementType::kI64, ElementType::kF32});
+  s.fresh(dense_desc(index_type, small_dims(s, s.pick(0, 3), 4)), {-8.0, 8.0});
   const ElementType type = s.type();
   s.like(dense_desc(type, {}));
   s.like(dense_desc(type, {}));
