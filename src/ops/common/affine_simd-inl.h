@@ -12,9 +12,9 @@
 #include <limits>
 
 #include "hwy/highway.h"
+#include "ops/common/activate_rows.h"
 #include "ops/common/affine_form.h"
 #include "ops/common/requantize_simd-inl.h"
-#include "ops/elementwise/unary/activation_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -30,50 +30,13 @@ HWY_INLINE hn::Vec<D> load_zero_points(D d, const ZeroPoints& zeros, std::int64_
   return hn::Load(d, buffer);
 }
 
-using ActivatedTag = hn::CappedTag<std::int32_t, 16>;
-constexpr std::size_t kActivatedLanes = hn::MaxLanes(ActivatedTag());
-
-/// kCount vectors of quantize_activated.
-template <int kCount>
-HWY_INLINE void quantize_some_activated(const AffineScaler& s, std::int32_t* numbers) {
-  constexpr ActivatedTag d;
-  using DF = hn::Rebind<float, ActivatedTag>;
-  const DF df;
-  const auto scale = hn::Set(df, s.output_scale);
-  const auto low = hn::Set(df, static_cast<float>(s.minimum - s.zero_point));
-  const auto high = hn::Set(df, static_cast<float>(s.maximum - s.zero_point));
-  const auto zero_point = hn::Set(d, s.zero_point);
-  Lockstep<kCount, hn::Vec<DF>> real;
-  real.set([&](auto i) HWY_ATTR { return hn::BitCast(df, hn::Load(d, numbers + i * kActivatedLanes)); });
-  const auto steps = activated_steps(df, real, s.activation, scale);
-  unroll<kCount>([&](auto i) HWY_ATTR {
-    const auto number = hn::IfThenElseZero(hn::Eq(steps.v[i], steps.v[i]), steps.v[i]);
-    const auto limited = hn::Min(hn::Max(number, low), high);
-    hn::Store(hn::Add(nearest_in_range(limited), zero_point), d, numbers + i * kActivatedLanes);
-  });
-}
-
-/// The last step of 8-bit results with an activation, in place: `numbers` are the bits of f32 results before the
-/// activation, and become numbers in the range of int8. `count` is a multiple of the vectors' lanes; aligned.
-HWY_NOINLINE inline void quantize_activated(const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count) {
-  constexpr int kAtOnce = 4;  // where each step of a function waits for the one before
-  constexpr auto kLanes = static_cast<std::int64_t>(kActivatedLanes);
-  const AffineScaler s = scaler;  // which no store changes
-  std::int64_t i = 0;
-  if (has_exponential(s.activation.function))
-    for (; i + kAtOnce * kLanes <= count; i += kAtOnce * kLanes) quantize_some_activated<kAtOnce>(s, numbers + i);
-  for (; i < count; i += kLanes) quantize_some_activated<1>(s, numbers + i);
-}
-
 /// quantize_activated of vectors.
 template <class D, int kCount>
 HWY_INLINE void quantize_vectors(D d, const AffineScaler& s, hn::Vec<D> (&numbers)[kCount]) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
-  constexpr std::size_t kWhole = (kCount * kLanes + kActivatedLanes - 1) / kActivatedLanes * kActivatedLanes;
-  HWY_ALIGN std::int32_t buffer[kWhole];
-  hn::Store(hn::Zero(ActivatedTag()), ActivatedTag(), buffer + kWhole - kActivatedLanes);
+  HWY_ALIGN std::int32_t buffer[kCount * kLanes];
   unroll<kCount>([&](auto i) HWY_ATTR { hn::Store(numbers[i], d, buffer + i * kLanes); });
-  quantize_activated(s, buffer, kWhole);
+  quantize_activated(s, buffer, kCount * kLanes);
   unroll<kCount>([&](auto i) HWY_ATTR { numbers[i] = hn::Load(d, buffer + i * kLanes); });
 }
 

@@ -82,21 +82,30 @@ struct Lockstep {
   }
 };
 
-/// c[0] + c[1] x + ... by Horner's rule.
+/// c[0] + c[1] x + ..., even and odd powers by themselves: half as many steps that wait for each other as by Horner's
+/// rule (Estrin 1960).
 template <class D, std::size_t N, int kCount, class V = hn::Vec<D>>
 HWY_INLINE Lockstep<kCount, V> polynomial(D d, const Lockstep<kCount, V>& x, const float (&c)[N]) {
-  Lockstep<kCount, V> sum;
-  sum.set([&](auto) HWY_ATTR { return hn::Set(d, c[N - 1]); });
-  for (std::size_t k = N - 1; k-- > 0;)
-    sum.set([&](auto i) HWY_ATTR { return hn::MulAdd(sum.v[i], x.v[i], hn::Set(d, c[k])); });
-  return sum;
+  static_assert(N >= 2);
+  Lockstep<kCount, V> square, last, before;
+  square.set([&](auto i) HWY_ATTR { return hn::Mul(x.v[i], x.v[i]); });
+  last.set([&](auto) HWY_ATTR { return hn::Set(d, c[N - 1]); });
+  before.set([&](auto) HWY_ATTR { return hn::Set(d, c[N - 2]); });
+  // Powers N - 1, N - 3 ... are in `last`, the others in `before`.
+  for (std::size_t k = N - 2; k-- > 0;) {
+    auto& sum = (N - 1 - k) % 2 == 0 ? last : before;
+    sum.set([&](auto i) HWY_ATTR { return hn::MulAdd(sum.v[i], square.v[i], hn::Set(d, c[k])); });
+  }
+  const auto& odd = N % 2 == 0 ? last : before;
+  const auto& even = N % 2 == 0 ? before : last;
+  Lockstep<kCount, V> result;
+  result.set([&](auto i) HWY_ATTR { return hn::MulAdd(odd.v[i], x.v[i], even.v[i]); });
+  return result;
 }
 
 template <class D, std::size_t N, class V = hn::Vec<D>>
 HWY_INLINE V polynomial(D d, V x, const float (&c)[N]) {
-  V sum = hn::Set(d, c[N - 1]);
-  for (std::size_t i = N - 1; i-- > 0;) sum = hn::MulAdd(sum, x, hn::Set(d, c[i]));
-  return sum;
+  return polynomial(d, Lockstep<1, V>(x), c).v[0];
 }
 
 /// 2^n for integers -126 <= n <= 127.
@@ -106,14 +115,17 @@ HWY_INLINE hn::Vec<D> power_of_two(D d, VI n) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
 }
 
-/// x = n ln 2 + r with |r| <= ln 2 / 2: n, and e^r - 1. A NaN gives NaN and some n. Requires |x| < 2^30.
-template <class D, int kCount, class V = hn::Vec<D>, class VI = hn::Vec<hn::RebindToSigned<D>>>
-HWY_INLINE Lockstep<kCount, V> reduce_exp(D d, const Lockstep<kCount, V>& x, Lockstep<kCount, VI>* n) {
-  n->set([&](auto i) HWY_ATTR { return nearest_in_range(hn::Mul(x.v[i], hn::Set(d, 1.44269504088896341F))); });
+/// Added to a number below 2^21, this leaves the nearest integer, 127 larger, in the lowest bits of the sum.
+constexpr float kRounder = 0x1.8p23F + 127.0F;
+
+/// x = n ln 2 + r with |r| <= ln 2 / 2: kRounder + n, and e^r - 1. A NaN gives NaN and some n. Requires |x| < 2^20.
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> reduce_exp(D d, const Lockstep<kCount, V>& x, Lockstep<kCount, V>* n) {
+  n->set([&](auto i) HWY_ATTR { return hn::MulAdd(x.v[i], hn::Set(d, 1.44269504088896341F), hn::Set(d, kRounder)); });
   // ln 2 in two parts; the first has so few bits that n * part is exact.
   Lockstep<kCount, V> r;
   r.set([&](auto i) HWY_ATTR {
-    const V whole = hn::ConvertTo(d, n->v[i]);
+    const V whole = hn::Sub(n->v[i], hn::Set(d, kRounder));
     const V most = hn::NegMulAdd(whole, hn::Set(d, 0.693359375F), x.v[i]);
     return hn::NegMulAdd(whole, hn::Set(d, -2.12194440e-4F), most);
   });
@@ -123,33 +135,43 @@ HWY_INLINE Lockstep<kCount, V> reduce_exp(D d, const Lockstep<kCount, V>& x, Loc
   return y;
 }
 
-template <class D, class V = hn::Vec<D>, class VI = hn::Vec<hn::RebindToSigned<D>>>
-HWY_INLINE V reduce_exp(D d, V x, VI* n) {
-  Lockstep<1, VI> one;
-  const V y = reduce_exp(d, Lockstep<1, V>(x), &one).v[0];
-  *n = one.v[0];
-  return y;
+/// 2^n of what reduce_exp gave, for -126 <= n <= 127: the bits above n + 127 leave the number.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V reduced_power_of_two(D d, V n) {
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(hn::RebindToSigned<D>(), n)));
 }
 
 /// e^x for any x; results below 2^-126 are rounded once more, beyond the range they are 0 and infinity.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp_f32(D d, V x) {
+  const hn::RebindToSigned<D> di;
   const V bounded = at_least(d, at_most(d, x, hn::Set(d, 89.0F)), hn::Set(d, -104.0F));
-  hn::Vec<hn::RebindToSigned<D>> n;
-  const V y = hn::Add(reduce_exp(d, bounded, &n), hn::Set(d, 1.0F));
+  Lockstep<1, V> reduced;
+  const V y = hn::Add(reduce_exp(d, Lockstep<1, V>(bounded), &reduced).v[0], hn::Set(d, 1.0F));
   // Two steps keep both factors normal: n is in [-150, 128].
+  const auto n = hn::Sub(hn::BitCast(di, reduced.v[0]), hn::BitCast(di, hn::Set(d, kRounder)));
   const auto half = hn::ShiftRight<1>(n);
   return hn::Mul(hn::Mul(y, power_of_two(d, half)), power_of_two(d, hn::Sub(n, half)));
 }
 
+/// e^x + `more`, which is 0, 1 or -1, for x <= 88, without infinities or subnormals: smaller than -87 counts as -87.
+/// With -1 exact to the last places near 0, too.
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> exp_and(D d, Lockstep<kCount, V> x, float more) {
+  x.set([&](auto i) HWY_ATTR { return at_least(d, x.v[i], hn::Set(d, -87.0F)); });
+  Lockstep<kCount, V> n;
+  Lockstep<kCount, V> y = reduce_exp(d, x, &n);
+  y.set([&](auto i) HWY_ATTR {
+    const V scale = reduced_power_of_two(d, n.v[i]);
+    return hn::MulAdd(y.v[i], scale, hn::Add(scale, hn::Set(d, more)));
+  });
+  return y;
+}
+
 /// e^x for x <= 88, without infinities or subnormals: smaller than -87 counts as -87.
 template <class D, int kCount, class V = hn::Vec<D>>
-HWY_INLINE Lockstep<kCount, V> exp_bounded_f32(D d, Lockstep<kCount, V> x) {
-  x.set([&](auto i) HWY_ATTR { return at_least(d, x.v[i], hn::Set(d, -87.0F)); });
-  Lockstep<kCount, hn::Vec<hn::RebindToSigned<D>>> n;
-  Lockstep<kCount, V> y = reduce_exp(d, x, &n);
-  y.set([&](auto i) HWY_ATTR { return hn::Mul(hn::Add(y.v[i], hn::Set(d, 1.0F)), power_of_two(d, n.v[i])); });
-  return y;
+HWY_INLINE Lockstep<kCount, V> exp_bounded_f32(D d, const Lockstep<kCount, V>& x) {
+  return exp_and(d, x, 0.0F);
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -159,15 +181,8 @@ HWY_INLINE V exp_bounded_f32(D d, V x) {
 
 /// e^x - 1 for x <= 88; exact to the last places near 0, too.
 template <class D, int kCount, class V = hn::Vec<D>>
-HWY_INLINE Lockstep<kCount, V> expm1_f32(D d, Lockstep<kCount, V> x) {
-  x.set([&](auto i) HWY_ATTR { return at_least(d, x.v[i], hn::Set(d, -87.0F)); });
-  Lockstep<kCount, hn::Vec<hn::RebindToSigned<D>>> n;
-  Lockstep<kCount, V> y = reduce_exp(d, x, &n);
-  y.set([&](auto i) HWY_ATTR {
-    const V scale = power_of_two(d, n.v[i]);
-    return hn::MulAdd(y.v[i], scale, hn::Sub(scale, hn::Set(d, 1.0F)));
-  });
-  return y;
+HWY_INLINE Lockstep<kCount, V> expm1_f32(D d, const Lockstep<kCount, V>& x) {
+  return exp_and(d, x, -1.0F);
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -221,9 +236,7 @@ HWY_INLINE V log1p_unit_f32(D d, V x) {
 template <class D, int kCount, class V = hn::Vec<D>>
 HWY_INLINE Lockstep<kCount, V> inverse_sigmoid_f32(D d, Lockstep<kCount, V> x) {
   x.set([&](auto i) HWY_ATTR { return at_most(d, hn::Neg(x.v[i]), hn::Set(d, 88.0F)); });
-  Lockstep<kCount, V> y = exp_bounded_f32(d, x);
-  y.set([&](auto i) HWY_ATTR { return hn::Add(hn::Set(d, 1.0F), y.v[i]); });
-  return y;
+  return exp_and(d, x, 1.0F);
 }
 
 template <class D, int kCount, class V = hn::Vec<D>>

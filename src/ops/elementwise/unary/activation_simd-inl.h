@@ -72,6 +72,28 @@ HWY_INLINE V gelu_f32(D d, V x) {
   return gelu_f32(d, Lockstep<1, V>(x)).v[0];
 }
 
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> silu_f32(D d, const Lockstep<kCount, V>& x) {
+  Lockstep<kCount, V> y = sigmoid_f32(d, x);
+  y.set([&](auto i) HWY_ATTR { return hn::Mul(x.v[i], y.v[i]); });
+  return y;
+}
+
+/// sigmoid(x) / step and silu(x) / step by one division: a unit in the last place more off.
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> sigmoid_steps_f32(D d, const Lockstep<kCount, V>& x, V step) {
+  Lockstep<kCount, V> y = inverse_sigmoid_f32(d, x);
+  y.set([&](auto i) HWY_ATTR { return hn::Div(hn::Set(d, 1.0F), hn::Mul(y.v[i], step)); });
+  return y;
+}
+
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> silu_steps_f32(D d, const Lockstep<kCount, V>& x, V step) {
+  Lockstep<kCount, V> y = inverse_sigmoid_f32(d, x);
+  y.set([&](auto i) HWY_ATTR { return hn::Div(x.v[i], hn::Mul(y.v[i], step)); });
+  return y;
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V gelu_tanh_f32(D d, V x) {
   // x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3)
@@ -105,46 +127,6 @@ HWY_INLINE V apply_activation(D d, V x, const Activation& activation) {
     case UnaryFunction::kElu: return elu_f32(d, x, hn::Set(d, activation.a));
     default: return x;
   }
-}
-
-/// The same of several vectors at once, to the bit.
-template <class D, int kCount, class V = hn::Vec<D>>
-HWY_INLINE Lockstep<kCount, V> apply_activation(D d, const Lockstep<kCount, V>& x, const Activation& activation) {
-  Lockstep<kCount, V> y = x;
-  switch (activation.function) {
-    case UnaryFunction::kSigmoid: return sigmoid_f32(d, x);
-    case UnaryFunction::kTanh: return tanh_f32(d, x);
-    case UnaryFunction::kSilu:
-      y = sigmoid_f32(d, x);
-      y.set([&](auto i) HWY_ATTR { return hn::Mul(x.v[i], y.v[i]); });
-      return y;
-    case UnaryFunction::kGelu: return gelu_f32(d, x);
-    case UnaryFunction::kElu: return elu_f32(d, x, hn::Set(d, activation.a));
-    default: y.set([&](auto i) HWY_ATTR { return apply_activation(d, x.v[i], activation); }); return y;
-  }
-}
-
-/// Is a fusible function computed by exponentials?
-inline bool has_exponential(UnaryFunction function) {
-  return function == UnaryFunction::kSigmoid || function == UnaryFunction::kTanh || function == UnaryFunction::kSilu ||
-         function == UnaryFunction::kGelu || function == UnaryFunction::kElu;
-}
-
-/// activation(x) / step, by one division where the activation ends with one: then a unit in the last place more off.
-template <class D, int kCount, class V = hn::Vec<D>>
-HWY_INLINE Lockstep<kCount, V> activated_steps(D d, const Lockstep<kCount, V>& x, const Activation& activation,
-                                               V step) {
-  Lockstep<kCount, V> y;
-  const bool weighs = activation.function == UnaryFunction::kSilu;
-  if (weighs || activation.function == UnaryFunction::kSigmoid) {
-    y = inverse_sigmoid_f32(d, x);
-    const V one = hn::Set(d, 1.0F);
-    y.set([&](auto i) HWY_ATTR { return hn::Div(weighs ? x.v[i] : one, hn::Mul(y.v[i], step)); });
-    return y;
-  }
-  y = apply_activation(d, x, activation);
-  y.set([&](auto i) HWY_ATTR { return hn::Div(y.v[i], step); });
-  return y;
 }
 
 }  // namespace bantam::ops::HWY_NAMESPACE

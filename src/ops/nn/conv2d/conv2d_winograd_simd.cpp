@@ -12,7 +12,8 @@
 #define HWY_TARGET_INCLUDE "ops/nn/conv2d/conv2d_winograd_simd.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "ops/common/activate_rows_simd-inl.h"
+#include "ops/common/activate_rows.h"
+#include "ops/common/clamped_store_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,7 +22,6 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using namespace winograd;
-using ops::HWY_NAMESPACE::activate_rows;
 using ops::HWY_NAMESPACE::ClampedStore;
 using ops::HWY_NAMESPACE::unroll;
 

@@ -27,7 +27,7 @@ struct Given {
 #define HWY_TARGET_INCLUDE "ops/nn/conv2d/winograd_i8_simd.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "ops/common/activate_rows_simd-inl.h"
+#include "ops/common/activate_rows.h"
 #include "ops/common/affine_simd-inl.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
@@ -38,7 +38,6 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using namespace winograd;
-using ops::HWY_NAMESPACE::activate_rows;
 using ops::HWY_NAMESPACE::AffineVector;
 using ops::HWY_NAMESPACE::demote_to_bytes;
 using ops::HWY_NAMESPACE::RequantizeVector;

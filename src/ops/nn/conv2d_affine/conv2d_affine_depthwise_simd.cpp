@@ -14,7 +14,7 @@
 #define HWY_TARGET_INCLUDE "ops/nn/conv2d_affine/conv2d_affine_depthwise_simd.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "ops/common/activate_rows_simd-inl.h"
+#include "ops/common/activate_rows.h"
 #include "ops/common/affine_simd-inl.h"
 #include "ops/nn/depthwise_conv2d/bytes_neon-inl.h"
 #include "ops/nn/depthwise_conv2d/pairs_avx2-inl.h"
@@ -26,7 +26,6 @@ namespace bantam::ops::conv2d_affine::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using ops::HWY_NAMESPACE::activate_rows;
 using ops::HWY_NAMESPACE::AffineVector;
 using ops::HWY_NAMESPACE::load_zero_points;
 using ops::HWY_NAMESPACE::unroll;

@@ -35,7 +35,8 @@ struct Problem {
 #define HWY_TARGET_INCLUDE "ops/nn/depthwise_conv2d/depthwise_conv2d_f32_simd.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "ops/common/activate_rows_simd-inl.h"
+#include "ops/common/activate_rows.h"
+#include "ops/common/clamped_store_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -43,7 +44,6 @@ namespace bantam::ops::depthwise::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using ops::HWY_NAMESPACE::activate_rows;
 using ops::HWY_NAMESPACE::ClampedStore;
 using ops::HWY_NAMESPACE::in_register;
 using ops::HWY_NAMESPACE::unroll;

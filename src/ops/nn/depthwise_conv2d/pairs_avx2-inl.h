@@ -133,7 +133,7 @@ class AffinePairs {
     ops::HWY_NAMESPACE::unroll<4>([&](auto i) HWY_ATTR {
       for (std::int32_t(&v)[8] : sums.numbers[i]) hn::Store(hn::BitCast(d, scale_[i].real(hn::Load(d, v))), d, v);
     });
-    ops::HWY_NAMESPACE::quantize_activated(*scaler_, sums.numbers[0][0], 4 * 8 * kCount);
+    quantize_activated(*scaler_, sums.numbers[0][0], 4 * 8 * kCount);
     store_tile(bytes_, sums, y, [](auto, auto v) HWY_ATTR { return v; });
   }
 

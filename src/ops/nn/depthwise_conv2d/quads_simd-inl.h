@@ -135,7 +135,7 @@ class AffineBlock {
         hn::Store(hn::BitCast(D32(), scale_[j].real(sums[i][j])), D32(), numbers + i * kBlock + 16 * j);
       });
     });
-    ops::HWY_NAMESPACE::quantize_activated(*scaler_, numbers, kPixels * kBlock);
+    quantize_activated(*scaler_, numbers, kPixels * kBlock);
     unroll<kPixels>([&](auto i) HWY_ATTR {
       unroll<4>([&](auto j) HWY_ATTR { sums[i][j] = hn::Load(D32(), numbers + i * kBlock + 16 * j); });
     });

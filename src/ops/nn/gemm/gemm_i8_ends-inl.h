@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
-#include "ops/common/activate_rows_simd-inl.h"
+#include "ops/common/activate_rows.h"
 #include "ops/common/affine_simd-inl.h"
 #include "ops/common/byte_rows_avx2-inl.h"
 #include "ops/common/requantize_simd-inl.h"
@@ -23,12 +23,10 @@ HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::gemm::HWY_NAMESPACE {
 namespace {
 
-using ops::HWY_NAMESPACE::activate_rows;
 using ops::HWY_NAMESPACE::AffineVector;
 using ops::HWY_NAMESPACE::demote_to_bytes;
 using ops::HWY_NAMESPACE::load_channels;
 using ops::HWY_NAMESPACE::load_zero_points;
-using ops::HWY_NAMESPACE::quantize_activated;
 using ops::HWY_NAMESPACE::RequantizeVector;
 using ops::HWY_NAMESPACE::store_lanes;
 

@@ -8,7 +8,8 @@
 #define HWY_TARGET_INCLUDE "ops/nn/gemm/narrow_panels_simd.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "ops/common/activate_rows_simd-inl.h"
+#include "ops/common/activate_rows.h"
+#include "ops/common/clamped_store_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -16,7 +17,6 @@ namespace bantam::ops::gemm::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using ops::HWY_NAMESPACE::activate_rows;
 using ops::HWY_NAMESPACE::ClampedStore;
 using ops::HWY_NAMESPACE::unroll;
 

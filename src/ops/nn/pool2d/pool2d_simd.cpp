@@ -9,14 +9,14 @@
 #define HWY_TARGET_INCLUDE "ops/nn/pool2d/pool2d_simd.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "ops/common/activate_rows_simd-inl.h"
+#include "ops/common/activate_rows.h"
+#include "ops/common/clamped_store_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::pool::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using ops::HWY_NAMESPACE::activate_rows;
 using ops::HWY_NAMESPACE::ClampedStore;
 
 /// The taps of one window; strides in elements.

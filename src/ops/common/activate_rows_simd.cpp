@@ -1,0 +1,182 @@
+#include "ops/common/activate_rows.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/common/activate_rows_simd.cpp"
+#include "hwy/foreach_target.h"
+// Highway wants the headers below after foreach_target.h.
+#include "hwy/highway.h"
+#include "ops/elementwise/unary/activation_simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using DF = hn::CappedTag<float, 16>;
+using DI = hn::RebindToSigned<DF>;
+using VF = hn::Vec<DF>;
+constexpr DF kF;
+constexpr DI kI;
+constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(DF()));
+constexpr int kAtOnce = 4;  ///< vectors: each step of a function waits for the one before
+
+/// A function of one vector as one of several.
+template <class F>
+struct EachVector {
+  F f;
+
+  template <int kCount>
+  HWY_INLINE Lockstep<kCount, VF> operator()(const Lockstep<kCount, VF>& x) const {
+    Lockstep<kCount, VF> y;
+    y.set([&](auto i) HWY_ATTR { return f(x.v[i]); });
+    return y;
+  }
+};
+
+/// Calls run(f), f being the activation of several vectors, unless it changes nothing: so loops know their function.
+template <class Run>
+HWY_INLINE void with_activation(const Activation& activation, Run run) {
+  // Numbers are captured, not vectors: the compiler's own constructors know nothing of the instruction set.
+  const float a = activation.a;
+  const float b = activation.b;
+  const auto each = [&](auto f) HWY_ATTR { run(EachVector<decltype(f)>{f}); };
+  switch (activation.function) {
+    case UnaryFunction::kRelu: return each([](VF x) HWY_ATTR { return relu_f32(kF, x); });
+    case UnaryFunction::kClip:
+      return each([a, b](VF x) HWY_ATTR { return clip_f32(kF, x, hn::Set(kF, a), hn::Set(kF, b)); });
+    case UnaryFunction::kLeakyRelu: return each([a](VF x) HWY_ATTR { return leaky_relu_f32(kF, x, hn::Set(kF, a)); });
+    case UnaryFunction::kHardSwish: return each([](VF x) HWY_ATTR { return hard_swish_f32(kF, x); });
+    case UnaryFunction::kHardSigmoid:
+      return each([a, b](VF x) HWY_ATTR { return hard_sigmoid_f32(kF, x, hn::Set(kF, a), hn::Set(kF, b)); });
+    case UnaryFunction::kSigmoid: return run([](const auto& x) HWY_ATTR { return sigmoid_f32(kF, x); });
+    case UnaryFunction::kTanh: return run([](const auto& x) HWY_ATTR { return tanh_f32(kF, x); });
+    case UnaryFunction::kSilu: return run([](const auto& x) HWY_ATTR { return silu_f32(kF, x); });
+    case UnaryFunction::kGelu: return run([](const auto& x) HWY_ATTR { return gelu_f32(kF, x); });
+    case UnaryFunction::kElu: return run([a](const auto& x) HWY_ATTR { return elu_f32(kF, x, hn::Set(kF, a)); });
+    default: return;
+  }
+}
+
+/// The same for f = activation(x) / step, by one division where the activation ends with one: then a unit in the last
+/// place more off.
+template <class Run>
+HWY_INLINE void with_activated_steps(const Activation& activation, float step, Run run) {
+  if (activation.function == UnaryFunction::kSigmoid)
+    return run([step](const auto& x) HWY_ATTR { return sigmoid_steps_f32(kF, x, hn::Set(kF, step)); });
+  if (activation.function == UnaryFunction::kSilu)
+    return run([step](const auto& x) HWY_ATTR { return silu_steps_f32(kF, x, hn::Set(kF, step)); });
+  with_activation(activation, [&](auto f) HWY_ATTR {
+    run([f, step](const auto& x) HWY_ATTR {
+      auto y = f(x);
+      y.set([&](auto i) HWY_ATTR { return hn::Div(y.v[i], hn::Set(kF, step)); });
+      return y;
+    });
+  });
+}
+
+/// Replaces the numbers at kCount places by f of them.
+template <int kCount, class F>
+HWY_INLINE void activate_at(const F& f, float* const (&at)[kCount]) {
+  Lockstep<kCount, VF> x;
+  x.set([&](auto i) HWY_ATTR { return hn::LoadU(kF, at[i]); });
+  const auto y = f(x);
+  unroll<kCount>([&](auto i) HWY_ATTR { hn::StoreU(y.v[i], kF, at[i]); });
+}
+
+/// The same for the first `count` numbers of a vector.
+template <class F>
+HWY_INLINE void activate_part(const F& f, float* y, std::int64_t count) {
+  HWY_ALIGN float part[kLanes] = {};
+  for (std::int64_t i = 0; i < count; ++i) part[i] = y[i];
+  activate_at<1>(f, {part});
+  for (std::int64_t i = 0; i < count; ++i) y[i] = part[i];
+}
+
+template <class F>
+HWY_NOINLINE void activate_all(const F& f, float* y, std::int64_t rows, std::int64_t stride, std::int64_t columns) {
+  const std::int64_t whole = columns / kLanes * kLanes;
+  float* row = y;
+  std::int64_t column = 0;
+  const auto next = [&] {
+    float* at = row + column;
+    column += kLanes;
+    row += column == whole ? stride : 0;
+    column = column == whole ? 0 : column;
+    return at;
+  };
+  std::int64_t left = rows * (whole / kLanes);
+  for (; left >= kAtOnce; left -= kAtOnce) activate_at<kAtOnce>(f, {next(), next(), next(), next()});
+  for (; left > 0; --left) activate_at<1>(f, {next()});
+  if (whole == columns) return;
+  for (std::int64_t r = 0; r < rows; ++r) activate_part(f, y + r * stride + whole, columns - whole);
+}
+
+void activate_rows_target(const Activation& activation, float* y, std::int64_t rows, std::int64_t stride,
+                          std::int64_t columns) {
+  with_activation(activation, [&](auto f) HWY_ATTR { activate_all(f, y, rows, stride, columns); });
+}
+
+/// What the results are limited to.
+struct Limits {
+  HWY_INLINE explicit Limits(const AffineScaler& s)
+      : low(hn::Set(kF, static_cast<float>(s.minimum - s.zero_point))),
+        high(hn::Set(kF, static_cast<float>(s.maximum - s.zero_point))),
+        zero_point(hn::Set(kI, s.zero_point)) {}
+
+  VF low;
+  VF high;
+  hn::Vec<DI> zero_point;
+};
+
+template <int kCount, class F>
+HWY_INLINE void quantize_at(const F& f, const Limits& limits, std::int32_t* numbers) {
+  Lockstep<kCount, VF> x;
+  x.set([&](auto i) HWY_ATTR { return hn::BitCast(kF, hn::LoadU(kI, numbers + i * kLanes)); });
+  const auto steps = f(x);
+  unroll<kCount>([&](auto i) HWY_ATTR {
+    const VF number = hn::IfThenElseZero(hn::Eq(steps.v[i], steps.v[i]), steps.v[i]);
+    const VF limited = hn::Min(hn::Max(number, limits.low), limits.high);
+    hn::StoreU(hn::Add(nearest_in_range(limited), limits.zero_point), kI, numbers + i * kLanes);
+  });
+}
+
+template <class F>
+HWY_NOINLINE void quantize_all(const F& f, const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count) {
+  const Limits limits(scaler);
+  std::int64_t i = 0;
+  for (; i + kAtOnce * kLanes <= count; i += kAtOnce * kLanes) quantize_at<kAtOnce>(f, limits, numbers + i);
+  for (; i + kLanes <= count; i += kLanes) quantize_at<1>(f, limits, numbers + i);
+  if (i == count) return;
+  HWY_ALIGN std::int32_t part[kLanes] = {};
+  for (std::int64_t k = 0; k < count - i; ++k) part[k] = numbers[i + k];
+  quantize_at<1>(f, limits, part);
+  for (std::int64_t k = 0; k < count - i; ++k) numbers[i + k] = part[k];
+}
+
+void quantize_activated_target(const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count) {
+  with_activated_steps(scaler.activation, scaler.output_scale,
+                       [&](auto f) HWY_ATTR { quantize_all(f, scaler, numbers, count); });
+}
+
+}  // namespace
+}  // namespace bantam::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops {
+
+HWY_EXPORT(activate_rows_target);
+HWY_EXPORT(quantize_activated_target);
+
+void activate_rows(const Activation& activation, float* y, std::int64_t rows, std::int64_t stride,
+                   std::int64_t columns) {
+  HWY_DYNAMIC_DISPATCH(activate_rows_target)(activation, y, rows, stride, columns);
+}
+
+void quantize_activated(const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(quantize_activated_target)(scaler, numbers, count);
+}
+
+}  // namespace bantam::ops
+#endif
