@@ -17,7 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
 
 /// n elements: combine(d, a, b) gives stored values as int32 for two vectors of them. An operand that does not move is
-/// one element for all; y may be an operand that moves.
+/// one element for all; y may be an operand that moves. A combine with kVectors has combine.store(a, b, y) too, which
+/// does so for as many vectors at once: a(v) and b(v) are what it combines.
 template <typename T, class Combine>
 HWY_INLINE void combine_row(Combine combine, std::size_t n, T* y, const T* a, bool a_moves, const T* b, bool b_moves) {
   const hn::ScalableTag<std::int32_t> d;
@@ -26,6 +27,11 @@ HWY_INLINE void combine_row(Combine combine, std::size_t n, T* y, const T* a, bo
   const auto load = [&](const T* x, bool moves, std::size_t i)
                         HWY_ATTR { return moves ? load_wide(d, x + i) : hn::Set(d, static_cast<std::int32_t>(*x)); };
   std::size_t i = 0;
+  if constexpr (requires { Combine::kVectors; }) {
+    for (; i + Combine::kVectors * lanes <= n; i += Combine::kVectors * lanes)
+      combine.store([&](std::size_t v) HWY_ATTR { return load(a, a_moves, i + v * lanes); },
+                    [&](std::size_t v) HWY_ATTR { return load(b, b_moves, i + v * lanes); }, y + i);
+  }
   for (; i + lanes <= n; i += lanes) store_narrow<T>(d, combine(d, load(a, a_moves, i), load(b, b_moves, i)), y + i);
   if (i == n) return;
   T tail_a[kMaxLanes] = {};

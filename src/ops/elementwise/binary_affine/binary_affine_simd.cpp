@@ -2,12 +2,16 @@
 #define HWY_TARGET_INCLUDE "ops/elementwise/binary_affine/binary_affine_simd.cpp"
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
+#include <type_traits>
+
 #include "hwy/highway.h"
 #include "ops/common/binary_rows_simd-inl.h"
+#include "ops/common/byte_rows_avx2-inl.h"
 #include "ops/common/dispatch.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/elementwise/binary_affine/binary_affine.h"
 #include "ops/elementwise/binary_affine/kernels.h"
+#include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -45,11 +49,15 @@ class Combine {
         high_(hn::Set(DF(), static_cast<float>(p.maximum - p.y_zero_point))) {}
 
   HWY_INLINE V operator()(D /*d*/, V qa, V qb) const {
+    return hn::Add(nearest_in_range(hn::Max(below_high(qa, qb), low_)), y_zero_);
+  }
+
+  /// In steps of the result, without zero point and lower limit.
+  HWY_INLINE VF below_high(V qa, V qb) const {
     const auto a = hn::Mul(hn::ConvertTo(DF(), hn::Sub(qa, a_zero_)), a_scale_);
     const auto b = hn::Mul(hn::ConvertTo(DF(), hn::Sub(qb, b_zero_)), b_scale_);
     const VF y = hn::Div(combine_real<kFunction>(a, b), y_scale_);
-    const VF number = hn::IfThenElseZero(hn::Eq(y, y), y);
-    return hn::Add(nearest_in_range(hn::Min(hn::Max(number, low_), high_)), y_zero_);
+    return hn::Min(hn::IfThenElseZero(hn::Eq(y, y), y), high_);
   }
 
  private:
@@ -63,9 +71,37 @@ class Combine {
   VF high_;
 };
 
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+/// The same for results of type T, four vectors at once.
+template <BinaryFunction kFunction, typename T>
+class CombineToBytes : public Combine<kFunction> {
+ public:
+  static constexpr std::size_t kVectors = 4;
+
+  HWY_INLINE explicit CombineToBytes(const BinaryAffineParams& p)
+      : Combine<kFunction>(p), bytes_(p.y_zero_point - kOffset, p.minimum - kOffset, p.maximum - kOffset, kOffset) {}
+
+  template <class A, class B>
+  HWY_INLINE void store(A a, B b, T* y) const {
+    typename Combine<kFunction>::V v[kVectors];
+    unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = nearest_in_range(this->below_high(a(i), b(i))); });
+    auto* to = reinterpret_cast<std::uint8_t*>(y);
+    bytes_.store(v[0], v[1], v[2], v[3], to, to + 16);
+  }
+
+ private:
+  static constexpr std::uint8_t kOffset = std::is_same_v<T, std::uint8_t> ? 128 : 0;  ///< of a number to int8
+
+  ByteRows bytes_;
+};
+#else
+template <BinaryFunction kFunction, typename T>
+using CombineToBytes = Combine<kFunction>;
+#endif
+
 template <BinaryFunction kFunction, typename T>
 void combine_affine(const Invocation& invocation, const StridedRows<3>& rows) {
-  combine_rows<T>(invocation, rows, Combine<kFunction>(invocation.as<BinaryAffineParams>()));
+  combine_rows<T>(invocation, rows, CombineToBytes<kFunction, T>(invocation.as<BinaryAffineParams>()));
 }
 
 void run_binary_affine(const Invocation& invocation, const StridedRows<3>& rows) {
