@@ -214,9 +214,12 @@ HWY_NOINLINE void convolve_run(Pixels<X> p, Output<Y> out, std::int64_t count) {
     p.x += n * p.x_step;
     out.y += n * out.step;
   };
-  for (; count >= depthwise::kMaxRunPixels; count -= depthwise::kMaxRunPixels) {
-    convolve(std::integral_constant<int, depthwise::kMaxRunPixels>());
-    advance(depthwise::kMaxRunPixels);
+  // On Arm pairs take twice as many vectors for sums, which must stay in registers.
+  constexpr int kShare = HWY_ARCH_ARM_A64 && kLanes == kPairChannels ? (kCentred ? 2 : 4) : 1;
+  constexpr int kPixels = depthwise::kMaxRunPixels / kShare;
+  for (; count >= kPixels; count -= kPixels) {
+    convolve(std::integral_constant<int, kPixels>());
+    advance(kPixels);
   }
   for (; count > 0; --count) {
     convolve(std::integral_constant<int, 1>());
