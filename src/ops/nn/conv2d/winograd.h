@@ -146,7 +146,8 @@ void share_tiles(const Invocation& call, const Tiles& tiles, std::int64_t tile_b
   constexpr std::int64_t kOwnTiles = 48;  // fewer would read the weights too often
   const auto at_once = [&](std::int64_t bytes, std::int64_t most) {
     const std::int64_t fit = bytes / tile_bytes;
-    return std::min(fit < kLeastTiles ? fit : fit / kLeastTiles * kLeastTiles, most);
+    if (fit >= most) return most;
+    return fit < kLeastTiles ? fit : fit / kLeastTiles * kLeastTiles;
   };
   const std::int64_t bytes = slot_scratch_bytes(call);
   const std::int32_t threads = std::max(call.threads->count, 1);
@@ -156,7 +157,8 @@ void share_tiles(const Invocation& call, const Tiles& tiles, std::int64_t tile_b
                      compute(Threads{}, Share{begin, end, call.scratch + slot * bytes, at_once(bytes, kUsefulTiles)});
                    });
   } else {
-    compute(*call.threads, Share{0, tiles.count(), call.scratch, at_once(call.scratch_bytes, kUsefulTiles * threads)});
+    const std::int64_t most = std::min(kUsefulTiles * threads, tiles.count());
+    compute(*call.threads, Share{0, tiles.count(), call.scratch, at_once(call.scratch_bytes, most)});
   }
 }
 
