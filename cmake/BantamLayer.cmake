@@ -14,7 +14,8 @@ function(bantam_sanitize_unoptimised target)
   endif()
 endfunction()
 
-# What reads, rewrites and writes files once takes no shorter when optimised further, but twice as long to compile.
+# For what reads, rewrites and writes files once: it takes a twentieth longer, with its passes up to a fifth (`inspect`
+# and `plan` of networks), but half as long to compile.
 function(bantam_optimise_little target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
