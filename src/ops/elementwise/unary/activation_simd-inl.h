@@ -1,5 +1,5 @@
-// The float functions of one argument on Highway vectors. Kernels that fuse an activation call apply_activation on each
-// result vector; the operator `unary` calls its template form. Included by *_simd.cpp files, compiled once per
+// The float functions of one argument on Highway vectors. Kernels that keep results in registers call apply_activation,
+// others activate_rows.h; the operator `unary` calls its template form. Included by *_simd.cpp files, compiled once per
 // instruction set. Results agree with apply_unary (function.h) within 4e-7 of the exact value's magnitude or 1e-6 of
 // erfc's tail for gelu; NaN gives NaN.
 #if defined(BANTAM_OPS_ACTIVATION_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
