@@ -3,7 +3,7 @@
 // them: the windows beside each other share it, and those of two output rows, if the stride is 1 or even. A lane of 128
 // bits takes 16 channels, of which the last may overlap those before; the two lanes of vectors take neighbouring
 // channels, or of the last ones different output rows. Rows and columns outside the image hold the zero point. Included
-// by *_simd.cpp files inside Highway's per-target compilation; buffers of 16 KiB lie on the stack.
+// by *_simd.cpp files inside Highway's per-target compilation; buffers of 32 KiB lie on the stack.
 #if defined(BANTAM_OPS_DEPTHWISE_PAIRS_AVX2_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_DEPTHWISE_PAIRS_AVX2_INL_H_
 #undef BANTAM_OPS_DEPTHWISE_PAIRS_AVX2_INL_H_
@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "hwy/highway.h"
 #include "ops/common/affine_simd-inl.h"
@@ -33,6 +34,7 @@ constexpr std::int64_t kBlockChannels = 2 * kLaneChannels;
 constexpr std::int64_t kPairNumbers = 4 * kLaneChannels;  ///< int16 of the pairs of both lanes
 constexpr std::int64_t kMaxWindowPairs = 30;              ///< of the windows that share pairs
 constexpr std::int64_t kMaxColumnPairs = 96;              ///< that are interleaved at once
+constexpr std::int64_t kMaxBlocks = 4;                    ///< of channels that are interleaved at once
 constexpr int kTilePixels = 4;                            ///< neighbours that are computed together
 
 /// Output rows that share what is interleaved: windows that begin on different rows of pairs have weights of their own,
@@ -50,14 +52,29 @@ inline std::int64_t column_pairs(const ConvGeometry& g, std::int64_t rows) {
   return ((rows - 1) * g.vertical.stride + g.vertical.kernel + 1) / 2;
 }
 
+/// Blocks of channels whose columns are interleaved before any of them is computed: all, where results are written over
+/// what other channels read.
+inline std::int64_t blocks_at_once(const QuadProblem& p) {
+  return p.overlaps ? (p.g.x.c + kBlockChannels - 1) / kBlockChannels : 1;
+}
+
+/// Neighbours whose columns are interleaved at once.
+inline std::int64_t pixels_at_once(const QuadProblem& p) {
+  const ConvGeometry& g = p.g;
+  const std::int64_t columns = kMaxColumnPairs / blocks_at_once(p) / column_pairs(g, rows_at_once(g));
+  const std::int64_t pixels =
+      columns < g.horizontal.kernel ? 0 : (columns - g.horizontal.kernel) / g.horizontal.stride + 1;
+  return pixels >= g.y.w ? g.y.w : pixels / kTilePixels * kTilePixels;
+}
+
 /// Are windows dense and small enough for the buffers, are there channels for a lane, and is no column interleaved in
-/// vain? Where results are written over what further channels read, blocks take turns every few pixels: two at most.
+/// vain? Many blocks that would take turns within a row are faster another way.
 inline bool pairs_fit(const QuadProblem& p) {
   const ConvGeometry& g = p.g;
-  const std::int64_t columns = (kTilePixels - std::int64_t{1}) * g.horizontal.stride + g.horizontal.kernel;
+  const std::int64_t blocks = blocks_at_once(p);
   return g.x.c >= kLaneChannels && g.horizontal.dilation == 1 && g.horizontal.stride <= g.horizontal.kernel &&
          window_rows(g) * column_pairs(g, window_rows(g)) * g.horizontal.kernel <= kMaxWindowPairs &&
-         column_pairs(g, rows_at_once(g)) * columns <= kMaxColumnPairs && (!p.overlaps || g.x.c <= 2 * kBlockChannels);
+         pixels_at_once(p) >= (blocks > 2 ? g.y.w : 1) && blocks <= kMaxBlocks;
 }
 
 /// The first channels of both lanes.
@@ -219,30 +236,36 @@ class PairBlock {
   /// May the lanes take different rows?
   bool lanes_are_alike() const { return lanes_.first[0] == lanes_.first[1]; }
 
-  /// Columns [first, last) of one output row of each lane, or of two, if so many are computed at once.
-  HWY_INLINE void convolve(const LaneRows (&at)[2], std::int64_t rows, std::int64_t first, std::int64_t last) const {
-    const std::int64_t taps = p_.g.horizontal.kernel;
-    const std::int64_t stride = p_.g.horizontal.stride;
-    const std::int64_t most = ((kMaxColumnPairs / pairs_ - taps) / stride + 1) / kTilePixels * kTilePixels;
-    HWY_ALIGN std::int16_t columns[kMaxColumnPairs * kPairNumbers];
-    for (std::int64_t done = first; done < last;) {
-      const std::int64_t pixels = std::min(most, last - done);
-      interleave(at, rows, window_origin(p_.g.horizontal, done), (pixels - 1) * stride + taps, columns);
-      TileResult y{{}, p_.g.y.h_stride, p_.g.y.w_stride};
-      for (int l = 0; l < 2; ++l) y.lanes[l] = p_.y + p_.g.y.offset(at[l].n, at[l].oy, done) + lanes_.first[l];
-      if (rows == 2 && window_rows_ == 2) {
-        convolve_pixels<2>(columns, pixels, y);
-      } else {
-        for (std::int64_t row = 0; row < rows; ++row) {
-          convolve_pixels<1>(columns + row * p_.g.vertical.stride / 2 * kPairNumbers, pixels, y);
-          for (std::uint8_t*& lane : y.lanes) lane += y.row_step;
-        }
-      }
-      done += pixels;
+  /// Numbers of the columns of so many neighbours.
+  std::int64_t column_numbers(std::int64_t pixels) const { return column_count(pixels) * pairs_ * kPairNumbers; }
+
+  /// What `pixels` neighbours from column `first` on see, of one output row of each lane, or of two, if so many are
+  /// computed at once: column_numbers() of them.
+  HWY_INLINE void interleave_columns(const LaneRows (&at)[2], std::int64_t rows, std::int64_t first,
+                                     std::int64_t pixels, std::int16_t* columns) const {
+    interleave(at, rows, window_origin(p_.g.horizontal, first), column_count(pixels), columns);
+  }
+
+  /// These neighbours.
+  HWY_INLINE void convolve(const LaneRows (&at)[2], std::int64_t rows, std::int64_t first, std::int64_t pixels,
+                           const std::int16_t* columns) const {
+    TileResult y{{}, p_.g.y.h_stride, p_.g.y.w_stride};
+    for (int l = 0; l < 2; ++l) y.lanes[l] = p_.y + p_.g.y.offset(at[l].n, at[l].oy, first) + lanes_.first[l];
+    if (rows == 2 && window_rows_ == 2) {
+      convolve_pixels<2>(columns, pixels, y);
+      return;
+    }
+    for (std::int64_t row = 0; row < rows; ++row) {
+      convolve_pixels<1>(columns + row * p_.g.vertical.stride / 2 * kPairNumbers, pixels, y);
+      for (std::uint8_t*& lane : y.lanes) lane += y.row_step;
     }
   }
 
  private:
+  std::int64_t column_count(std::int64_t pixels) const {
+    return (pixels - 1) * p_.g.horizontal.stride + p_.g.horizontal.kernel;
+  }
+
   /// 32 bytes, 16 from each place.
   static HWY_INLINE __m256i load_lanes(const void* a, const void* b) {
     const __m128i low = _mm_loadu_si128(static_cast<const __m128i*>(a));
@@ -384,14 +407,19 @@ class PairBlock {
       const std::int64_t by = i * y.pixel_step;
       return TileResult{{y.lanes[0] + by, y.lanes[1] + by}, y.row_step, y.pixel_step};
     };
-    if (pixels < kTilePixels) {
-      for (std::int64_t i = 0; i < pixels; ++i) convolve_tile<kRows, 1>(columns + i * step, moved(i));
-      return;
-    }
-    // The last tile may overlap the one before.
-    for (std::int64_t next = 0; next < pixels; next += kTilePixels) {
-      const std::int64_t i = std::min(next, pixels - kTilePixels);
-      convolve_tile<kRows, kTilePixels>(columns + i * step, moved(i));
+    // Three neighbours are computed as four, of which the first is one of those before.
+    for (std::int64_t done = 0; done < pixels;) {
+      if (pixels - done >= 3 && pixels >= kTilePixels) {
+        const std::int64_t i = std::min(done, pixels - kTilePixels);
+        convolve_tile<kRows, kTilePixels>(columns + i * step, moved(i));
+        done = i + kTilePixels;
+      } else if (pixels - done >= 2) {
+        convolve_tile<kRows, 2>(columns + done * step, moved(done));
+        done += 2;
+      } else {
+        convolve_tile<kRows, 1>(columns + done * step, moved(done));
+        ++done;
+      }
     }
   }
 
@@ -444,59 +472,74 @@ class PairBlock {
   HWY_ALIGN std::int16_t weights_[kMaxWindowPairs * kPairNumbers];
 };
 
-/// Output rows [first, last) of a block, counted through all items.
-template <class Finish>
-HWY_INLINE void convolve_band(const QuadProblem& p, const PairBlock<Finish>& block, std::int64_t first,
-                              std::int64_t last) {
-  const ConvGeometry& g = p.g;
-  // What a row overwrites, later ones do not read; but the row itself does.
-  const std::int64_t at_once = p.overlaps ? 1 : rows_at_once(g);
-  const auto rows_from = [&](std::int64_t row) { return std::min({at_once, g.y.h - row % g.y.h, last - row}); };
-  for (std::int64_t row = first; row < last;) {
-    const std::int64_t rows = rows_from(row);
-    LaneRows at[2] = {{row / g.y.h, row % g.y.h}, {row / g.y.h, row % g.y.h}};
-    row += rows;
-    if (block.lanes_are_alike() && !p.overlaps && row < last && rows_from(row) == rows) {
-      at[1] = {row / g.y.h, row % g.y.h};
-      row += rows;
-    }
-    block.convolve(at, rows, 0, g.y.w);
-  }
-}
-
 /// The lanes of the block from channel c on.
 inline LaneChannels lanes_from(std::int64_t c, std::int64_t channels) {
   const auto channel = [&](std::int64_t lane) { return std::min(lane, channels - kLaneChannels); };
   return {{channel(c), channel(c + kLaneChannels < channels ? c + kLaneChannels : c)}};
 }
 
-/// Output rows [begin, end) of two blocks, counted through all items; results are written over the operand.
-template <class Finish, class Scaler>
-HWY_NOINLINE void convolve_two_blocks(const QuadProblem& p, const Scaler& scaler, std::int64_t begin,
-                                      std::int64_t end) {
+/// Output rows [first, last) of kCount blocks, counted through all items.
+template <std::size_t kCount, class Finish>
+HWY_INLINE void convolve_band(const QuadProblem& p, const PairBlock<Finish> (&blocks)[kCount], std::int64_t first,
+                              std::int64_t last) {
   const ConvGeometry& g = p.g;
-  const PairBlock<Finish> blocks[2] = {{p, scaler, lanes_from(0, g.x.c)},
-                                       {p, scaler, lanes_from(kBlockChannels, g.x.c)}};
-  for (std::int64_t row = begin; row < end; ++row) {
-    const LaneRows at{row / g.y.h, row % g.y.h};
-    for (std::int64_t x = 0; x < g.y.w; x += kMaxRunPixels)
-      for (const PairBlock<Finish>& block : blocks)
-        block.convolve({at, at}, 1, x, std::min<std::int64_t>(x + kMaxRunPixels, g.y.w));
+  const std::int64_t most = pixels_at_once(p);
+  // What rows overwrite, later ones do not read; but a row itself does, unless all of it has been interleaved.
+  const bool free = !p.overlaps || most == g.y.w;
+  const std::int64_t at_once = free ? rows_at_once(g) : 1;
+  const auto rows_from = [&](std::int64_t row) { return std::min({at_once, g.y.h - row % g.y.h, last - row}); };
+  HWY_ALIGN std::int16_t columns[kMaxColumnPairs * kPairNumbers];
+  for (std::int64_t row = first; row < last;) {
+    const std::int64_t rows = rows_from(row);
+    LaneRows at[2] = {{row / g.y.h, row % g.y.h}, {row / g.y.h, row % g.y.h}};
+    row += rows;
+    if (kCount == 1 && blocks[0].lanes_are_alike() && free && row < last && rows_from(row) == rows) {
+      at[1] = {row / g.y.h, row % g.y.h};
+      row += rows;
+    }
+    for (std::int64_t x = 0; x < g.y.w; x += most) {
+      const std::int64_t pixels = std::min(most, g.y.w - x);
+      std::int16_t* next = columns;
+      for (const auto& block : blocks) {
+        block.interleave_columns(at, rows, x, pixels, next);
+        next += block.column_numbers(pixels);
+      }
+      next = columns;
+      for (const auto& block : blocks) {
+        block.convolve(at, rows, x, pixels, next);
+        next += block.column_numbers(pixels);
+      }
+    }
   }
 }
 
+/// Output rows [begin, end) of all channels, which are those of kCount blocks.
+template <class Finish, class Scaler, int... kBlock>
+HWY_NOINLINE void convolve_blocks(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end,
+                                  std::integer_sequence<int, kBlock...>) {
+  const PairBlock<Finish> blocks[] = {{p, scaler, lanes_from(kBlock * kBlockChannels, p.g.x.c)}...};
+  convolve_band(p, blocks, begin, end);
+}
+
 /// Output rows [begin, end), counted through all items. Blocks follow each other over a band of rows, so that what
-/// these read stays in a cache.
+/// these read stays in a cache; where results are written over the operand, they go together.
 template <class Finish, class Scaler>
 HWY_NOINLINE void convolve_pairs(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
   const std::int64_t channels = p.g.x.c;
-  if (p.overlaps && channels > kBlockChannels) return convolve_two_blocks<Finish>(p, scaler, begin, end);
+  switch (blocks_at_once(p)) {
+    case 2: return convolve_blocks<Finish>(p, scaler, begin, end, std::make_integer_sequence<int, 2>());
+    case 3: return convolve_blocks<Finish>(p, scaler, begin, end, std::make_integer_sequence<int, 3>());
+    case 4: return convolve_blocks<Finish>(p, scaler, begin, end, std::make_integer_sequence<int, 4>());
+    default: break;
+  }
   constexpr std::int64_t kBandBytes = 65536;  // what the second cache keeps
   const std::int64_t row_bytes = std::max<std::int64_t>(p.g.x.w * channels, 1);
   const std::int64_t band = (kBandBytes / row_bytes / 4 + 1) * 4;  // whole numbers of what lanes compute at once
   for (std::int64_t first = begin; first < end; first += band)
-    for (std::int64_t c = 0; c < channels; c += kBlockChannels)
-      convolve_band(p, PairBlock<Finish>(p, scaler, lanes_from(c, channels)), first, std::min(first + band, end));
+    for (std::int64_t c = 0; c < channels; c += kBlockChannels) {
+      const PairBlock<Finish> block[] = {{p, scaler, lanes_from(c, channels)}};
+      convolve_band(p, block, first, std::min(first + band, end));
+    }
 }
 #endif
 
