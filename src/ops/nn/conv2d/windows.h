@@ -162,10 +162,10 @@ class Windows {
 /// which is consumed from front to back.
 inline constexpr std::int64_t kOverlapPixels = gemm::kMaxTileRows;
 
-/// How many of the pixels from `index` to `end` the next product takes, so that products are about equal.
+/// How many of the pixels from `index` to `end` the next product takes.
 inline std::int64_t product_pixels(const Problem& p, std::int64_t index, std::int64_t end, bool overlaps) {
   if (!p.y_uniform) end = std::min(end, index + p.g.y.w - index % p.g.y.w);
-  return gemm::even_rows(end - index, overlaps ? kOverlapPixels : gemm::kMaxBlockRows);
+  return gemm::block_rows(end - index, overlaps ? kOverlapPixels : gemm::kMaxBlockRows);
 }
 
 /// The pixels that are worth a thread: some microseconds of work.

@@ -11,8 +11,10 @@
 // and wrap, so results do not depend on the workspace. Freestanding, re-entrant; nothing is allocated.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
+#include "base/shape.h"
 #include "ops/common/affine_form.h"
 #include "ops/common/linear_form.h"
 #include "ops/nn/gemm/gemm_f32.h"
@@ -83,6 +85,11 @@ inline constexpr std::int64_t kMaxBlockRows = 5 * kMaxTileRows;
 constexpr std::int64_t even_rows(std::int64_t total, std::int64_t most) noexcept {
   const std::int64_t pieces = (total + most - 1) / most;
   return pieces < 1 ? 1 : (total + pieces - 1) / pieces;
+}
+
+/// How many of `total` rows to take at once, at most `most`: about as many as each time after, in whole tiles.
+constexpr std::int64_t block_rows(std::int64_t total, std::int64_t most) noexcept {
+  return std::min({total, most, align_up(even_rows(total, most), kMaxTileRows)});
 }
 
 /// A workspace in which products of up to `rows` rows work, if a little slower: two kilobytes, or all that there is or

@@ -22,6 +22,16 @@ namespace {
 /// Quads of products of int16 and int8 that cannot overflow int32: 508 products of at most 2^22.
 constexpr std::int64_t kSafeQuads = 127;
 
+/// Rows of the tiles into which `rows` rows are cut, of at most `most`: whole ones and a last one where sums of whole
+/// ones can be stored from registers (store_tiles), else about the same.
+constexpr std::int64_t tile_rows_of(std::int64_t rows, std::int64_t most) {
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+  return std::min(rows, most);
+#else
+  return even_rows(rows, most);
+#endif
+}
+
 /// A piece of the left matrix: some rows, of which quads [first, first + quads).
 struct Piece {
   const std::uint8_t* bytes = nullptr;    ///< not null: bytes, else
@@ -154,7 +164,7 @@ class Left {
     std::uint8_t* bytes = upper_half(rows * piece.stride);
     fetch_bytes(row, rows, 0, a_.k, a_.flip ^ more_flip, bytes);
     auto* seconds = reinterpret_cast<SecondPart*>(workspace_.numbers);
-    pairs.tile = even_rows(rows, kByteRows);
+    pairs.tile = tile_rows_of(rows, kByteRows);
     pairs.most = rows / pairs.tile * piece.quads / quads_per_second(panels_);
     if (prepare_pairs(bytes, rows, piece.quads, is_signed, seconds, pairs)) {
       piece.bytes = bytes;
@@ -382,7 +392,7 @@ HWY_INLINE void multiply_rows(const LeftSource& a, Left& left, std::int64_t bloc
       std::fill_n(row_sums, count, 0);
       add_rows(piece, a.k, a.zero, row_sums);
     }
-    const std::int64_t tile = even_rows(count, left.tile_rows());
+    const std::int64_t tile = tile_rows_of(count, left.tile_rows());
     for_each_tile(b, [&](std::int64_t n) HWY_ATTR {
       TileColumns columns(b, a.k, n, left.zero(), (count + tile - 1) / tile);
       const TileEndOf<Result> end(y, n, columns.columns);
@@ -434,10 +444,10 @@ HWY_INLINE void multiply_all(const LeftSource& a, const Workspace& workspace, co
   // columns.
   constexpr std::int64_t kFewRows = 4;
   if (fit >= std::min(tile, kFewRows)) {
-    // All rows, full tiles, or tiles of about the same size.
+    // All rows, full tiles, or a part of one.
     const std::int64_t whole = fit >= a.rows ? a.rows : fit >= tile ? fit / tile * tile : fit;
     const std::int64_t most = std::min(whole, kMaxBlockRows);
-    multiply_rows<TileSums>(a, left, even_rows(a.rows, most), b, y);
+    multiply_rows<TileSums>(a, left, block_rows(a.rows, most), b, y);
   } else {
     multiply_parts<TileSums>(a, left, std::max<std::int64_t>(left.capacity() / tile / 4 * 4, 4), b, y);
   }
