@@ -170,7 +170,7 @@ template <int kTileRows, int kTileVectors>
 HWY_INLINE void sum_numbers(const std::int16_t* a, const Span& span, const std::int8_t* panel,
                             hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) {
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
-  if constexpr (kTileRows == 6 && kTileVectors == 2) return sum_large_tile(a, span.row_stride, panel, span.quads, sum);
+  if constexpr (kTileRows >= 5 && kTileVectors == 2) return sum_large_tile(a, span.row_stride, panel, span.quads, sum);
 #endif
   using V32 = hn::Vec<D32>;
   const hn::Repartition<std::int16_t, D32> d16;

@@ -1,4 +1,4 @@
-// The innermost loop of gemm_i8.h with AVX2 for the largest tile of numbers of 16 bits, in assembly: it needs all 16
+// The innermost loop of gemm_i8.h with AVX2 for the largest tiles of numbers of 16 bits, in assembly: it needs all 16
 // registers, of which gcc would keep some in memory. Included by gemm_i8_tiles-inl.h inside Highway's per-target
 // compilation.
 #if defined(BANTAM_OPS_LARGE_TILE_AVX2_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -37,12 +37,13 @@ namespace bantam::ops::gemm::HWY_NAMESPACE {
 #define BANTAM_CLEAR(sum) "vpxor %[" sum "], %[" sum "], %[" sum "]\n\t"
 #define BANTAM_LOAD_WEIGHTS "vmovdqu (%[panel]), %[w0]\n\tvmovdqu 32(%[panel]), %[w1]\n\t"
 
-/// Sums of six rows and two vectors of columns over `quads` quads, at least one: as sum_numbers, with weights from
-/// `panel` on, and rows that lie `row_stride` numbers apart.
-template <class V>
+/// Sums of five or six rows and two vectors of columns over `quads` quads, at least one: as sum_numbers, with weights
+/// from `panel` on, and rows that lie `row_stride` numbers apart. Of five rows the third is summed twice.
+template <int kTileRows, class V>
 HWY_INLINE void sum_large_tile(const std::int16_t* a, std::int64_t row_stride, const std::int8_t* panel,
-                               std::int64_t quads, V (&sum)[6][2]) {
-  const std::int16_t* b = a + 3 * row_stride;
+                               std::int64_t quads, V (&sum)[kTileRows][2]) {
+  static_assert(kTileRows == 5 || kTileRows == 6);
+  const std::int16_t* b = a + (kTileRows - 3) * row_stride;
   __m256i s[6][2];
   __m256i x, product, w0, w1;
   asm(BANTAM_CLEAR("s00") BANTAM_CLEAR("s01") BANTAM_CLEAR("s10") BANTAM_CLEAR("s11") BANTAM_CLEAR("s20")
@@ -72,8 +73,8 @@ HWY_INLINE void sum_large_tile(const std::int16_t* a, std::int64_t row_stride, c
         [quads] "+r"(quads)
       : [stride] "r"(2 * row_stride)
       : "cc", "memory");
-  for (int r = 0; r < 6; ++r)
-    for (int v = 0; v < 2; ++v) sum[r][v] = V{s[r][v]};
+  for (int r = 0; r < kTileRows; ++r)
+    for (int v = 0; v < 2; ++v) sum[r][v] = V{s[r < 3 ? r : r + 6 - kTileRows][v]};
 }
 
 #undef BANTAM_LOAD_WEIGHTS
