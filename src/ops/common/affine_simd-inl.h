@@ -90,7 +90,13 @@ class AffineVector {
   }
 
   /// The same without zero point and limits; what is beyond 16 bits only lies on its side.
-  HWY_INLINE V rounded(V sum) const { return rounded_total(hn::Add(sum, bias_)); }
+  template <bool kUsual = true>
+  HWY_INLINE V rounded(V sum) const {
+    return rounded_total(hn::Add(sum, bias_));
+  }
+
+  /// There is one way only; compare RequantizeVector.
+  static constexpr bool is_usual() { return true; }
 
   /// The same of a sum that has its bias.
   HWY_INLINE V rounded_total(V total) const {

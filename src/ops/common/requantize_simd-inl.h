@@ -74,19 +74,41 @@ class RequantizeVector {
     left_ = hn::Max(shift, hn::Zero(d));
     right_ = hn::Max(hn::Neg(shift), hn::Zero(d));
     mask_ = hn::Sub(hn::Shl(hn::Set(d, 1), right_), hn::Set(d, 1));
+    const V one = hn::Set(d, 1);
+    const auto is_zero = hn::Eq(multiplier_, hn::Zero(d));
+    const auto is_small = hn::And(hn::Gt(multiplier_, hn::Zero(d)), hn::Gt(right_, hn::Zero(d)));
+    is_usual_ = hn::AllTrue(d, hn::Or(is_zero, is_small));
+    right_but_one_ = hn::IfThenZeroElse(is_zero, hn::Sub(right_, one));
   }
+
+  /// Are all factors below a half, and none negative? Then rounded() has a shorter way.
+  bool is_usual() const { return is_usual_; }
 
   /// The results, in the range of int8.
   HWY_INLINE V operator()(V sum) const {
-    const V limited = hn::Min(hn::Max(rounded(sum), low_), high_);
-    return hn::Add(limited, zero_point_);
+    const V number = is_usual_ ? rounded<true>(sum) : rounded<false>(sum);
+    return hn::Add(hn::Min(hn::Max(number, low_), high_), zero_point_);
   }
 
-  /// The results without zero point and limits.
-  HWY_INLINE V rounded(V sum) const { return rounded_total(hn::Add(sum, bias_)); }
+  /// The results without zero point and limits. kUsual: what is_usual() says, or false.
+  template <bool kUsual>
+  HWY_INLINE V rounded(V sum) const {
+    return rounded_total<kUsual>(hn::Add(sum, bias_));
+  }
 
   /// The same of a sum that has its bias.
-  HWY_INLINE V rounded_total(V total) const { return divide_by_power(multiply_high(hn::Shl(total, left_))); }
+  template <bool kUsual>
+  HWY_INLINE V rounded_total(V total) const {
+    if constexpr (kUsual && !HWY_ARCH_ARM_A64) {
+      // h = (total * multiplier + 2^30) >> 31 has the sign of `total` or is 0, and |h| < 2^31 - 1. With r = right_ >= 1
+      // and s = total < 0 ? -1 : 0, rounding h / 2^r with ties away from zero gives floor((h + s + 2^(r - 1)) / 2^r),
+      // of h = 0 either way 0: so h + s is divided by 2^(r - 1), 1 added and the half taken.
+      const V signs = hn::ShiftRight<31>(total);
+      const V quotient = hn::Shr(hn::Add(multiply_half_up(total), signs), right_but_one_);
+      return hn::ShiftRight<1>(hn::Add(quotient, hn::Set(D(), 1)));
+    }
+    return divide_by_power(multiply_high(hn::Shl(total, left_)));
+  }
 
  private:
   /// saturating_rounding_doubling_high_mul: for either sign it equals (x * multiplier + 2^30) >> 31.
@@ -95,6 +117,14 @@ class RequantizeVector {
 #if HWY_ARCH_ARM_A64
     if constexpr (hn::MaxLanes(D()) == 4) return V(neon::high_mul(x.raw, multiplier_.raw));
 #endif
+    const V lowest = hn::Set(d, std::numeric_limits<std::int32_t>::min());
+    const auto overflows = hn::And(hn::Eq(x, lowest), hn::Eq(multiplier_, lowest));
+    return hn::IfThenElse(overflows, hn::Set(d, std::numeric_limits<std::int32_t>::max()), multiply_half_up(x));
+  }
+
+  /// (x * multiplier + 2^30) >> 31, wrapping.
+  HWY_INLINE V multiply_half_up(V x) const {
+    const D d;
     const hn::RepartitionToWide<D> d64;
     const hn::RebindToUnsigned<decltype(d64)> u64;
     const auto odd_lanes = [&](V v) HWY_ATTR { return hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(u64, v))); };
@@ -102,11 +132,8 @@ class RequantizeVector {
     const auto even = hn::Add(hn::MulEven(x, multiplier_), nudge);
     const auto odd = hn::Add(hn::MulEven(odd_lanes(x), odd_lanes(multiplier_)), nudge);
     // Bits 31 to 62 of each sum: in the low half for even lanes, in the high half for odd ones.
-    const V result = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<1>(hn::BitCast(u64, odd))),
-                                 hn::BitCast(d, hn::ShiftRight<31>(hn::BitCast(u64, even))));
-    const V lowest = hn::Set(d, std::numeric_limits<std::int32_t>::min());
-    const auto overflows = hn::And(hn::Eq(x, lowest), hn::Eq(multiplier_, lowest));
-    return hn::IfThenElse(overflows, hn::Set(d, std::numeric_limits<std::int32_t>::max()), result);
+    return hn::OddEven(hn::BitCast(d, hn::ShiftLeft<1>(hn::BitCast(u64, odd))),
+                       hn::BitCast(d, hn::ShiftRight<31>(hn::BitCast(u64, even))));
   }
 
   /// rounding_divide_by_pot by 2^right_.
@@ -129,6 +156,8 @@ class RequantizeVector {
   V left_;
   V right_;
   V mask_;
+  V right_but_one_;
+  bool is_usual_;
 };
 
 }  // namespace bantam::ops::HWY_NAMESPACE

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "hwy/highway.h"
@@ -187,7 +188,11 @@ class RequantizePairs {
 
   template <int kRows, int kPixels>
   HWY_INLINE void operator()(const TileSums<kRows, kPixels>& sums, const TileResult& y) const {
-    store_tile(bytes_, sums, y, [&](auto i, auto v) HWY_ATTR { return requantize_[i].rounded_total(v); });
+    const auto store = [&](auto usual) HWY_ATTR {
+      store_tile(bytes_, sums, y,
+                 [&](auto i, auto v) HWY_ATTR { return requantize_[i].template rounded_total<usual>(v); });
+    };
+    is_usual_ ? store(std::true_type()) : store(std::false_type());
   }
 
  private:
@@ -205,11 +210,14 @@ class RequantizePairs {
       : requantize_{Requantize(D32(), ordered, 0, 8), Requantize(D32(), ordered, 8, 8),
                     Requantize(D32(), ordered, 16, 8), Requantize(D32(), ordered, 24, 8)},
         bytes_(r.zero_point, r.minimum, r.maximum, 0),
-        bias_(r.bias) {}
+        bias_(r.bias),
+        is_usual_(requantize_[0].is_usual() && requantize_[1].is_usual() && requantize_[2].is_usual() &&
+                  requantize_[3].is_usual()) {}
 
   Requantize requantize_[4];
   ops::HWY_NAMESPACE::ByteRows bytes_;
   const std::int32_t* bias_;
+  bool is_usual_;
 };
 
 /// Output rows that a lane computes: as many as the other lane, from row oy of item n on.

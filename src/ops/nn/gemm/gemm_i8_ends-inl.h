@@ -244,8 +244,14 @@ class PanelEnd {
   using ByteRows = ops::HWY_NAMESPACE::ByteRows;
 
   HWY_INLINE Row load_row(const std::int32_t* from) const {
-    return {low_.rounded(hn::Load(kD32, from)), high_.rounded(hn::Load(kD32, from + kLanes))};
+    const auto row = [&](auto usual) HWY_ATTR {
+      return Row{low_.template rounded<usual>(hn::Load(kD32, from)),
+                 high_.template rounded<usual>(hn::Load(kD32, from + kLanes))};
+    };
+    return is_usual() ? row(std::true_type()) : row(std::false_type());
   }
+
+  bool is_usual() const { return low_.is_usual() && high_.is_usual(); }
 
   static const AffineScaler* activated(const AffineScaler& scaler) {
     return scaler.has_activation() ? &scaler : nullptr;
@@ -258,9 +264,13 @@ class PanelEnd {
     if constexpr (std::is_same_v<Scale, AffineVector<D32>>) {
       if (activated_ != nullptr) return activate(sum);
     }
-    unroll<kTileRows>([&](auto r) HWY_ATTR {
-      unroll<kTileVectors>([&](auto v) HWY_ATTR { sum[r][v] = (v == 0 ? low_ : high_).rounded(sum[r][v]); });
-    });
+    const auto scale_all = [&](auto usual) HWY_ATTR {
+      unroll<kTileRows>([&](auto r) HWY_ATTR {
+        unroll<kTileVectors>([&](auto v)
+                                 HWY_ATTR { sum[r][v] = (v == 0 ? low_ : high_).template rounded<usual>(sum[r][v]); });
+      });
+    };
+    is_usual() ? scale_all(std::true_type()) : scale_all(std::false_type());
   }
   template <int kTileRows, int kTileVectors>
   HWY_INLINE void activate(hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {

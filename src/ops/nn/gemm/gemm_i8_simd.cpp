@@ -206,8 +206,18 @@ class Left {
   static void fill_up(std::int64_t rows, std::int64_t count, std::uint8_t zero, std::uint8_t* to) {
     const std::int64_t stride = row_numbers(count);
     if (stride == count) return;
-    for (std::int64_t m = 0; m < rows; ++m, to += stride)
-      for (std::int64_t i = count; i < stride; ++i) to[i] = zero;
+    // Whole quads are written: of a loop over bytes compilers make a call.
+    std::uint8_t bytes[4];
+    for (int i = 0; i < 4; ++i) bytes[i] = i < count % 4 ? 255 : 0;
+    std::uint32_t kept;
+    std::memcpy(&kept, bytes, sizeof kept);
+    const std::uint32_t added = ~kept & 0x01010101U * zero;
+    for (to += stride - 4; rows > 0; --rows, to += stride) {
+      std::uint32_t quad;
+      std::memcpy(&quad, to, sizeof quad);
+      quad = (quad & kept) | added;
+      std::memcpy(to, &quad, sizeof quad);
+    }
   }
 
   const std::int16_t* fetch_numbers(std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count) const {

@@ -179,10 +179,11 @@ inline void join_quads(std::uint8_t* bytes, std::int64_t rows, std::int64_t quad
 
 inline std::int64_t tile_count(std::int64_t rows, const PairRows& of) { return (rows + of.tile - 1) / of.tile; }
 
-/// Has the first tile so many large quads that, were all like it, there would be far too many?
+/// Has the first of several tiles so many large quads that, were all like it, there would be far too many?
 template <bool kSigned>
 bool first_tile_has_too_many(const std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, const PairRows& to) {
-  return 2 * count_large<kSigned>(bytes, std::min(to.tile, rows), quads) * tile_count(rows, to) > 3 * to.most;
+  return rows > to.tile &&
+         2 * count_large<kSigned>(bytes, std::min(to.tile, rows), quads) * tile_count(rows, to) > 3 * to.most;
 }
 
 /// Splits the large quads of all tiles; false, and nothing changed, if there are too many.
