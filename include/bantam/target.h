@@ -26,6 +26,7 @@ struct Machine {
   double moved_bytes = 0;   ///< read or written by vector kernels, from and to the caches, per ns
   double weight_bytes = 0;  ///< of weights, from where they lie between two invokes, per ns
   double step_ns = 0;       ///< of a step that computes nothing
+  double fixed_ns = 0;      ///< to round twice, as TensorFlow Lite rescales a sum, over i8_result_ns
 };
 
 struct Target {

@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "ops/narrowing.h"
+#include "ops/nn/conv2d/conv2d.h"
+#include "ops/nn/conv2d_affine/conv2d_affine.h"
 #include "schedule/processor/instruction_sets.h"
 
 namespace bantam::compiler {
@@ -20,11 +22,43 @@ struct Load {
   double moved = 0;    ///< bytes
   double weights = 0;  ///< bytes
   double results = 0;  ///< that are rescaled, where sums are integers
+  double fixed = 0;    ///< of these, by TensorFlow Lite's arithmetic
+  double others = 0;   ///< multiply-accumulates of f32 that would take as long as what else is computed
   double plain = 0;    ///< multiply-accumulates of plain code
 };
 
+/// In what a step computes.
+enum class Numbers { kFloats, kBytes };
+
+bool is_byte(ElementType type) { return type == ElementType::kI8 || type == ElementType::kU8; }
+
 bool is_integer(const ops::OpCall& call) {
-  return call.has(0) && (call.in(0).type == ElementType::kI8 || call.in(0).type == ElementType::kU8);
+  return call.has(0) &&
+         (is_byte(call.in(0).type) || (call.in(0).type == ElementType::kF32 && is_byte(call.out().type)));
+}
+
+Numbers numbers_of(const ops::OpCall& call) { return is_integer(call) ? Numbers::kBytes : Numbers::kFloats; }
+
+double elements(const ops::OpCall& call) { return static_cast<double>(call.out().elements()); }
+
+/// Load::others of a convolution's activation.
+double activation_macs(const ops::OpDef& op, const ops::OpCall& call) {
+  constexpr double kExponential = 24;
+  const ops::Activation& activation = &op == &ops::kConv2dAffine ? call.as<ops::Conv2dAffineParams>().form.activation
+                                                                 : call.as<ops::Conv2dParams>().activation;
+  switch (activation.function) {
+    case ops::UnaryFunction::kSigmoid:
+    case ops::UnaryFunction::kTanh:
+    case ops::UnaryFunction::kSilu:
+    case ops::UnaryFunction::kGelu:
+    case ops::UnaryFunction::kElu: return kExponential * elements(call);
+    default: return 0;
+  }
+}
+
+/// Results that TensorFlow Lite's arithmetic rescales.
+double fixed_results(const ops::OpDef& op, const ops::OpCall& call) {
+  return &op == &ops::kConv2dAffine ? 0 : elements(call);
 }
 
 double weight_bytes(const ops::KernelVariant& variant, const ops::OpCall& call) {
@@ -37,76 +71,101 @@ double weight_bytes(const ops::KernelVariant& variant, const ops::OpCall& call) 
   return bytes;
 }
 
-double moved_bytes(const ops::OpCall& call) { return static_cast<double>(value_bytes(call)); }
+/// Operands and results, if they consist of such numbers.
+double moved_bytes(const ops::OpCall& call, Numbers numbers) {
+  const double bytes = static_cast<double>(value_bytes(call));
+  return is_integer(call) && numbers == Numbers::kFloats ? sizeof(float) * bytes : bytes;
+}
+
+/// Packed weights, if they consist of such numbers.
+double weight_bytes(const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
+  const double bytes = weight_bytes(variant, call);
+  return is_integer(call) && numbers == Numbers::kFloats ? sizeof(float) * bytes : bytes;
+}
 
 /// Columns of which a product has so few keep fewer sums in registers than hide the latency of their additions.
 constexpr int kNarrow = 16;
 
 /// A product of matrices whose left one is gathered, window by window, unless a window is one pixel.
-Load gemm_load(const ops::OpDef& /*op*/, const ops::KernelVariant& variant, const ops::OpCall& call) {
+Load gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
   const TensorDesc& w = call.in(1);
   const double pixels = static_cast<double>(call.out().elements()) / std::max(call.out().dims[3], 1);
   const double window = static_cast<double>(w.dims[1]) * w.dims[2] * w.dims[3];
   const double columns = (call.out().dims[3] + kNarrow - 1) / kNarrow * kNarrow;
   const double gathered = w.dims[1] * w.dims[2] == 1 ? 0.0 : 1.0;
-  const double element = is_integer(call) ? 1 : 4;
+  const double element = numbers == Numbers::kBytes ? 1 : 4;
   return {.macs = pixels * window * columns,
           .share = columns <= kNarrow ? 0.7 : 0.9,
-          .moved = moved_bytes(call) + gathered * pixels * window * element,
-          .weights = weight_bytes(variant, call),
-          .results = static_cast<double>(call.out().elements())};
+          .moved = moved_bytes(call, numbers) + gathered * pixels * window * element,
+          .weights = weight_bytes(variant, call, numbers),
+          .results = elements(call),
+          .fixed = fixed_results(op, call),
+          .others = activation_macs(op, call)};
 }
 
 /// F(4x4, 3x3): 36 products for 16 results, and tiles that are transformed, there and back.
-Load winograd_load(const ops::OpDef& /*op*/, const ops::KernelVariant& variant, const ops::OpCall& call) {
+Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
   constexpr double kTileProducts = 36;
   constexpr std::int64_t kTilesAtOnce = 6;  // tiles, whose products are computed in one go
   constexpr double kTransforms = 2.5;       // what a number is read, computed and written for, in its bytes
-  const double number = is_integer(call) ? sizeof(std::int16_t) : sizeof(float);
+  const bool integer = numbers == Numbers::kBytes;
+  const double number = integer ? sizeof(std::int16_t) : sizeof(float);
   const TensorDesc& x = call.in(0);
   const TensorDesc& y = call.out();
   const std::int64_t tiles = static_cast<std::int64_t>((y.dims[1] + 3) / 4) * ((y.dims[2] + 3) / 4);
   const std::int64_t computed = (tiles + kTilesAtOnce - 1) / kTilesAtOnce * kTilesAtOnce;
   const double items = y.dims[0];
   const double macs = items * static_cast<double>(computed) * kTileProducts * x.dims[3] * y.dims[3];
-  return {.macs = is_integer(call) ? 0 : macs,
-          .pairs = is_integer(call) ? macs : 0,
+  return {.macs = integer ? 0 : macs,
+          .pairs = integer ? macs : 0,
           .share = y.dims[3] <= kNarrow ? 0.35 : 0.9,
           .moved = items * static_cast<double>(tiles) * kTileProducts * kTransforms *
                    (number * x.dims[3] + sizeof(float) * y.dims[3]),
-          .weights = weight_bytes(variant, call),
-          .results = static_cast<double>(y.elements())};
+          .weights = weight_bytes(variant, call) * (is_integer(call) && !integer ? 2 : 1),
+          .results = elements(call),
+          .fixed = fixed_results(op, call),
+          .others = activation_macs(op, call)};
 }
 
 /// A product of matrices that lie where they are read.
-Load product_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call) {
+Load product_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
   const double columns = call.out().rank > 0 ? std::max(call.out().last(0), 1) : 1;
   const double padded = std::ceil(columns / kNarrow) * kNarrow;
   return {.macs = static_cast<double>(op.work(call)) * padded / columns,
           .share = columns <= kNarrow ? 0.7 : 0.9,
-          .moved = moved_bytes(call),
-          .weights = weight_bytes(variant, call),
-          .results = static_cast<double>(call.out().elements())};
+          .moved = moved_bytes(call, numbers),
+          .weights = weight_bytes(variant, call, numbers),
+          .results = elements(call)};
 }
 
-/// What a depthwise convolution reaches of the machine's multiply-accumulates of f32, in integers and in floats: to load
-/// its numbers and to put them in order takes longer than to multiply them.
+/// What a depthwise convolution reaches of the machine's multiply-accumulates of f32, in integers and in floats: to
+/// load its numbers and to put them in order takes longer than to multiply them.
 constexpr double kIntegerTaps = 0.4;
-constexpr double kFloatTaps = 0.5;
+constexpr double kFloatTaps = 0.6;
 
-Load depthwise_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call) {
-  return {
-      .taps = static_cast<double>(op.work(call)), .moved = moved_bytes(call), .weights = weight_bytes(variant, call)};
+Load depthwise_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
+  return {.taps = static_cast<double>(op.work(call)) / (numbers == Numbers::kBytes ? kIntegerTaps : kFloatTaps),
+          .moved = moved_bytes(call, numbers),
+          .weights = weight_bytes(variant, call, numbers),
+          .fixed = fixed_results(op, call),
+          .others = activation_macs(op, call)};
 }
 
-/// Gates of an integer LSTM are computed one by one.
-Load lstm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call) {
-  constexpr double kGates = 54;
+/// Gates of an integer LSTM are computed one by one, those of floats in vectors.
+Load lstm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
+  const double kGates = numbers == Numbers::kBytes ? 54 : 18;
   return {.macs = static_cast<double>(op.work(call)),
           .share = 0.5,
-          .moved = moved_bytes(call),
-          .weights = weight_bytes(variant, call),
-          .plain = kGates * static_cast<double>(call.out().elements())};
+          .moved = moved_bytes(call, numbers),
+          .weights = weight_bytes(variant, call, numbers),
+          .plain = kGates * elements(call)};
+}
+
+/// Elements of bytes of which each takes kMacs, where those of floats take no time but to be moved.
+template <int kMacs>
+Load element_load(const ops::OpDef& /*op*/, const ops::KernelVariant& /*variant*/, const ops::OpCall& call,
+                  Numbers numbers) {
+  return {.moved = moved_bytes(call, numbers), .others = numbers == Numbers::kBytes ? kMacs * elements(call) : 0};
 }
 
 /// Instead of a name: all kernels of an operator that narrow weights (ops/narrowing.h).
@@ -116,8 +175,9 @@ constexpr std::string_view kNarrowing = "";
 struct Row {
   std::string_view op;
   std::string_view kernel;
-  Load (*load)(const ops::OpDef&, const ops::KernelVariant&, const ops::OpCall&);
-  bool competes = false;  ///< with others of its operator; else the order in which they are listed decides
+  Load (*load)(const ops::OpDef&, const ops::KernelVariant&, const ops::OpCall&, Numbers);
+  bool competes = false;    ///< with others of its operator; else the order in which they are listed decides
+  bool only_bytes = false;  ///< a model of floats has no such step
 };
 
 constexpr Row kRows[] = {
@@ -135,6 +195,10 @@ constexpr Row kRows[] = {
     {"conv2d_affine", "i8_depthwise__simd", depthwise_load},
     {"depthwise_conv2d", "i8_channels__simd", depthwise_load},
     {"lstm_q", "i8_packed__simd", lstm_load},
+    {"binary_affine", "i8__simd", element_load<18>},
+    {"binary_q", "i8__simd", element_load<60>},
+    {"lookup8", "any__simd", element_load<12>, false, true},
+    {"quantize", "f32_i8__simd", element_load<18>, false, true},
 };
 
 const Row* find_row(const ops::OpDef& op, const ops::KernelVariant& variant) {
@@ -144,11 +208,11 @@ const Row* find_row(const ops::OpDef& op, const ops::KernelVariant& variant) {
 }
 
 /// Of all other kernels: what the operator computes, at the share that vector kernels reach in the middle.
-Load plain_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call) {
+Load plain_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
   return {.macs = op.work != nullptr ? static_cast<double>(op.work(call)) : 0,
           .share = 0.5,
-          .moved = moved_bytes(call),
-          .weights = weight_bytes(variant, call)};
+          .moved = moved_bytes(call, numbers),
+          .weights = weight_bytes(variant, call, numbers)};
 }
 
 /// Weights of one kernel, of all sizes alike.
@@ -156,19 +220,27 @@ double packed_weights(const ops::KernelVariant& kernel, std::span<const ops::OpC
   return calls.empty() ? 0 : weight_bytes(kernel, calls.front());
 }
 
-Load load_of(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call) {
+Load load_of(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
   const Row* row = find_row(op, variant);
-  return row != nullptr ? row->load(op, variant, call) : plain_load(op, variant, call);
+  return (row != nullptr ? row->load : plain_load)(op, variant, call, numbers);
 }
 
 /// Of what is multiplied and moved.
-double values_ns(const Load& load, const ops::KernelVariant& variant, const ops::OpCall& call, const Machine& machine) {
+double values_ns(const Load& load, const ops::KernelVariant& variant, Numbers numbers, const Machine& machine) {
   const bool vectors = variant.name.ends_with("__simd");
-  const bool integer = is_integer(call);
+  const bool integer = numbers == Numbers::kBytes;
   const double macs = vectors ? (integer ? machine.i8_macs : machine.f32_macs) : machine.plain_macs;
-  return load.macs / (load.share * macs) + load.taps / (kIntegerTaps * machine.f32_macs) +
+  return load.macs / (load.share * macs) + (load.taps + load.others) / machine.f32_macs +
          load.pairs / (load.share * machine.i16_macs) + load.plain / machine.plain_macs +
-         load.moved / machine.moved_bytes + (integer ? load.results * machine.i8_result_ns : 0);
+         load.moved / machine.moved_bytes +
+         (integer ? load.results * machine.i8_result_ns + load.fixed * machine.fixed_ns : 0);
+}
+
+/// One run of the step by one thread, if it computes in such numbers.
+double step_ns(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers,
+               const Machine& machine) {
+  const Load load = load_of(op, variant, call, numbers);
+  return machine.step_ns + values_ns(load, variant, numbers, machine) + load.weights / machine.weight_bytes;
 }
 
 /// Time for one item of a batch with the weights fetched for it alone; infinite where the scratch would enlarge the
@@ -180,8 +252,8 @@ double weighed_ns(const ops::OpDef& op, const ops::KernelVariant& kernel, const 
   const std::int64_t room = setting.room_bytes / items - values;
   if (ops::footprint(kernel, call, setting.threads).scratch_bytes > std::max(values, room))
     return std::numeric_limits<double>::infinity();
-  const Load load = load_of(op, kernel, call);
-  return values_ns(load, kernel, call, setting.machine) / static_cast<double>(items) +
+  const Load load = load_of(op, kernel, call, numbers_of(call));
+  return values_ns(load, kernel, numbers_of(call), setting.machine) / static_cast<double>(items) +
          load.weights / setting.machine.weight_bytes;
 }
 
@@ -212,22 +284,23 @@ std::int64_t value_bytes(const ops::OpCall& call) {
 
 double predicted_ns(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
                     const Machine& machine) {
-  const Load load = load_of(op, variant, call);
-  return machine.step_ns + values_ns(load, variant, call, machine) + load.weights / machine.weight_bytes;
+  return step_ns(op, variant, call, numbers_of(call), machine);
 }
 
 IntegerTimes integer_times(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
                            const Machine& machine) {
   const Row* row = find_row(op, variant);
   if (row == nullptr || !is_integer(call)) return {};
-  const Load load = row->load(op, variant, call);
-  constexpr double kGatesOfFloats = 1.0 / 3;  // of the time of integer ones
-  const double macs = load.macs + load.pairs;
-  const double float_ns = machine.step_ns + macs / (load.share * machine.f32_macs) +
-                          load.taps / (kFloatTaps * machine.f32_macs) +
-                          kGatesOfFloats * load.plain / machine.plain_macs + 4 * load.moved / machine.moved_bytes +
-                          4 * load.weights / machine.weight_bytes;
-  return {predicted_ns(op, variant, call, machine), float_ns};
+  const double integer_ns = predicted_ns(op, variant, call, machine);
+  if (row->only_bytes) return {integer_ns, 0};
+  double float_ns = step_ns(op, variant, call, Numbers::kFloats, machine);
+  // A kernel of floats competes where one of bytes does that goes the same way.
+  for (const ops::KernelVariant& other : op.variants) {
+    const Row* way = find_row(op, other);
+    if (!row->competes || way == nullptr || !way->competes || !ops::supports(other, call)) continue;
+    float_ns = std::min(float_ns, step_ns(op, other, call, Numbers::kFloats, machine));
+  }
+  return {integer_ns, float_ns};
 }
 
 const ops::KernelVariant* cheapest(const ops::OpDef& op, std::span<const ops::KernelVariant* const> kernels,

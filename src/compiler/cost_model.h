@@ -1,8 +1,9 @@
 // Predicts how long kernels take on a target: what decides between kernels that compute the same in different ways, and
 // the times that `plan --layers` and `inspect` show. A step takes the time of its multiply-accumulates, of the bytes
-// that it moves between caches, of the weights that it fetches and of the integer sums that it rescales, one after the
-// other. The constants were fitted to 230 convolutions of 4x4 to 112x112 pixels with 16 to 512 channels, and to 206 of
-// int8, on x86-64 with AVX2 and AVX-512, where predictions are off by 15 % in the mean. Pure functions; host only.
+// that it moves between caches, of the weights that it fetches, of the integer sums that it rescales and of the
+// exponentials of its activation, one after the other. The constants were fitted to 230 convolutions of 4x4 to 112x112
+// pixels with 16 to 512 channels, and to 206 of int8, on x86-64 with AVX2 and AVX-512, where predictions are off by 15 %
+// in the mean; those of elements to 14 networks with AVX2. Pure functions; host only.
 #pragma once
 
 #include <span>
@@ -12,10 +13,10 @@
 
 namespace bantam::compiler {
 
-inline constexpr Machine kSse4Machine = {15, 40, 40, 0.6, 1.5, 20, 20, 30};
-inline constexpr Machine kAvx2Machine = {60, 82, 90, 0.2, 1.5, 30, 32, 30};
-inline constexpr Machine kAvx2VnniMachine = {60, 248, 90, 0.29, 1.5, 30, 32, 30};
-inline constexpr Machine kAvx512Machine = {120, 480, 230, 0.12, 1.5, 40, 32, 30};
+inline constexpr Machine kSse4Machine = {15, 40, 40, 0.6, 1.5, 20, 20, 30, 0.4};
+inline constexpr Machine kAvx2Machine = {60, 82, 90, 0.2, 1.5, 30, 32, 30, 0.2};
+inline constexpr Machine kAvx2VnniMachine = {60, 248, 90, 0.29, 1.5, 30, 32, 30, 0.2};
+inline constexpr Machine kAvx512Machine = {120, 480, 230, 0.12, 1.5, 40, 32, 30, 0.1};
 inline constexpr Machine kNeonMachine = {17, 70, 10, 0.5, 1.5, 20, 8, 80};
 
 /// The target's machine; the host's is that of the instruction set in use.
@@ -27,11 +28,12 @@ double predicted_ns(const ops::OpDef& op, const ops::KernelVariant& variant, con
 
 /// What integer arithmetic saves, or costs.
 struct IntegerTimes {
-  double integer_ns = 0;  ///< predicted for steps that multiply bytes
-  double float_ns = 0;    ///< for the same steps with operands, weights and results in f32
+  double integer_ns = 0;  ///< predicted for steps on bytes
+  /// For the same with operands, weights and results in f32, by the fastest kernel; 0 for steps that there would not be.
+  double float_ns = 0;
 };
 
-/// Zeros where the step multiplies no bytes.
+/// Zeros where the step is not about bytes, or only carries them.
 IntegerTimes integer_times(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
                            const Machine& machine);
 

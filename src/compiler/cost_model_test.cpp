@@ -115,10 +115,63 @@ TEST(CostModel, IntegersPayWhereProductsAreManyAndNotWhereResultsAre) {
     return integer_times(*node.op, *ops::find_variant(*node.op, "i8_gemm__simd"), tables.call(node),
                          machine_of(*find_target(target)));
   };
-  const IntegerTimes many = times("1,28,28,256", "64,3,3,256", 64, "x86-64-avx512");
+  const IntegerTimes many = times("1,28,28,256", "256,1,1,256", 256, "x86-64-avx512");
   EXPECT_LT(2 * many.integer_ns, many.float_ns);
   const IntegerTimes few = times("1,96,96,4", "16,1,1,4", 16, "x86-64-avx2");
   EXPECT_GT(few.integer_ns, few.float_ns);
+}
+
+/// integer_times of the graph's first node, with AVX2.
+IntegerTimes times_of(const std::string& text, std::string_view kernel) {
+  const graph::Graph graph = testing::parse(text);
+  const graph::Node& node = graph.nodes.front();
+  const graph::OperandTables tables = graph::operand_tables(graph, node);
+  return integer_times(*node.op, *ops::find_variant(*node.op, kernel), tables.call(node),
+                       machine_of(*find_target("x86-64-avx2")));
+}
+
+TEST(CostModel, IntegersAreComparedWithTheFastestKernelOfFloats) {
+  const auto times = [](int stride) {
+    return times_of(fmt::format(R"(graph "one" {{
+  %x "x" = input : u8[1,{0},{0},64]
+  %w = const : i8[64,3,3,64] splat(3)
+  %s = const : f32[1] splat(0.01)
+  %y "conv" = conv2d_affine(%x, %w, _, %s) {{stride_h={1}, stride_w={1}, pad_top=1, pad_left=1, pad_bottom=1, pad_right=1}}
+  output "y" %y
+}})",
+                                28 * stride, stride),
+                    "i8_gemm__simd");
+  };
+  // As many products, but with stride 1 Winograd's method needs fewer of them.
+  EXPECT_LT(1.5 * times(1).float_ns, times(2).float_ns);
+  EXPECT_NEAR(times(1).integer_ns / times(2).integer_ns, 1, 0.2);
+}
+
+TEST(CostModel, StepsThatOnlyModelsOfBytesHaveCostFloatsNothing) {
+  const IntegerTimes times = times_of(R"(graph "one" {
+  %x "x" = input : f32[1,64,64,3]
+  %s = const : f32[1] splat(0.01)
+  %y "y" = quantize(%x, %s) {to="i8"}
+  output "y" %y
+})",
+                                      "f32_i8__simd");
+  EXPECT_GT(times.integer_ns, 0);
+  EXPECT_EQ(times.float_ns, 0);
+}
+
+TEST(CostModel, ActivationsOfExponentialsTakeTimeAndLimitsDoNot) {
+  const auto time = [](std::string_view function) {
+    return predicted(fmt::format(R"(graph "one" {{
+  %x "x" = input : f32[1,56,56,16]
+  %w = const : f32[64,1,1,16] splat(0.1)
+  %y "conv" = conv2d(%x, %w) {{activation="{}"}}
+  output "y" %y
+}})",
+                                 function),
+                     "f32_gemm__simd", machine_of(*find_target("x86-64-avx2")));
+  };
+  EXPECT_GT(time("silu"), 1.2 * time("relu"));
+  EXPECT_EQ(time("relu"), time("identity"));
 }
 
 TEST(CostModel, DepthwiseKernelOfIntegersIsTakenWhereItServes) {

@@ -272,6 +272,15 @@ void print_narrowing(const ModelReport& model) {
   }
 }
 
+/// Where int8 is slower than f32, or may be as far as predictions are right.
+void print_integer_times(const ModelReport& m) {
+  constexpr double kDoubt = 1.2;
+  if (m.integer_us * kDoubt <= m.float_us) return;
+  fmt::print("{}: its int8 layers are predicted to take {:.1f} us here, {:.1f} us in f32: {}\n", printable(m.name),
+             m.integer_us, m.float_us,
+             m.integer_us > m.float_us ? "int8 saves memory, not time" : "int8 may save memory only");
+}
+
 void print_plan(const Compiled& compiled, bool layers) {
   std::vector<std::vector<std::string>> rows = {
       {"model", "weights", "state", "activations", "of it scratch", "lower bound", "placed by"}};
@@ -290,10 +299,7 @@ void print_plan(const Compiled& compiled, bool layers) {
       if (!s.fallback.empty()) ++reasons[s.fallback];
     if (!reasons.empty()) fmt::print("{}:\n{}", printable(m.name), describe_fallbacks(reasons));
     print_copies(m);
-    if (m.integer_us > m.float_us)
-      fmt::print(
-          "{}: its int8 layers are predicted to take {:.1f} us here, {:.1f} us in f32: int8 saves memory, not time\n",
-          printable(m.name), m.integer_us, m.float_us);
+    print_integer_times(m);
   }
   if (has_lanes(compiled)) print_lanes(compiled);
   if (!compiled.memories().empty()) print_memories(compiled);
