@@ -1,5 +1,6 @@
-// lookup8 with the table in registers: where the processor permutes 128 bytes (VBMI), in two halves, with AVX2 in
-// sixteen parts. Other processors look bytes up one by one, which is no slower there.
+// lookup8 with vectors: where the processor permutes 128 bytes (VBMI), the table is in registers in two halves; with
+// AVX2 it is in sixteen parts of sixteen bytes, but for those that have nothing but the first byte: a rectifier's table
+// is half as much work. Other processors look bytes up one by one, which is no slower there.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/elementwise/lookup8/lookup8_simd.cpp"
 #include "hwy/foreach_target.h"
@@ -9,6 +10,7 @@
 #include "ops/common/parallel.h"
 #include "ops/common/strides.h"
 #include "ops/elementwise/lookup8/kernels.h"
+#include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -24,13 +26,18 @@ class Table {
   explicit Table(const std::uint8_t* table) {
     for (int i = 0; i < 4; ++i) part_[i] = hn::LoadU(D8(), table + 64 * i);
   }
-  HWY_INLINE hn::Vec<D8> operator()(hn::Vec<D8> x) const {
+  template <int kVectors>
+  HWY_INLINE void look_up(const std::uint8_t* x, std::uint8_t* y) const {
+    unroll<kVectors>([&](auto v) HWY_ATTR { hn::StoreU(bytes(hn::LoadU(D8(), x + 64 * v)), D8(), y + 64 * v); });
+  }
+
+ private:
+  HWY_INLINE hn::Vec<D8> bytes(hn::Vec<D8> x) const {
     const auto low = _mm512_permutex2var_epi8(part_[0].raw, x.raw, part_[1].raw);
     const auto high = _mm512_permutex2var_epi8(part_[2].raw, x.raw, part_[3].raw);
     return hn::Vec<D8>{_mm512_mask_mov_epi8(low, _mm512_movepi8_mask(x.raw), high)};
   }
 
- private:
   hn::Vec<D8> part_[4];
 };
 #elif HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
@@ -38,36 +45,71 @@ using D8 = hn::CappedTag<std::uint8_t, 32>;
 
 class Table {
  public:
-  explicit Table(const std::uint8_t* table) {
-    for (int i = 0; i < 16; ++i) part_[i] = hn::LoadDup128(D8(), table + 16 * i);
-  }
-  /// A part's bytes for what has its upper digit, zeros for others.
-  HWY_INLINE hn::Vec<D8> operator()(hn::Vec<D8> x) const {
+  explicit Table(const std::uint8_t* table) : first_(hn::Set(D8(), table[0])) {
     const D8 d;
-    auto y = hn::Zero(d);
     for (int i = 0; i < 16; ++i) {
-      const auto digit = hn::Xor(x, hn::Set(d, static_cast<std::uint8_t>(16 * i)));
-      y = hn::Or(y, hn::TableLookupBytesOr0(part_[i], hn::SaturatedAdd(digit, hn::Set(d, std::uint8_t{0x70}))));
+      part_[parts_] = hn::Xor(hn::LoadDup128(d, table + 16 * i), first_);
+      digit_[parts_] = hn::Set(d, static_cast<std::uint8_t>(16 * i));
+      if (!hn::AllTrue(d, hn::Eq(part_[parts_], hn::Zero(d)))) ++parts_;
     }
-    return y;
+  }
+
+  /// In each part, what has its upper digit is looked up, and zeros for others.
+  template <int kVectors>
+  HWY_INLINE void look_up(const std::uint8_t* x, std::uint8_t* y) const {
+    const D8 d;
+    hn::Vec<D8> from[kVectors];
+    hn::Vec<D8> to[kVectors];
+    unroll<kVectors>([&](auto v) HWY_ATTR {
+      from[v] = hn::LoadU(d, x + 32 * v);
+      to[v] = first_;
+    });
+    for (int i = 0; i < parts_; ++i) {
+      unroll<kVectors>([&](auto v) HWY_ATTR {
+        const auto digit = hn::SaturatedAdd(hn::Xor(from[v], digit_[i]), hn::Set(d, std::uint8_t{0x70}));
+        to[v] = hn::Xor(to[v], hn::TableLookupBytesOr0(part_[i], digit));
+      });
+    }
+    unroll<kVectors>([&](auto v) HWY_ATTR { hn::StoreU(to[v], d, y + 32 * v); });
   }
 
  private:
-  hn::Vec<D8> part_[16];
+  hn::Vec<D8> part_[16];   ///< xor the first byte
+  hn::Vec<D8> digit_[16];  ///< upper digits of what is in them
+  hn::Vec<D8> first_;
+  int parts_ = 0;
+};
+#else
+class Table {
+ public:
+  explicit Table(const std::uint8_t* /*table*/) {}
 };
 #endif
 
 /// y may be x.
-void lookup_row(const std::uint8_t* table, const std::uint8_t* x, std::int64_t n, std::uint8_t* y) {
+HWY_INLINE void look_up_row(const std::uint8_t* table, const Table& in_vectors, const std::uint8_t* x, std::int64_t n,
+                            std::uint8_t* y) {
   std::int64_t i = 0;
 #if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(D8()));
-  if (n >= lanes) {
-    const Table in_registers(table);
-    for (; i + lanes <= n; i += lanes) hn::StoreU(in_registers(hn::LoadU(D8(), x + i)), D8(), y + i);
-  }
+  constexpr int kAtOnce = 4;
+  for (; i + kAtOnce * lanes <= n; i += kAtOnce * lanes) in_vectors.look_up<kAtOnce>(x + i, y + i);
+  for (; i + lanes <= n; i += lanes) in_vectors.look_up<1>(x + i, y + i);
+#else
+  static_cast<void>(in_vectors);
 #endif
   for (; i < n; ++i) y[i] = table[x[i]];
+}
+
+/// Elements [begin, end).
+void look_up_range(const Invocation& invocation, const StridedRows<2>& rows, std::int64_t begin, std::int64_t end) {
+  const auto* table = invocation.input<std::uint8_t>(1);
+  const auto* x = invocation.input<std::uint8_t>(0);
+  auto* y = invocation.output<std::uint8_t>();
+  const Table in_vectors(table);
+  for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
+    look_up_row(table, in_vectors, x + offsets[1], n, y + offsets[0]);
+  });
 }
 
 }  // namespace
@@ -77,7 +119,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace bantam::ops {
 
-HWY_EXPORT(lookup_row);
+HWY_EXPORT(look_up_range);
 
 bool supports_lookup8_simd(const OpCall& call) {
   return make_rows<2>(call.out(), {&call.out(), &call.in(0)}).all_contiguous();
@@ -85,13 +127,9 @@ bool supports_lookup8_simd(const OpCall& call) {
 
 Status run_lookup8_simd(const Invocation& invocation) {
   const auto rows = make_rows<2>(invocation.out(), {&invocation.out(), &invocation.in(0)});
-  const auto lookup = HWY_DYNAMIC_DISPATCH(lookup_row);
-  const auto* table = invocation.input<std::uint8_t>(1);
-  parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) {
-      lookup(table, invocation.input<std::uint8_t>(0) + offsets[1], n, invocation.output<std::uint8_t>() + offsets[0]);
-    });
-  });
+  const auto look_up = HWY_DYNAMIC_DISPATCH(look_up_range);
+  parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain,
+                  [&](std::int64_t begin, std::int64_t end) { look_up(invocation, rows, begin, end); });
   return ok_status();
 }
 
