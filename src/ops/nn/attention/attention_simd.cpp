@@ -264,7 +264,7 @@ class BlockKernel {
       return;
     }
     const std::int64_t panels = gemm::panel_count(width);
-    gemm::pack_panels(values, count, width, problem_.v.row_stride, 1, 0, panels, scratch_.values);
+    gemm::pack_panels_simd(values, count, width, problem_.v.row_stride, 1, 0, panels, scratch_.values);
     gemm::multiply({.data = scratch_.scores, .rows = block.rows(), .row_stride = row_floats(problem_), .length = count},
                    {.data = scratch_.values, .n = width, .first = 0, .last = panels},
                    {.data = scratch_.sums, .row_stride = width, .resumes = true});
@@ -282,7 +282,7 @@ class BlockKernel {
       return;
     }
     const std::int64_t panels = gemm::panel_count(count);
-    gemm::pack_panels(rows, problem_.k.width, count, 1, problem_.k.row_stride, 0, panels, scratch_.keys);
+    gemm::pack_panels_simd(rows, problem_.k.width, count, 1, problem_.k.row_stride, 0, panels, scratch_.keys);
     gemm::multiply(
         {.data = queries, .rows = block.rows(), .row_stride = problem_.q.row_stride, .length = problem_.q.width},
         {.data = scratch_.keys, .n = count, .first = 0, .last = panels},

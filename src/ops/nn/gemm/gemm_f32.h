@@ -27,6 +27,10 @@ constexpr std::int64_t packed_floats(std::int64_t k, std::int64_t n) noexcept { 
 void pack_panels(const float* b, std::int64_t k, std::int64_t n, std::int64_t k_stride, std::int64_t n_stride,
                  std::int64_t first, std::int64_t last, float* packed) noexcept;
 
+/// The same with vectors, for what is packed while a model runs.
+void pack_panels_simd(const float* b, std::int64_t k, std::int64_t n, std::int64_t k_stride, std::int64_t n_stride,
+                      std::int64_t first, std::int64_t last, float* packed);
+
 /// Rows of the left matrix. Element k of row m, with k = (o * segments + s) * length + i, is
 /// data[m * row_stride + o * outer_stride + s * segment_stride + i].
 struct LeftRows {

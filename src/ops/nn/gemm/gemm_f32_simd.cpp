@@ -323,6 +323,50 @@ void multiply_target(const LeftRows& a, const RightPanels& b, const Result& y) {
 
 std::int64_t tile_rows_target() { return kRows; }
 
+/// Four numbers of four rows, each `stride` behind the one before: the transpose of them.
+HWY_INLINE void transpose_four(const float* from, std::int64_t stride, float* to) {
+  const hn::CappedTag<float, 4> d;
+  const hn::Repartition<std::uint64_t, decltype(d)> d64;
+  const auto a = hn::LoadU(d, from);
+  const auto b = hn::LoadU(d, from + stride);
+  const auto c = hn::LoadU(d, from + 2 * stride);
+  const auto e = hn::LoadU(d, from + 3 * stride);
+  const auto first_ab = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
+  const auto last_ab = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
+  const auto first_ce = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
+  const auto last_ce = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, first_ab, first_ce)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, first_ab, first_ce)), d, to + kPanel);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, last_ab, last_ce)), d, to + 2 * kPanel);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, last_ab, last_ce)), d, to + 3 * kPanel);
+}
+
+/// A whole panel of a matrix whose columns are contiguous.
+void pack_columns(const float* b, std::int64_t k, std::int64_t n_stride, float* to) {
+  for (std::int64_t column = 0; column < kPanel; column += 4, b += 4 * n_stride, to += 4) {
+    std::int64_t row = 0;
+    for (; row + 4 <= k; row += 4) transpose_four(b + row, n_stride, to + row * kPanel);
+    for (; row < k; ++row)
+      for (std::int64_t i = 0; i < 4; ++i) to[row * kPanel + i] = b[i * n_stride + row];
+  }
+}
+
+void pack_panels_target(const float* b, std::int64_t k, std::int64_t n, std::int64_t k_stride, std::int64_t n_stride,
+                        std::int64_t first, std::int64_t last, float* packed) {
+  for (std::int64_t panel = first; panel < last; ++panel) {
+    const bool whole = (panel + 1) * kPanel <= n;
+    const float* from = b + panel * kPanel * n_stride;
+    float* to = packed + panel * k * kPanel;
+    if (whole && n_stride == 1) {
+      for (std::int64_t row = 0; row < k; ++row) std::copy_n(from + row * k_stride, kPanel, to + row * kPanel);
+    } else if (whole && k_stride == 1) {
+      pack_columns(from, k, n_stride, to);
+    } else {
+      pack_panels(b, k, n, k_stride, n_stride, panel, panel + 1, packed);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace bantam::ops::gemm::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -332,9 +376,15 @@ namespace bantam::ops::gemm {
 
 HWY_EXPORT(multiply_target);
 HWY_EXPORT(tile_rows_target);
+HWY_EXPORT(pack_panels_target);
 
 void multiply(const LeftRows& a, const RightPanels& b, const Result& y) {
   HWY_DYNAMIC_DISPATCH(multiply_target)(a, b, y);
+}
+
+void pack_panels_simd(const float* b, std::int64_t k, std::int64_t n, std::int64_t k_stride, std::int64_t n_stride,
+                      std::int64_t first, std::int64_t last, float* packed) {
+  HWY_DYNAMIC_DISPATCH(pack_panels_target)(b, k, n, k_stride, n_stride, first, last, packed);
 }
 
 std::int64_t tile_rows() { return HWY_DYNAMIC_DISPATCH(tile_rows_target)(); }

@@ -92,5 +92,35 @@ TEST(GemmF32, ChainsAreTheSameHoweverTheyAreCut) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
+TEST(GemmF32, VectorsPackTheSamePanels) {
+  constexpr unsigned kSeed = 5;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  Random random(kSeed);
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    for (int i = 0; i < 60; ++i) {
+      const std::int64_t k = random_int(random, 1, 21);
+      const std::int64_t n = random_int(random, 1, 50);
+      const std::int64_t gap = random_int(random, 0, 3);
+      const bool by_columns = i % 3 == 0;
+      const bool sparse = i % 3 == 2;  // neither rows nor columns are contiguous
+      const std::int64_t k_stride = by_columns ? 1 : sparse ? 2 * n + gap : n + gap;
+      const std::int64_t n_stride = by_columns ? k + gap : sparse ? 2 : 1;
+      const auto size = static_cast<std::size_t>((k - 1) * k_stride + (n - 1) * n_stride + 1);
+      const std::vector<float> b = random_floats(size, random);
+      const std::int64_t panels = gemm::panel_count(n);
+      const std::int64_t first = random_int(random, 0, panels - 1);
+      std::vector<float> expected(static_cast<std::size_t>(gemm::packed_floats(k, n)), 7.0F);
+      std::vector<float> packed = expected;
+      gemm::pack_panels(b.data(), k, n, k_stride, n_stride, first, panels, expected.data());
+      gemm::pack_panels_simd(b.data(), k, n, k_stride, n_stride, first, panels, packed.data());
+      ASSERT_EQ(packed, expected) << "round " << i << ", target " << target;
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
 }  // namespace
 }  // namespace bantam::ops

@@ -132,8 +132,8 @@ Status run_dynamic(const Invocation& call) {
     if (b_offset != packed_offset) {
       parallel_ranges(*call.threads, gemm::panel_count(g.n), std::max<std::int64_t>(4096 / g.k, 1),
                       [&](std::int64_t first, std::int64_t last) {
-                        gemm::pack_panels(call.input<float>(1) + b_offset, g.k, g.n, g.b.row_stride, g.b.column_stride,
-                                          first, last, panels);
+                        gemm::pack_panels_simd(call.input<float>(1) + b_offset, g.k, g.n, g.b.row_stride,
+                                               g.b.column_stride, first, last, panels);
                       });
       packed_offset = b_offset;
     }
