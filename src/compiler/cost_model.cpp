@@ -153,12 +153,12 @@ Load depthwise_load(const ops::OpDef& op, const ops::KernelVariant& variant, con
 
 /// Gates of an integer LSTM are computed one by one, those of floats in vectors.
 Load lstm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
-  const double kGates = numbers == Numbers::kBytes ? 54 : 18;
+  const double gates = numbers == Numbers::kBytes ? 54 : 18;
   return {.macs = static_cast<double>(op.work(call)),
           .share = 0.5,
           .moved = moved_bytes(call, numbers),
           .weights = weight_bytes(variant, call, numbers),
-          .plain = kGates * elements(call)};
+          .plain = gates * elements(call)};
 }
 
 /// Elements of bytes of which each takes kMacs, where those of floats take no time but to be moved.

@@ -275,7 +275,7 @@ void print_narrowing(const ModelReport& model) {
 /// Where int8 is slower than f32, or may be as far as predictions are right.
 void print_integer_times(const ModelReport& m) {
   constexpr double kDoubt = 1.2;
-  if (m.integer_us * kDoubt <= m.float_us) return;
+  if (m.float_us == 0 || m.integer_us * kDoubt <= m.float_us) return;
   fmt::print("{}: its int8 layers are predicted to take {:.1f} us here, {:.1f} us in f32: {}\n", printable(m.name),
              m.integer_us, m.float_us,
              m.integer_us > m.float_us ? "int8 saves memory, not time" : "int8 may save memory only");
