@@ -85,12 +85,15 @@ class RequantizeVector {
   bool is_usual() const { return is_usual_; }
 
   /// The results, in the range of int8.
-  HWY_INLINE V operator()(V sum) const {
-    const V number = is_usual_ ? rounded<true>(sum) : rounded<false>(sum);
-    return hn::Add(hn::Min(hn::Max(number, low_), high_), zero_point_);
+  HWY_INLINE V operator()(V sum) const { return is_usual_ ? result<true>(sum) : result<false>(sum); }
+
+  /// The same. kUsual, here and below: what is_usual() says, or false; many sums at once ask for it once.
+  template <bool kUsual>
+  HWY_INLINE V result(V sum) const {
+    return hn::Add(hn::Min(hn::Max(rounded<kUsual>(sum), low_), high_), zero_point_);
   }
 
-  /// The results without zero point and limits. kUsual: what is_usual() says, or false.
+  /// The results without zero point and limits.
   template <bool kUsual>
   HWY_INLINE V rounded(V sum) const {
     return rounded_total<kUsual>(hn::Add(sum, bias_));

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "ops/common/affine_simd-inl.h"
@@ -179,8 +180,12 @@ class RequantizeBlock {
   template <int kPixels>
   HWY_INLINE void operator()(V32 (&sums)[kPixels][4]) const {
     using ops::HWY_NAMESPACE::unroll;
-    unroll<kPixels>([&](auto i)
-                        HWY_ATTR { unroll<4>([&](auto j) HWY_ATTR { sums[i][j] = requantize_[j](sums[i][j]); }); });
+    const auto requantize = [&](auto usual) HWY_ATTR {
+      unroll<kPixels>([&](auto i) HWY_ATTR {
+        unroll<4>([&](auto j) HWY_ATTR { sums[i][j] = requantize_[j].template result<usual>(sums[i][j]); });
+      });
+    };
+    is_usual_ ? requantize(std::true_type()) : requantize(std::false_type());
   }
   std::uint8_t flip() const { return 0; }
 
@@ -202,9 +207,12 @@ class RequantizeBlock {
     return Requantize(D32(), r, 16 * j, 16);
   }
   HWY_INLINE RequantizeBlock(const Requantizer& r, const Ordered& o)
-      : requantize_{make(r, o, 0), make(r, o, 1), make(r, o, 2), make(r, o, 3)} {}
+      : requantize_{make(r, o, 0), make(r, o, 1), make(r, o, 2), make(r, o, 3)},
+        is_usual_(requantize_[0].is_usual() && requantize_[1].is_usual() && requantize_[2].is_usual() &&
+                  requantize_[3].is_usual()) {}
 
   Requantize requantize_[4];
+  bool is_usual_;
 };
 
 /// What is the same for all pixels of a block of channels.
