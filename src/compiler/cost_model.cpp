@@ -91,7 +91,7 @@ Load gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const op
   const TensorDesc& w = call.in(1);
   const double pixels = static_cast<double>(call.out().elements()) / std::max(call.out().dims[3], 1);
   const double window = static_cast<double>(w.dims[1]) * w.dims[2] * w.dims[3];
-  const double columns = (call.out().dims[3] + kNarrow - 1) / kNarrow * kNarrow;
+  const double columns = std::ceil(call.out().dims[3] / double{kNarrow}) * kNarrow;
   const double gathered = w.dims[1] * w.dims[2] == 1 ? 0.0 : 1.0;
   const double element = numbers == Numbers::kBytes ? 1 : 4;
   return {.macs = pixels * window * columns,

@@ -2,8 +2,8 @@
 // the times that `plan --layers` and `inspect` show. A step takes the time of its multiply-accumulates, of the bytes
 // that it moves between caches, of the weights that it fetches, of the integer sums that it rescales and of the
 // exponentials of its activation, one after the other. The constants were fitted to 230 convolutions of 4x4 to 112x112
-// pixels with 16 to 512 channels, and to 206 of int8, on x86-64 with AVX2 and AVX-512, where predictions are off by 15 %
-// in the mean; those of elements to 14 networks with AVX2. Pure functions; host only.
+// pixels with 16 to 512 channels, and to 206 of int8, on x86-64 with AVX2 and AVX-512, where predictions are off by 15
+// % in the mean; those of elements to 14 networks with AVX2. Pure functions; host only.
 #pragma once
 
 #include <span>
@@ -29,7 +29,8 @@ double predicted_ns(const ops::OpDef& op, const ops::KernelVariant& variant, con
 /// What integer arithmetic saves, or costs.
 struct IntegerTimes {
   double integer_ns = 0;  ///< predicted for steps on bytes
-  /// For the same with operands, weights and results in f32, by the fastest kernel; 0 for steps that there would not be.
+  /// For the same with operands, weights and results in f32, by the fastest kernel; 0 for steps that there would not
+  /// be.
   double float_ns = 0;
 };
 

@@ -41,9 +41,9 @@ HWY_INLINE V combine(D d, const BinaryQParams& p, V a, V b) {
 template <BinaryQFunction kFunction, typename T>
 void combine_stored(const Invocation& invocation, const StridedRows<3>& rows) {
   // A copy: storing bytes could change parameters that lie elsewhere, so they would be read again for every vector.
-  combine_rows<T>(
-      invocation, rows,
-      [p = invocation.as<BinaryQParams>()](auto d, auto a, auto b) HWY_ATTR { return combine<kFunction>(d, p, a, b); });
+  combine_rows<T>(invocation, rows, [p = invocation.as<BinaryQParams>()](auto d, auto a, auto b) HWY_ATTR {
+    return combine<kFunction>(d, p, a, b);
+  });
 }
 
 void run_binary_q(const Invocation& invocation, const StridedRows<3>& rows) {
