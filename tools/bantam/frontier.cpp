@@ -8,6 +8,7 @@
 
 #include "compiler/frontier.h"
 #include "diagnose/benchmark.h"
+#include "feed/feeder.h"
 #include "io/file.h"
 #include "plan/curve.h"
 
@@ -21,6 +22,7 @@ Result<double> measure(FleetSpec spec, const CompileOptions& compile_options, st
   if (!fleet) return fail(std::move(fleet.error()));
   double sum = 0;
   for (std::size_t i = 0; i < fleet->size(); ++i) {
+    if (auto filled = feed::fill_random(fleet->session(i)); !filled) return fail(filled.error());
     const auto timed = diagnose::benchmark(fleet->session(i), {.by_operator = false});
     if (!timed) return fail(timed.error());
     sum += timed->median_us / 1000;
