@@ -105,7 +105,8 @@ inline std::int64_t lead_bytes(const OpCall& call, const ConvGeometry& g, int th
 }
 
 /// Of a kernel that needs `tile_bytes` per tile and has so many bytes of weights: blocks are useful as long as they
-/// stay in the second-level cache, longer where weights would be read for them again. Never less than two tiles.
+/// stay in the second-level cache, longer where weights would be read for them again. Never less than two tiles, nor than
+/// a block of its own for each thread: threads that share a small one wait for each other more than they compute.
 inline Footprint footprint(const OpCall& call, const ConvGeometry& g, std::int64_t tile_bytes,
                            std::int64_t weight_bytes, int threads) noexcept {
   constexpr std::int64_t kCacheBytes = 1 << 20;
@@ -113,7 +114,7 @@ inline Footprint footprint(const OpCall& call, const ConvGeometry& g, std::int64
   const std::int64_t fitting = block_bytes / tile_bytes / kLeastTiles * kLeastTiles;
   const std::int64_t all = std::max<std::int64_t>(Tiles(g).count(), 2);
   const std::int64_t useful = std::min(std::clamp(fitting, kLeastTiles, kUsefulTiles) * threads, all);
-  return {.scratch_bytes = std::min(kLeastTiles, all) * tile_bytes,
+  return {.scratch_bytes = std::min(kLeastTiles * threads, all) * tile_bytes,
           .useful_scratch_bytes = useful * tile_bytes,
           .lead_bytes = lead_bytes(call, g, threads)};
 }
