@@ -151,6 +151,8 @@ struct CompileOptions {
   std::vector<int> cpus{};
   Target target{};           ///< the machine that will run the package
   std::string stop_after{};  ///< name of the last pass to run; empty: all
+  /// Layers whose values are larger than the caches are computed in bands of rows where that is predicted to be faster.
+  bool bands = true;
   bool best_effort = false;  ///< a budget that nothing meets gives the smallest plan found, not an Error
   /// Seconds that planning one model may go on for while its plan is not known to be the smallest. 0: the default mode,
   /// which counts steps instead and gives the same plan on every machine.
@@ -229,6 +231,9 @@ struct ReductionReport {
   std::int64_t after_bytes = 0;
   std::int64_t work_added = 0;    ///< multiply-accumulates per invoke
   std::int64_t bytes_copied = 0;  ///< more than before, per invoke
+  /// Written to memory and fetched from there before, in the caches now, per invoke: what it was done for. 0: it was
+  /// done for the budget.
+  std::int64_t bytes_spared = 0;
 };
 
 /// Weights that are copied into a memory of the arena: by every invoke, right before the layer that reads them, or, if

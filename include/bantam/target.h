@@ -27,6 +27,10 @@ struct Machine {
   double weight_bytes = 0;  ///< of weights, from where they lie between two invokes, per ns
   double step_ns = 0;       ///< of a step that computes nothing
   double fixed_ns = 0;      ///< to round twice, as TensorFlow Lite rescales a sum, over i8_result_ns
+  /// What of the caches one core may count on: larger values are written to memory and fetched from there. 0: there are
+  /// no caches.
+  double cache_bytes = 0;
+  double fetched_bytes = 0;  ///< written to memory or fetched from there, per ns
 };
 
 struct Target {

@@ -26,12 +26,10 @@ using graph::ValueId;
 constexpr double kMaxAddedWork = 0.2;
 /// Nodes before and after the peak that a stage may take in.
 constexpr NodeId kReach = 48;
-constexpr int kBands[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48, 64, 80, 96, 128, 160};
-constexpr int kProbes[] = {8, 48};          ///< bands by which stages are compared first
-constexpr std::size_t kStages = 16;         ///< stages that are tried with other numbers of bands
-constexpr std::size_t kPlanned = 5;         ///< candidates of each ranking that are planned
-constexpr std::size_t kMaxRounds = 12;      ///< reductions of one model
-constexpr std::size_t kMaxSearched = 1000;  ///< nodes of a graph whose placement is searched
+constexpr int kProbes[] = {8, 48};      ///< bands by which stages are compared first
+constexpr std::size_t kStages = 16;     ///< stages that are tried with other numbers of bands
+constexpr std::size_t kPlanned = 5;     ///< candidates of each ranking that are planned
+constexpr std::size_t kMaxRounds = 12;  ///< reductions of one model
 /// Nodes of all graphs that are planned for one model: bounds the time, some seconds.
 constexpr std::size_t kMaxEffort = 100'000;
 
@@ -179,11 +177,7 @@ class Reducer {
       made.copied_bytes += (*patched)->cost.copied_bytes;
     }
     if (recipe.fused) {
-      auto pairs = separable_pairs(graph, {.backend = options.backend,
-                                           .rules = options.backends,
-                                           .kernels = options.kernels,
-                                           .target = options.target,
-                                           .stores = options.stores});
+      auto pairs = separable_pairs(graph, kernel_policy(options));
       if (!pairs) return fail(std::move(pairs.error()));
       made.fused = pairs->size();
       fuse_pairs(graph, *pairs);
@@ -317,7 +311,7 @@ class Reducer {
   std::optional<Candidate> estimate(const Patching& patching) const {
     const auto stage = estimate_stage(graph_, patching);
     if (!stage) return std::nullopt;
-    std::int64_t bytes = *stage + profile_.across(patching.first, patching.last);
+    std::int64_t bytes = stage->all + profile_.across(patching.first, patching.last);
     const std::vector<Patching> all = with(patching).patchings;
     for (NodeId n = 0; n < static_cast<NodeId>(graph_.nodes.size()); ++n)
       if (std::ranges::none_of(all, [&](const Patching& p) { return p.first <= n && n <= p.last; }))
@@ -348,7 +342,7 @@ class Reducer {
     if (stages.size() > kStages) stages.resize(kStages);
     std::vector<Candidate> all;
     for (const Candidate& stage : stages)
-      for (const int bands : kBands)
+      for (const int bands : kBandCounts)
         for (const Halo halo : {Halo::kKeep, Halo::kRecompute})
           if (const auto c = estimate({stage.patching.first, stage.patching.last, bands, halo}); c) all.push_back(*c);
     return all;
@@ -375,11 +369,6 @@ class Reducer {
     take([](const Candidate& c) { return c.patching.halo == Halo::kKeep; });
     take([](const Candidate& c) { return c.patching.halo == Halo::kRecompute; });
     return chosen;
-  }
-
-  static std::string describe(const Graph& graph, const Patching& p) {
-    return fmt::format("layers '{}' to '{}' in {} bands of rows, {}", graph.node(p.first).name, graph.node(p.last).name,
-                       p.bands, p.halo == Halo::kKeep ? "rows kept" : "rows computed again");
   }
 
   Result<bool> patch() {

@@ -1,12 +1,12 @@
 // Makes a model's plan smaller, step by step, until its activations fit a number of bytes.
 //
-// Called by the fleet compiler when a budget is exceeded, and for the frontier. What is tried, cheapest first: depthwise
-// convolutions computed with the pointwise ones behind them, a few rows at a time (fuse_separable.h); cheap values
-// computed again (recompute.h); stages computed in bands of rows (patch_rows.h), first with nothing computed twice;
-// kernels with less scratch at the steps that exceed the target. Each step states what it saved and what work it adds.
-// Candidates are ranked by an estimate and then planned for real, so that every number is one of a plan. Order and
-// sharing are part of every plan. Models with control flow or sizes that change keep their graph; only their kernels
-// change. Host only; deterministic.
+// Called by the fleet compiler when a budget is exceeded, and for the frontier. What is tried, cheapest first:
+// depthwise convolutions computed with the pointwise ones behind them, a few rows at a time (fuse_separable.h); cheap
+// values computed again (recompute.h); stages computed in bands of rows (patch_rows.h), first with nothing computed
+// twice; kernels with less scratch at the steps that exceed the target. Each step states what it saved and what work it
+// adds. Candidates are ranked by an estimate and then planned for real, so that every number is one of a plan. Order
+// and sharing are part of every plan. Models with control flow or sizes that change keep their graph; only their
+// kernels change. Host only; deterministic.
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,7 @@
 #include "bantam/compiler.h"
 #include "bantam/declaration.h"
 #include "compiler/budget.h"
+#include "compiler/cached_bands.h"
 #include "compiler/emit.h"
 #include "compiler/lanes.h"
 #include "compiler/load_model.h"
@@ -386,17 +387,31 @@ class FleetCompiler {
     return plan_entry(plans_.back());
   }
 
-  /// Plans a model, and reduces what it needs where a target says so.
+  bool fits(const compiler::PlannedModel& planned) const {
+    return !activation_target_ || planned.activation_bytes <= *activation_target_;
+  }
+
+  /// Plans a model, in bands where that is faster, unless what memories cost decides; reduces what it needs where a
+  /// target says so.
   Result<void> plan_entry(PlannedEntry& entry) const {
     const graph::Graph& graph = models_[entry.source].graph;
     auto planned = compiler::plan_model(graph, entry.options);
     if (!planned) return fail(std::move(planned.error()).in(entry.name));
     entry.model = {std::move(*planned), {}, {}};
-    if (!activation_target_ || entry.model.planned.activation_bytes <= *activation_target_) return {};
-    auto smaller = compiler::reduce_activations(graph, entry.options, std::move(entry.model.planned),
-                                                *activation_target_, options_.progress);
-    if (!smaller) return fail(std::move(smaller.error()).in(entry.name));
-    entry.model = std::move(*smaller);
+    std::optional<compiler::ReducedModel> banded;
+    if (options_.bands && fleet_.memories.empty()) {
+      auto faster = compiler::plan_in_bands(graph, entry.options, entry.model.planned);
+      if (!faster) return fail(std::move(faster.error()).in(entry.name));
+      banded = std::move(*faster);
+    }
+    if (!fits(banded ? banded->planned : entry.model.planned)) {
+      auto smaller = compiler::reduce_activations(graph, entry.options, std::move(entry.model.planned),
+                                                  *activation_target_, options_.progress);
+      if (!smaller) return fail(std::move(smaller.error()).in(entry.name));
+      entry.model = std::move(*smaller);
+      if (!banded || entry.model.planned.activation_bytes <= banded->planned.activation_bytes) return {};
+    }
+    if (banded) entry.model = std::move(*banded);
     return {};
   }
 

@@ -41,8 +41,11 @@ Result<std::vector<FrontierPoint>> frontier(const FleetSpec& fleet, const Compil
     FrontierPoint point = point_of(*compiled);
     const bool smaller = points.empty() || point.arena_bytes < points.back().arena_bytes;
     if (smaller) {
-      // A reduction that adds neither work nor copies still may cost time, so the plan without any stays.
-      std::erase_if(points, [&](const FrontierPoint& p) { return !p.how.empty() && no_worse(point, p); });
+      // A reduction that adds neither work nor copies still may cost time, so the fastest plan, the first, stays.
+      if (!points.empty())
+        points.erase(std::remove_if(points.begin() + 1, points.end(),
+                                    [&](const FrontierPoint& p) { return no_worse(point, p); }),
+                     points.end());
       points.push_back(std::move(point));
     }
     // What does not meet its budget is the smallest that there is.

@@ -20,7 +20,7 @@ struct FrontierPoint {
 };
 
 /// Compiles with smaller and smaller budgets until nothing gets smaller. Points in the order of falling memory; the
-/// first is the plan without reductions, each behind the second costs more work or copies than the one before it, or it
+/// first is the plan without a budget, each behind the second costs more work or copies than the one before it, or it
 /// is left out. `fleet.budget` is not looked at.
 Result<std::vector<FrontierPoint>> frontier(const FleetSpec& fleet, const CompileOptions& options);
 

@@ -463,6 +463,12 @@ bool is_range(const Graph& graph, const Patching& patching) {
 
 }  // namespace
 
+std::string describe(const Graph& graph, const Patching& patching) {
+  return fmt::format("layers '{}' to '{}' in {} bands of rows, {}", graph.node(patching.first).name,
+                     graph.node(patching.last).name, patching.bands,
+                     patching.halo == Halo::kKeep ? "rows kept" : "rows computed again");
+}
+
 std::int64_t work_of(const Graph& graph, NodeId first, NodeId last) {
   std::int64_t sum = 0;
   for (NodeId n = first; n <= last; ++n) {
@@ -476,7 +482,7 @@ std::int64_t work_of(const Graph& graph, NodeId first, NodeId last) {
 
 std::int64_t work_of(const Graph& graph) { return work_of(graph, 0, static_cast<NodeId>(graph.nodes.size()) - 1); }
 
-std::optional<std::int64_t> estimate_stage(const Graph& graph, const Patching& patching) {
+std::optional<StageBytes> estimate_stage(const Graph& graph, const Patching& patching) {
   if (!is_range(graph, patching)) return std::nullopt;
   Stage stage(graph, patching);
   if (!stage.analyse()) return std::nullopt;
@@ -509,7 +515,8 @@ std::optional<std::int64_t> estimate_stage(const Graph& graph, const Patching& p
     }
   }
   const std::int64_t bands = patching.bands;
-  return windows + 2 * transient + std::max(operands + results / bands, results + operands / bands);
+  const std::int64_t inner = windows + 2 * transient;
+  return StageBytes{inner, inner + std::max(operands + results / bands, results + operands / bands)};
 }
 
 Result<std::optional<PatchedGraph>> patch_rows(const Graph& graph, const Patching& patching) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "bantam/error.h"
 #include "graph/graph.h"
@@ -22,6 +23,9 @@ enum class Halo : std::uint8_t {
   kRecompute,  ///< every band on its own
 };
 
+/// Numbers of bands that are tried, ascending.
+inline constexpr int kBandCounts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48, 64, 80, 96, 128, 160};
+
 struct Patching {
   graph::NodeId first = 0;  ///< of the stage
   graph::NodeId last = 0;   ///< included
@@ -30,6 +34,9 @@ struct Patching {
 
   bool operator==(const Patching&) const = default;
 };
+
+/// "layers 'a' to 'b' in 8 bands of rows, rows kept".
+std::string describe(const graph::Graph& graph, const Patching& patching);
 
 /// What the rewrite costs, per invoke.
 struct PatchCost {
@@ -48,9 +55,14 @@ struct PatchedGraph {
 /// execution order with one size and no control flow among these nodes. An Error is a defect of a row rule.
 Result<std::optional<PatchedGraph>> patch_rows(const graph::Graph& graph, const Patching& patching);
 
-/// Bytes that live at once while the stage runs in bands, at least nearly: rows that are kept or recomputed, and of
-/// what the stage reads and gives what a band has not yet consumed or has given. Nothing as patch_rows. Far cheaper.
-std::optional<std::int64_t> estimate_stage(const graph::Graph& graph, const Patching& patching);
+/// Bytes that live at once while a stage runs in bands, at least nearly.
+struct StageBytes {
+  std::int64_t inner = 0;  ///< rows of the stage's own values that are computed, kept or recomputed
+  std::int64_t all = 0;    ///< with what a band has not yet consumed of what the stage reads, and has given
+};
+
+/// Nothing as patch_rows. Far cheaper.
+std::optional<StageBytes> estimate_stage(const graph::Graph& graph, const Patching& patching);
 
 /// Multiplications of the nodes [first, last].
 std::int64_t work_of(const graph::Graph& graph, graph::NodeId first, graph::NodeId last);

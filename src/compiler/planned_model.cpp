@@ -78,14 +78,9 @@ class Attempt {
   Result<PlannedModel> run(const plan::SolveOptions& search, std::optional<OrderCosts>* costs) {
     std::vector<const graph::Graph*> sizes = {&model_.graph};
     for (std::size_t k = 1; k < instances_.size(); ++k) sizes.push_back(&instances_[k].graph);
-    auto selected = select_kernels(sizes, {.backend = options_.backend,
-                                           .rules = options_.backends,
-                                           .kernels = options_.kernels,
-                                           .target = options_.target,
-                                           .marks = marks_,
-                                           .sparing = options_.sparing,
-                                           .threads = options_.threads,
-                                           .stores = options_.stores});
+    KernelPolicy policy = kernel_policy(options_);
+    policy.marks = marks_;
+    auto selected = select_kernels(sizes, policy);
     if (!selected) return fail(std::move(selected.error()));
     selected_ = std::move(*selected);
     variants_ = variants_of(selected_);
@@ -488,6 +483,16 @@ class Attempt {
 };
 
 }  // namespace
+
+KernelPolicy kernel_policy(const PlanOptions& options) {
+  return {.backend = options.backend,
+          .rules = options.backends,
+          .kernels = options.kernels,
+          .target = options.target,
+          .sparing = options.sparing,
+          .threads = options.threads,
+          .stores = options.stores};
+}
 
 Result<std::vector<NodeId>> order_of(const graph::Graph& graph, const PlanOptions& options, const Way& way) {
   if (!way.order.empty()) return way.order;

@@ -28,6 +28,9 @@ struct PlanChoice {
   bool strips = false;  ///< storages that fill or empty row by row are placed so (strips.h)
 };
 
+/// Nodes of a graph in bands (patch_rows.h) whose placement is searched; more are placed greedily.
+inline constexpr std::size_t kMaxSearched = 1000;
+
 struct PlanOptions {
   Backend backend = Backend::kFast;
   std::vector<BackendRule> backends{};  ///< for parts of the model
@@ -54,6 +57,9 @@ struct PlanOptions {
   std::optional<double> seconds{};                        ///< to search for; absent: steps are counted instead
   std::function<void(const std::string&)> progress{};     ///< see CompileOptions
 };
+
+/// How kernels are chosen for a graph of one size.
+KernelPolicy kernel_policy(const PlanOptions& options);
 
 /// Where a value lies: a slot of the package format and an offset within it. Constants are placed by the writer.
 struct ValuePlace {

@@ -122,6 +122,63 @@ TEST(Budget, MemoriesTooSmallForTheWholePlanLeadToReductions) {
   EXPECT_FALSE(reduced->models().front().reductions.empty());
 }
 
+/// A machine whose caches hold next to nothing, so that every stage that can be computed in bands is.
+CompileOptions with_small_caches() {
+  CompileOptions options;
+  const auto target = find_target("x86-64-avx2");
+  EXPECT_TRUE(target);
+  if (target) options.target = *target;
+  options.target.machine.cache_bytes = 16 << 10;
+  options.target.machine.fetched_bytes = 0.01;
+  return options;
+}
+
+TEST(CachedBands, ChangeNoResultAndNeedNoMoreMemory) {
+  std::size_t banded = 0;
+  for (const TestModel& model : sampled(quick_models())) {
+    SCOPED_TRACE(model.name);
+    CompileOptions options = with_small_caches();
+    auto faster = place_fleet({.models = {model.spec()}}, options);
+    options.bands = false;
+    auto whole = place_fleet({.models = {model.spec()}}, options);
+    ASSERT_TRUE(faster && whole);
+    EXPECT_TRUE(whole->compiled->models().front().reductions.empty());
+    EXPECT_LE(faster->need().activation_bytes, whole->need().activation_bytes);
+    banded += faster->compiled->models().front().reductions.size();
+    Session& a = *whole->fleet->session(0);
+    Session& b = *faster->fleet->session(0);
+    const auto expected = compiler::testing::run(a, 1);
+    const auto actual = compiler::testing::run(b, 1);
+    ASSERT_EQ(expected.size(), actual.size());
+    for (std::size_t o = 0; o < expected.size(); ++o) expect_close(expected[o], actual[o], a.output(o).desc->type);
+    EXPECT_TRUE(faster->arena.intact());
+  }
+  EXPECT_GT(banded, 0U);
+}
+
+TEST(CachedBands, GiveWayToABudgetThatTheyDoNotMeet) {
+  const CompileOptions options = with_small_caches();
+  for (const TestModel& model : sampled(quick_models())) {
+    const auto free = compile({.models = {model.spec()}}, options);
+    ASSERT_TRUE(free);
+    if (free->models().front().reductions.empty()) continue;
+    SCOPED_TRACE(model.name);
+    EXPECT_GT(free->models().front().reductions.front().bytes_spared, 0);
+    CompileOptions best_effort = options;
+    best_effort.best_effort = true;
+    const std::uint64_t bytes = free->requirements().arena_bytes;
+    const auto smaller = compile({.models = {model.spec()}, .budget = bytes - 1}, best_effort);
+    ASSERT_TRUE(smaller);
+    EXPECT_LE(smaller->requirements().arena_bytes, bytes);
+    EXPECT_TRUE(smaller->requirements().arena_bytes == bytes ||
+                smaller->models().front().reductions.front().bytes_spared == 0);
+    const auto met = compile({.models = {model.spec()}, .budget = bytes}, options);
+    ASSERT_TRUE(met);
+    EXPECT_TRUE(std::ranges::equal(free->package(), met->package()));
+    return;
+  }
+}
+
 TEST(Budget, OneThatIsLargeEnoughChangesNothing) {
   const TestModel model = bundled_models().front();
   const auto free = compile({.models = {model.spec()}});

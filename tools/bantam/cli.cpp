@@ -270,6 +270,7 @@ void ModelOptions::add_to(CLI::App& command, bool many) {
           "type in which the package stores f32 weights, of all nodes or by pattern: " + compiler::store_type_names())
       ->type_name("TYPE|PATTERN=TYPE")
       ->allow_extra_args(false);
+  command.add_flag("--no-bands", no_bands, "compute no layers in bands of rows just because that is faster");
   command.add_option("--threads", threads, "threads per invoke")->check(CLI::Range(1, 64));
   command.add_option("--cpus", cpus, "processors that the threads are bound to, one each in turn, such as 2,3")
       ->delimiter(',')
@@ -409,6 +410,7 @@ CompileOptions ModelOptions::compile_options() const {
   options.backend = compiler::backend_from_name(backend).value_or(Backend::kFast);
   options.threads = threads;
   options.cpus = cpus;
+  options.bands = !no_bands;
   if (const auto known = find_target(target)) options.target = *known;  // the command line takes no other names
   return options;
 }

@@ -65,6 +65,7 @@ struct ModelOptions {
   std::vector<std::string> backend_rules;
   std::vector<std::string> store_rules;
   int threads = 1;
+  bool no_bands = false;
   std::vector<int> cpus;
 
   /// `many`: more than one model file may be given.

@@ -181,7 +181,9 @@ int compare(const CompareArguments& options) {
   if (!spec) return report(spec.error());
   if (spec->spec.models.size() != 1)
     return report({StatusCode::kInvalidArgument, "compare takes one model", "give one model file"});
-  auto fleet = OpenFleet::compile({.models = {spec->spec.models.front()}}, options.models.compile_options());
+  CompileOptions compile_options = options.models.compile_options();
+  compile_options.bands = false;  // what a layer gives in bands is no tensor of the model, and could not be compared
+  auto fleet = OpenFleet::compile({.models = {spec->spec.models.front()}}, compile_options);
   if (!fleet) return report(fleet.error());
   Session& session = fleet->session(0);
   const ModelReport& model_report = fleet->compiled()->models().front();

@@ -79,7 +79,8 @@ nlohmann::json model_json(const ModelReport& model) {
                                {"before_bytes", r.before_bytes},
                                {"after_bytes", r.after_bytes},
                                {"multiply_accumulates_added", r.work_added},
-                               {"bytes_copied", r.bytes_copied}});
+                               {"bytes_copied", r.bytes_copied},
+                               {"bytes_spared", r.bytes_spared}});
   j["tried"] = model.tried;
   for (const StepReport& s : model.steps)
     j["steps"].push_back({{"index", s.index},
@@ -224,14 +225,18 @@ void print_memories(const Compiled& compiled) {
   print_access_cost(compiled);
 }
 
-/// What each step towards the budget saved and cost.
+/// What stages in bands gain, or what each step towards the budget saved and cost.
 void print_reductions(const ModelReport& model) {
   if (model.reductions.empty()) return;
-  std::vector<std::vector<std::string>> rows = {{"reduction", "activations", "before", "more work", "more copied"}};
+  const bool for_speed = model.reductions.front().bytes_spared > 0;
+  std::vector<std::vector<std::string>> rows = {{for_speed ? "stage" : "reduction", "activations", "before",
+                                                 for_speed ? "less from memory" : "more work", "more copied"}};
   for (const ReductionReport& r : model.reductions)
     rows.push_back({printable(r.what), std::to_string(r.after_bytes), std::to_string(r.before_bytes),
-                    fmt::format("{:+}", r.work_added), fmt::format("{:+} B", r.bytes_copied)});
-  fmt::print("\n{}, reduced to meet the budget\n{}", printable(model.name),
+                    for_speed ? fmt::format("{} B", r.bytes_spared) : fmt::format("{:+}", r.work_added),
+                    fmt::format("{:+} B", r.bytes_copied)});
+  fmt::print("\n{}, {}\n{}", printable(model.name),
+             for_speed ? "in bands of rows, whose values stay in the caches" : "reduced to meet the budget",
              format_table(rows, {false, true, true, true, true}));
 }
 

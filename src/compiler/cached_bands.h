@@ -1,0 +1,26 @@
+// Finds the stages of a graph that are computed faster in bands of rows, because their values then stay in the caches.
+//
+// A value larger than the caches is written to memory and fetched from there again. A stage (patch_rows.h) computed in
+// bands keeps only a few rows of it between two operators. Stages are runs of nodes whose values are that large; where
+// they begin and end and how many bands they have is chosen by what the cost model predicts: what is fetched less
+// against the steps, weights and ragged tiles that bands add. Nothing is computed twice. Called by the fleet compiler
+// for plans that may take all the time they want, before it looks at budgets. Host only; deterministic.
+#pragma once
+
+#include <optional>
+
+#include "bantam/error.h"
+#include "compiler/budget.h"
+#include "compiler/planned_model.h"
+#include "graph/graph.h"
+
+namespace bantam::compiler {
+
+/// The plan with such stages in bands, which are its reductions. Nothing where no stage gains or the plan would need
+/// more activations than `whole`, plan_model's answer for the same graph and options; for targets without caches, and
+/// for graphs with control flow, several sizes, or backends for parts of them. Requires a verified graph in execution
+/// order. An Error is plan_model's, or a defect of a row rule.
+Result<std::optional<ReducedModel>> plan_in_bands(const graph::Graph& graph, const PlanOptions& options,
+                                                  const PlannedModel& whole);
+
+}  // namespace bantam::compiler
