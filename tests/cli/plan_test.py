@@ -7,7 +7,7 @@ import unittest
 import zipfile
 
 import cli_test
-from cli_test import FAILED, KEYWORD, MEMORY_KEYS, MODELS, OVER_BUDGET, CommandTest, bantam
+from cli_test import FAILED, KEYWORD, MEMORY_KEYS, MODELS, OVER_BUDGET, CommandTest, bantam, onnx_model
 
 
 class Plan(CommandTest):
@@ -33,6 +33,21 @@ class Plan(CommandTest):
                 self.assertLess(step["after_bytes"], bytes_now)
                 bytes_now = step["after_bytes"]
             self.assertEqual(bytes_now, plan["models"][0]["activation_bytes"])
+
+    def test_values_larger_than_the_caches_are_computed_in_bands(self):
+        nodes = [("Conv", ["x", "v"], ["a"]), ("Relu", ["a"], ["b"]), ("Conv", ["b", "w"], ["y"])]
+        model = onnx_model(nodes, {"x": [1, 1, 514, 514], "v": [16, 1, 3, 3], "w": [1, 16, 3, 3]},
+                           {"y": [1, 1, 510, 510]})
+        wide = [self.write("wide.onnx", model), "--set", "v=0.5", "--set", "w=0.25", "--target", "x86-64-avx2"]
+        value = 16 * 512 * 512 * 4
+        in_bands = self.succeed_json("plan", *wide)
+        self.assertEqual([r["bytes_spared"] for r in in_bands["models"][0]["reductions"]], [2 * value])
+        self.assertLess(in_bands["arena_bytes"], value)
+        self.assertIn("values stay in the caches", self.succeed("plan", *wide))
+        whole = self.succeed_json("plan", *wide, "--no-bands")
+        self.assertEqual(whole["models"][0]["reductions"], [])
+        self.assertGreater(whole["arena_bytes"], value)
+        self.assertNotIn("caches", self.succeed("plan", *wide, "--no-bands"))
 
     def test_frontier_is_drawn(self):
         for name, mark in (("curve.svg", "<?xml"), ("curve.html", "<!DOCTYPE html>")):
