@@ -30,6 +30,9 @@ constexpr double kAllowed = 1;
 /// Predictions are not exact: a stage must gain so much of the time that it takes.
 constexpr double kLeastGain = 0.08;
 
+/// Bands save most of the memory by themselves: the search for places may take this part of its usual effort.
+constexpr std::int64_t kSearchShare = 10;
+
 /// A stage that is faster in bands.
 struct CachedStage {
   Patching patching;
@@ -212,6 +215,7 @@ Result<std::optional<ReducedModel>> plan_in_bands(const Graph& graph, const Plan
   if (!banded) return fail(std::move(banded.error()));
   PlanOptions bounded = options;
   bounded.quick = options.quick || banded->nodes.size() > kMaxSearched;
+  bounded.search_steps = options.search_steps / kSearchShare;
   auto planned = plan_model(std::move(*banded), bounded);
   if (!planned) return fail(std::move(planned.error()));
   if (planned->activation_bytes > whole.activation_bytes) return std::nullopt;

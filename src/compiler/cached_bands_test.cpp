@@ -20,7 +20,6 @@ PlanOptions with_caches(double bytes) {
   EXPECT_TRUE(target);
   if (target) options.target = *target;
   options.target.machine.cache_bytes = bytes;
-  options.search_steps = 1000;
   return options;
 }
 
