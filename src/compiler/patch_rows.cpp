@@ -361,6 +361,11 @@ class Patcher {
     for (const auto& [id, n] : last) last_reads_[n].push_back(id);
   }
 
+  Result<ValueId> copy_rows(ValueId id) {
+    copied_bytes_ += builder_.desc(id).bytes();
+    return builder_.emit1(ops::kCopy, graph::Params(ops::kCopy), {id});
+  }
+
   /// What band b will put its new rows of a value behind: the rows that are needed once more, copied as soon as the
   /// band before it has no use for the others.
   Result<void> keep_rows(ValueId id, std::size_t b) {
@@ -375,9 +380,8 @@ class Patcher {
     if (!rows) return fail(rows.error());
     // A result stays where it is: the next rows are written behind it.
     if (!value.is_result) {
-      rows = builder_.emit1(ops::kCopy, graph::Params(ops::kCopy), {*rows});
+      rows = copy_rows(*rows);
       if (!rows) return fail(rows.error());
-      copied_bytes_ += builder_.desc(*rows).bytes();
     }
     kept_[id] = *rows;
     return {};
@@ -396,7 +400,9 @@ class Patcher {
       windows_[result] = {computed, band.computed};
       return {};
     }
-    const auto joined = builder_.emit1(ops::kConcat, ops::ConcatParams{value.axis}, {kept->second, computed});
+    const auto rows = copy_rows(kept->second);
+    if (!rows) return fail(rows.error());
+    const auto joined = builder_.emit1(ops::kConcat, ops::ConcatParams{value.axis}, {*rows, computed});
     if (!joined) return fail(joined.error());
     windows_[result] = {*joined, {band.needed.first, band.computed.last}};
     kept_.erase(kept);
