@@ -200,6 +200,21 @@ ReductionReport report(const Graph& graph, const CachedStage& stage) {
   return report;
 }
 
+PlanOptions options_for_bands(PlanOptions options, const Graph& banded) {
+  options.quick = options.quick || banded.nodes.size() > kMaxSearched;
+  options.search_steps /= kSearchShare;
+  return options;
+}
+
+/// Activations of the graph's plan for one thread, of which `planned` is the plan with these options.
+Result<std::int64_t> bytes_of_one_thread(const Graph& graph, PlanOptions options, const PlannedModel& planned) {
+  if (options.threads == 1) return planned.activation_bytes;
+  options.threads = 1;
+  const auto one = plan_model(graph, options);
+  if (!one) return fail(one.error());
+  return one->activation_bytes;
+}
+
 }  // namespace
 
 Result<std::optional<ReducedModel>> plan_in_bands(const Graph& graph, const PlanOptions& options,
@@ -213,12 +228,15 @@ Result<std::optional<ReducedModel>> plan_in_bands(const Graph& graph, const Plan
   if (stages->empty()) return std::nullopt;
   auto banded = split(graph, *stages);
   if (!banded) return fail(std::move(banded.error()));
-  PlanOptions bounded = options;
-  bounded.quick = options.quick || banded->nodes.size() > kMaxSearched;
-  bounded.search_steps = options.search_steps / kSearchShare;
-  auto planned = plan_model(std::move(*banded), bounded);
+  const PlanOptions bounded = options_for_bands(options, *banded);
+  auto planned = plan_model(*banded, bounded);
   if (!planned) return fail(std::move(planned.error()));
-  if (planned->activation_bytes > whole.activation_bytes) return std::nullopt;
+  // Results must not depend on the number of threads, though their scratch does.
+  const auto before = bytes_of_one_thread(graph, options, whole);
+  if (!before) return fail(before.error());
+  const auto after = bytes_of_one_thread(*banded, bounded, *planned);
+  if (!after) return fail(after.error());
+  if (*after > *before) return std::nullopt;
   ReducedModel result;
   for (const CachedStage& stage : *stages) {
     result.reductions.push_back(report(graph, stage));

@@ -16,9 +16,10 @@
 
 namespace bantam::compiler {
 
-/// The plan with such stages in bands, which are its reductions. Nothing where no stage gains or the plan would need
-/// more activations than `whole`, plan_model's answer for the same graph and options; for targets without caches, and
-/// for graphs with control flow, several sizes, or backends for parts of them. Requires a verified graph in execution
+/// The plan with such stages in bands, which are its reductions from `whole`, plan_model's answer for the same graph
+/// and options. Nothing where no stage gains or bands would need more activations (for one thread: every number of
+/// threads gets the same bands, and results); for targets without caches, and for graphs with control flow,
+/// several sizes, or backends for parts of them. Requires a verified graph in execution
 /// order. An Error is plan_model's, or a defect of a row rule.
 Result<std::optional<ReducedModel>> plan_in_bands(const graph::Graph& graph, const PlanOptions& options,
                                                   const PlannedModel& whole);

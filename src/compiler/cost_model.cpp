@@ -250,7 +250,7 @@ double weighed_ns(const ops::OpDef& op, const ops::KernelVariant& kernel, const 
   const std::int64_t items = std::max(call.out().dims[0], 1);
   const std::int64_t values = value_bytes(call) / items;
   const std::int64_t room = setting.room_bytes / items - values;
-  if (ops::footprint(kernel, call, setting.threads).scratch_bytes > std::max(values, room))
+  if (ops::footprint(kernel, call, 1).scratch_bytes > std::max(values, room))
     return std::numeric_limits<double>::infinity();
   const Load load = load_of(op, kernel, call, numbers_of(call));
   return values_ns(load, kernel, numbers_of(call), setting.machine) / static_cast<double>(items) +

@@ -42,7 +42,6 @@ IntegerTimes integer_times(const ops::OpDef& op, const ops::KernelVariant& varia
 /// Where a kernel would run.
 struct Setting {
   Machine machine{};
-  int threads = 1;              ///< that scratch is measured for
   std::int64_t room_bytes = 0;  ///< operands and results of the model's largest step: about what its plan needs
 };
 
@@ -53,7 +52,8 @@ std::int64_t value_bytes(const ops::OpCall& call);
 /// lists them: the first, unless it is one whose worth depends on sizes and another such is faster. Memory weighs too:
 /// a kernel that packs weights into more bytes than another must be faster by a fifth, and one whose scratch would make
 /// the plan larger (more than operands and results, and more than the room that they leave) is taken only where nothing
-/// else serves. `kernels` is not empty.
+/// else serves. Scratch counts as for one thread, so that every number of threads gets the same kernels, and results.
+/// `kernels` is not empty.
 const ops::KernelVariant* cheapest(const ops::OpDef& op, std::span<const ops::KernelVariant* const> kernels,
                                    std::span<const ops::OpCall> calls, const Setting& setting);
 

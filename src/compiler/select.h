@@ -25,7 +25,7 @@ struct KernelPolicy {
   /// By node, as output_marks gives them for the graph before it was flattened; empty: those of the graph itself.
   std::vector<std::uint64_t> marks{};
   std::set<std::string> sparing{};  ///< names of nodes that get the kernel with the least scratch, whose ever it is
-  int threads = 1;                  ///< that scratch is measured for
+  int threads = 1;                  ///< that the scratch of sparing kernels is measured for
   StoreTypes stores{};              ///< in which type weights are stored
 };
 
