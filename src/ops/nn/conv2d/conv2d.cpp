@@ -36,6 +36,13 @@ constexpr StoringKernel kNarrow = {.supports = conv2d::gemm_supports,
 
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
+    {.name = "f32_narrow_groups__simd",
+     .supports = conv2d::narrow_groups_supports,
+     .footprint = conv2d::narrow_groups_footprint,
+     .packed_bytes = conv2d::narrow_groups_packed_bytes,
+     .pack = conv2d::narrow_groups_pack,
+     .run = conv2d::run_narrow_groups,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
     {.name = "f32_winograd__simd",
      .supports = conv2d::winograd_supports,
      .footprint = conv2d::winograd_footprint,

@@ -215,6 +215,34 @@ TEST(Conv2d, FloatVariantsMatchReference) {
                                                 "f32_gemm_i8__simd", "f32_gemm_i4__simd"}});
 }
 
+// Groups of fewer outputs than a vector has lanes, of more, and of inputs that one load finds or does not; images wider
+// than what is spread at once.
+TEST(Conv2d, NarrowGroupsMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        Conv2dParams p;
+        p.groups = static_cast<std::int32_t>(random_int(random, 2, 9));
+        p.stride_h = static_cast<std::int32_t>(random_int(random, 1, 2));
+        p.stride_w = static_cast<std::int32_t>(random_int(random, 1, 3));
+        p.dilation_h = static_cast<std::int32_t>(random_int(random, 1, 2));
+        p.dilation_w = static_cast<std::int32_t>(random_int(random, 1, 2));
+        p.pad_top = static_cast<std::int32_t>(random_int(random, 0, 4));
+        p.pad_left = static_cast<std::int32_t>(random_int(random, 0, 4));
+        p.pad_right = static_cast<std::int32_t>(random_int(random, 0, 4));
+        const std::int64_t inputs = random_int(random, 1, 5);
+        const std::int64_t out = p.groups * random_int(random, 1, 8);
+        const std::int64_t width = random_int(random, 5, random_int(random, 0, 3) == 0 ? 300 : 30);
+        return make_case(
+            kConv2d, p,
+            {random_tensor(ElementType::kF32,
+                           {random_int(random, 1, 2), random_int(random, 5, 9), width, p.groups * inputs}, random),
+             constant(random_tensor(ElementType::kF32,
+                                    {out, random_int(random, 1, 3), random_int(random, 1, 3), inputs}, random)),
+             constant(random_tensor(ElementType::kF32, {out}, random))});
+      },
+      {.cases = 120, .must_cover = {"f32_narrow_groups__simd"}});
+}
+
 TEST(Conv2d, PointwiseVariantsMatchReference) {
   testing::expect_variants_match_reference(
       [](Random& random) {

@@ -20,6 +20,13 @@ std::int64_t gemm_packed_bytes(const OpCall& call, int input);
 void gemm_pack(const OpCall& call, int input, std::byte* destination);
 Status run_gemm(const Invocation& call);
 
+/// f32, several groups of at most narrow_groups::kBlock outputs, constant weights (narrow_groups.h).
+bool narrow_groups_supports(const OpCall& call);
+Footprint narrow_groups_footprint(const OpCall& call, int threads);
+std::int64_t narrow_groups_packed_bytes(const OpCall& call, int input);
+void narrow_groups_pack(const OpCall& call, int input, std::byte* destination);
+Status run_narrow_groups(const Invocation& call);
+
 /// f32, 3x3, strides 1, one group, whole panels of channels, where it pays; constant weights.
 bool winograd_supports(const OpCall& call);
 Footprint winograd_footprint(const OpCall& call, int threads);

@@ -109,7 +109,7 @@ OpCase random_float_depthwise_conv2d_case(Random& random) {
                                           UnaryFunction::kSilu};
   window.params.activation = {kFunctions[random_int(random, 0, 3)], -0.5F, 0.75F};
   const std::int64_t c = random_int(random, 1, 50);
-  const std::int64_t multiplier = random_int(random, 0, 5) == 0 ? 2 : 1;
+  const std::int64_t multiplier = random_int(random, 0, 3) == 0 ? random_int(random, 2, 5) : 1;
   std::vector<testing::Operand> inputs;
   inputs.emplace_back(random_tensor(ElementType::kF32, {random_int(random, 1, 2), window.h, window.w, c}, random));
   inputs.push_back(testing::constant(random_tensor(ElementType::kF32, {window.kh, window.kw, c * multiplier}, random)));
@@ -119,8 +119,8 @@ OpCase random_float_depthwise_conv2d_case(Random& random) {
 }
 
 TEST(DepthwiseConv2d, FloatVariantsMatchReference) {
-  testing::expect_variants_match_reference(random_float_depthwise_conv2d_case,
-                                           {.cases = 150, .must_cover = {"f32_channels__simd"}});
+  testing::expect_variants_match_reference(
+      random_float_depthwise_conv2d_case, {.cases = 150, .must_cover = {"f32_channels__simd", "f32_multiplied__simd"}});
 }
 
 OpCase random_int8_depthwise_conv2d_case(Random& random) {

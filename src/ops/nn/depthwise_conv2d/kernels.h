@@ -20,6 +20,13 @@ Footprint channels_footprint(const OpCall& call, int threads);
 bool float_supports(const OpCall& call);
 Status run_float(const Invocation& call);
 
+/// f32, several results per channel, constant dense weights (nn/conv2d/narrow_groups.h).
+bool multiplied_supports(const OpCall& call);
+Footprint multiplied_footprint(const OpCall& call, int threads);
+std::int64_t multiplied_packed_bytes(const OpCall& call, int input);
+void multiplied_pack(const OpCall& call, int input, std::byte* destination);
+Status run_multiplied(const Invocation& call);
+
 /// int8, multiplier 1, four channels or more, dense weights.
 bool int8_supports(const OpCall& call);
 Status run_int8(const Invocation& call);
