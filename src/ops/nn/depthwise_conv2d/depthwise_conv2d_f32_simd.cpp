@@ -334,6 +334,7 @@ RowFunction row_of_kernel(const WindowAxis& axis) {
   if (is(3, 2)) return convolve_row<3, 2, kLanes>;
   if (is(5, 1)) return convolve_row<5, 1, kLanes>;
   if (is(5, 2)) return convolve_row<5, 2, kLanes>;
+  if (is(7, 1)) return convolve_row<7, 1, kLanes>;
   return convolve_row<0, 1, kLanes>;
 }
 
