@@ -105,15 +105,28 @@ TEST(TfliteImport, NamesPortsAndCarriesTheirQuantisation) {
   EXPECT_FALSE(graph->value(graph->outputs[0].value).quantization);
 }
 
-TEST(TfliteImport, WeightsStayWhereTheFileHasThem) {
+/// Filters of 2x2 for an image of one channel, `count` of them, without a bias.
+Source depthwise_of_one_channel(std::initializer_list<float> filters, int count) {
   ModelBuilder m;
   const int x = m.tensor({.name = "x", .shape = {1, 2, 2, 1}});
-  const int w = m.constant<float>({1, 2, 2, 1}, {1, 2, 3, 4});
-  const int b = m.constant<float>({1}, {10});
-  const int y = m.tensor({.name = "y", .shape = {1, 2, 2, 1}});
-  m.op(BuiltinOperator::DEPTHWISE_CONV_2D, {x, w, b}, {y}, BuiltinOptions::DepthwiseConv2DOptions,
+  const int w = m.constant<float>({1, 2, 2, count}, filters);
+  const int y = m.tensor({.name = "y", .shape = {1, 2, 2, count}});
+  m.op(BuiltinOperator::DEPTHWISE_CONV_2D, {x, w}, {y}, BuiltinOptions::DepthwiseConv2DOptions,
        schema::CreateDepthwiseConv2DOptions(m.fbb(), Padding::SAME, 1, 1).Union());
-  const Source source = source_of(m.finish({x}, {y}));
+  return source_of(m.finish({x}, {y}));
+}
+
+TEST(TfliteImport, DepthwiseOfOneChannelIsAPlainConvolution) {
+  const auto graph = import_tflite(depthwise_of_one_channel({1, 2, 3, 4, 5, 6, 7, 8}, 2), {});
+  ASSERT_TRUE(graph) << graph.error().message;
+  const auto& convolution = graph->nodes.back();
+  ASSERT_TRUE(convolution.is(ops::kConv2d));
+  EXPECT_EQ(graph::format_desc(graph->value(convolution.inputs[1]).desc), "f32[2,2,2,1]");
+  EXPECT_EQ(graph::format_desc(graph->value(convolution.outputs[0]).desc), "f32[1,2,2,2]");
+}
+
+TEST(TfliteImport, WeightsStayWhereTheFileHasThem) {
+  const Source source = depthwise_of_one_channel({1, 2, 3, 4}, 1);
   const auto graph = import_tflite(source, {});
   ASSERT_TRUE(graph) << graph.error().message;
   ASSERT_THAT(graph->nodes, SizeIs(1));

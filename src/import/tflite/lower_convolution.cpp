@@ -107,9 +107,13 @@ void lower_depthwise_conv_2d(Lowering& op) {
   const auto params = convolution_params(op, convolution_window(o, filters.dims[1], filters.dims[2]));
   // Unlike other kernels of int16, this one has no 32-bit sums.
   if (op.in_type(0) == kI16 && op.has(2) && !op.require_type(2, {kI64})) return;
+  constexpr WeightedOperands kOperands{.channel_axis = 3};
+  // Of one channel it is any other convolution, as which it is a matrix product.
+  if (op.in_desc(0).last(0) == 1 && filters.dims[0] == 1 && filters.last(0) > 1)
+    return emit_convolution(op, ops::kConv2d, params, op.transpose(weights(op, 1), {3, 1, 2, 0}), kOperands,
+                            o.activation(), schema::TensorType::INT64);
   const ValueId shaped = op.reshape(weights(op, 1), {filters.dims[1], filters.dims[2], filters.dims[3]});
-  emit_convolution(op, ops::kDepthwiseConv2d, params, shaped, WeightedOperands{.channel_axis = 3}, o.activation(),
-                   schema::TensorType::INT64);
+  emit_convolution(op, ops::kDepthwiseConv2d, params, shaped, kOperands, o.activation(), schema::TensorType::INT64);
 }
 
 /// The crop or extension that makes an axis of stride * (in - 1) + filter elements `out` long.
