@@ -23,7 +23,11 @@ std::int64_t spread_columns(const Problem& p, std::int64_t columns) {
   return (columns - 1) * p.g.horizontal.stride + window_span(p.g.horizontal);
 }
 
-std::int64_t pixel_floats(const Problem& p) { return p.inputs * kBlock; }
+/// Do all lanes of a block belong to one group? Its inputs are then copied as they are, and broadcast when multiplied.
+bool shares_inputs(const Problem& p) { return p.outputs % kBlock == 0; }
+
+/// Of one pixel in the ring.
+std::int64_t pixel_floats(const Problem& p) { return shares_inputs(p) ? p.inputs : p.inputs * kBlock; }
 
 /// Scratch of a thread for so many columns of results.
 std::int64_t ring_bytes(const Problem& p, std::int64_t columns) {
@@ -41,7 +45,7 @@ std::int64_t columns_within(const Problem& p, std::int64_t bytes) {
 std::int64_t block_count(const Problem& p) { return (p.g.y.c + kBlock - 1) / kBlock; }
 
 std::int64_t block_weights(const Problem& p) {
-  return static_cast<std::int64_t>(p.g.vertical.kernel) * p.g.horizontal.kernel * pixel_floats(p);
+  return static_cast<std::int64_t>(p.g.vertical.kernel) * p.g.horizontal.kernel * p.inputs * kBlock;
 }
 
 /// What of a convolution its parts have in common.
@@ -109,7 +113,7 @@ class Spreader {
     one_load_ = kVectors == 1 && base_ >= 0 && channels_[kBlock - 1] + p.inputs - base_ <= kBlock;
   }
 
-  /// Spreads columns [first, first + count) of the image row at `x`, zeros where it has none.
+  /// Spreads, or copies, columns [first, first + count) of the image row at `x`, zeros where it has none.
   void row(const float* x, std::int64_t first, std::int64_t count, float* to) const {
     const std::int64_t before = std::clamp<std::int64_t>(-first, 0, count);
     const std::int64_t inside = std::clamp<std::int64_t>(p_.g.x.w - first, before, count);
@@ -120,7 +124,11 @@ class Spreader {
   }
 
  private:
-  void spread(const float* x, std::int64_t count, float* to) const {
+  HWY_NOINLINE void spread(const float* x, std::int64_t count, float* to) const {
+    if (shares_inputs(p_)) {
+      for (x += channels_[0]; count > 0; --count, x += p_.g.x.w_stride, to += p_.inputs) std::copy_n(x, p_.inputs, to);
+      return;
+    }
     const Tag d;
     const hn::RebindToSigned<Tag> di;
     // Values of their own: numbers that are stored could be anything else.
@@ -164,20 +172,17 @@ class RowConvolver {
 
   /// `count` results of row oy from `y` on, whose windows begin with the first spread column.
   void row(std::int64_t oy, std::int64_t count, float* y) const {
-    const std::int64_t step = o_.p.g.y.w_stride;
     const ConvGeometry& g = o_.p.g;
     const std::int64_t y0 = window_origin(g.vertical, oy);
     const TapRange taps = taps_inside(g.vertical, y0, 0, g.x.h);
     const std::int64_t first = y0 + static_cast<std::int64_t>(taps.first) * g.vertical.dilation;
     const Rows rows{taps, taps.size() > 0 ? first % ring_rows_ : 0};
-    std::int64_t i = 0;
-    for (; i + kPixels <= count; i += kPixels) pixels<kPixels>(rows, i, y);
-    if (i < count && count >= kPixels) {
-      pixels<kPixels>(rows, count - kPixels, y);  // some once more, with the same result
+    if (shares_inputs(o_.p)) {
+      all_pixels<true>(rows, count, y);
     } else {
-      for (; i < count; ++i) pixels<1>(rows, i, y);
+      all_pixels<false>(rows, count, y);
     }
-    if (!store_.complete()) activate_rows(o_.activation, y, count, step, channels_);
+    if (!store_.complete()) activate_rows(o_.activation, y, count, g.y.w_stride, channels_);
   }
 
  private:
@@ -187,7 +192,18 @@ class RowConvolver {
     std::int64_t slot;
   };
 
-  template <int kCount>
+  template <bool kShared>
+  HWY_NOINLINE void all_pixels(const Rows& rows, std::int64_t count, float* y) const {
+    std::int64_t i = 0;
+    for (; i + kPixels <= count; i += kPixels) pixels<kPixels, kShared>(rows, i, y);
+    if (i < count && count >= kPixels) {
+      pixels<kPixels, kShared>(rows, count - kPixels, y);  // some once more, with the same result
+    } else {
+      for (; i < count; ++i) pixels<1, kShared>(rows, i, y);
+    }
+  }
+
+  template <int kCount, bool kShared>
   HWY_INLINE void pixels(const Rows& rows, std::int64_t ox, float* y) const {
     const Tag d;
     const ConvGeometry& g = o_.p.g;
@@ -200,31 +216,33 @@ class RowConvolver {
     // Taps that touch are one run of numbers, for spread pixels and weights alike.
     const bool touch = g.horizontal.dilation == 1;
     const std::int64_t runs = touch ? 1 : g.horizontal.kernel;
-    const std::int64_t length = touch ? g.horizontal.kernel * pixel : pixel;
+    const std::int64_t length = touch ? g.horizontal.kernel * o_.p.inputs : o_.p.inputs;
     const std::int64_t step = g.horizontal.stride * pixel;
     std::int64_t slot = rows.slot;
     for (std::int64_t ky = rows.taps.first; ky < rows.taps.last; ++ky, slot += g.vertical.dilation) {
       while (slot >= ring_rows_) slot -= ring_rows_;
       const float* x = ring_ + slot * row_floats_ + ox * step;
-      const float* w = weights_ + ky * g.horizontal.kernel * pixel;
-      for (std::int64_t r = 0; r < runs; ++r, x += g.horizontal.dilation * pixel, w += length)
-        accumulate<kCount>(x, step, w, length, sums);
+      const float* w = weights_ + ky * g.horizontal.kernel * o_.p.inputs * kBlock;
+      for (std::int64_t r = 0; r < runs; ++r, x += g.horizontal.dilation * pixel, w += length * kBlock)
+        accumulate<kCount, kShared>(x, step, w, length, sums);
     }
     unroll<kCount>([&](auto i) HWY_ATTR {
       unroll<kVectors>([&](auto v) HWY_ATTR { put(sums[i][v], y + (ox + i) * g.y.w_stride + v * kLanes, v * kLanes); });
     });
   }
 
-  /// A run of spread numbers times weights.
-  template <int kCount>
+  /// A run of `length` inputs of one or several taps times weights.
+  template <int kCount, bool kShared>
   static HWY_INLINE void accumulate(const float* x, std::int64_t step, const float* w, std::int64_t length,
                                     Vector (&sums)[kCount][kVectors]) {
     const Tag d;
-    for (std::int64_t j = 0; j < length; j += kBlock)
+    for (std::int64_t j = 0; j < length; ++j)
       unroll<kVectors>([&](auto v) HWY_ATTR {
-        const auto weight = in_register(hn::LoadU(d, w + j + v * kLanes));
+        const auto weight = in_register(hn::LoadU(d, w + j * kBlock + v * kLanes));
         unroll<kCount>([&](auto i) HWY_ATTR {
-          sums[i][v] = hn::MulAdd(hn::LoadU(d, x + i * step + j + v * kLanes), weight, sums[i][v]);
+          const float* at = x + i * step;
+          const auto inputs = kShared ? hn::Set(d, at[j]) : hn::LoadU(d, at + j * kBlock + v * kLanes);
+          sums[i][v] = hn::MulAdd(inputs, weight, sums[i][v]);
         });
       });
   }
