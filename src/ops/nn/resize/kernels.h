@@ -7,9 +7,9 @@ namespace bantam::ops::resize {
 
 Status run_reference(const Invocation& call);
 
-/// Linear and cubic on f32 with at most two resampled axes and a run of at least four elements behind them, as
-/// channels-last images have.
+/// Nearest of any type; linear and cubic on f32 with at most three resampled axes. No antialias, no crop_and_resize.
 bool supports_rows(const OpCall& call);
+Footprint rows_footprint(const OpCall& call, int threads);
 Status run_rows(const Invocation& call);
 
 }  // namespace bantam::ops::resize

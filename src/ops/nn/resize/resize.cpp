@@ -97,10 +97,11 @@ constexpr ParamField kFields[] = {
 };
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
-    {.name = "f32_rows__simd",
+    {.name = "any_rows__simd",
      .supports = resize::supports_rows,
+     .footprint = resize::rows_footprint,
      .run = resize::run_rows,
-     // The same products of at most 16 taps, fused.
+     // The same products of at most 64 taps, in another order.
      .accuracy = {Accuracy::Kind::kRelative, 4e-6F}},
 #endif
     {.name = "any__ref", .supports = all_dense, .footprint = footprint_reference, .run = resize::run_reference},

@@ -1,105 +1,361 @@
-// Linear and cubic resampling of channels-last images: each output pixel is a weighted sum of at most 16 input pixels,
-// vectorised over the channels.
+// Resampling of rows: where an output coordinate of the innermost resampled axis is sampled from is computed once, for
+// all rows. A row of the result is blended from rows of the operand, then from neighbours in the blended row: elements,
+// or, as in channels-last images, runs of them. What is nearest is only moved.
 #include <algorithm>
+#include <cstring>
+
+#include "ops/common/operands.h"
+#include "ops/common/parallel.h"
+#include "ops/nn/resize/kernels.h"
+#include "ops/nn/resize/sampling.h"
+
+#ifndef BANTAM_RESIZE_TAP_TABLE_
+#define BANTAM_RESIZE_TAP_TABLE_
+namespace bantam::ops::resize {
+namespace {
+
+/// The taps of all output coordinates of one axis: those of tap t from t * size on, as distances in elements.
+struct TapTable {
+  std::int64_t size = 0;
+  int count = 0;  ///< 0: the axis is not resampled
+  std::int32_t* offset = nullptr;
+  float* weight = nullptr;  ///< null where elements are only moved
+};
+
+int tap_count(const ResizeParams& p) {
+  if (p.mode == ResizeMode::kNearest) return 1;
+  return p.mode == ResizeMode::kLinear ? 2 : 4;
+}
+
+/// What the parts of a call have in common: axis `last` is the innermost that is resampled, of runs of `run` elements.
+struct Resampling {
+  Resampling(const ResizeParams& params, const TensorDesc& from, const TensorDesc& to)
+      : p(params), x(from), last(last_resampled(params, from)) {
+    run = elements_between(x, last + 1, x.rank);
+    in = x.dims[last];
+    out = to.dims[last];
+    rows = elements_between(to, 0, last);
+  }
+
+  bool moves() const { return p.mode == ResizeMode::kNearest; }
+  /// Four-byte numbers in the table of an axis.
+  std::int64_t table_numbers(int axis) const {
+    return is_resampled(p, x, axis) ? std::int64_t{p.sizes[axis]} * tap_count(p) * (moves() ? 1 : 2) : 0;
+  }
+  std::int64_t table_bytes() const {
+    std::int64_t numbers = 0;
+    for (int axis = 0; axis <= last; ++axis) numbers += table_numbers(axis);
+    return align_up(numbers * static_cast<std::int64_t>(sizeof(float)), kAlignment);
+  }
+  /// Of a blended row of the operand; one per thread.
+  std::int64_t row_bytes() const {
+    return moves() ? 0 : align_up(in * run * static_cast<std::int64_t>(sizeof(float)), kAlignment);
+  }
+
+  const ResizeParams& p;
+  const TensorDesc& x;
+  int last;
+  std::int64_t run;
+  std::int64_t in;
+  std::int64_t out;
+  std::int64_t rows;  ///< of the result
+};
+
+TapTable fill_table(const Resampling& r, int axis, std::byte* memory) {
+  if (!is_resampled(r.p, r.x, axis)) return {};
+  TapTable table{r.p.sizes[axis], tap_count(r.p), reinterpret_cast<std::int32_t*>(memory), nullptr};
+  if (!r.moves()) table.weight = reinterpret_cast<float*>(memory) + table.size * table.count;
+  for (std::int64_t i = 0; i < table.size; ++i) {
+    const Taps taps = taps_at(r.p, r.x, axis, static_cast<std::int32_t>(i));
+    for (int t = 0; t < table.count; ++t) {
+      // A tensor has fewer than 2^31 elements.
+      table.offset[t * table.size + i] = static_cast<std::int32_t>(taps.index[t] * r.x.strides[axis]);
+      if (table.weight != nullptr) table.weight[t * table.size + i] = taps.weight[t];
+    }
+  }
+  return table;
+}
+
+/// Of all axes up to the last that is resampled, in the scratch of a call.
+struct TapTables {
+  TapTables(const Resampling& r, std::byte* memory) {
+    for (int axis = 0; axis <= r.last; ++axis) {
+      axes[axis] = fill_table(r, axis, memory);
+      memory += r.table_numbers(axis) * static_cast<std::int64_t>(sizeof(float));
+    }
+  }
+
+  TapTable axes[kMaxRank];
+};
+
+/// Rows of the operand that make up one row of the result.
+struct Samples {
+  static constexpr int kMax = 16;
+
+  int count;
+  std::int64_t from[kMax];  ///< where they begin, in elements
+  float weight[kMax];
+};
+
+/// Walks the rows of the result in their order.
+class RowCursor {
+ public:
+  RowCursor(const Resampling& r, const TapTables& tables, std::int64_t row) : r_(r), tables_(tables) {
+    for (int axis = r.last - 1; axis >= 0; --axis) {
+      at_[axis] = row % r.p.sizes[axis];
+      row /= r.p.sizes[axis];
+    }
+  }
+
+  void next() {
+    for (int axis = r_.last - 1; axis >= 0; --axis) {
+      if (++at_[axis] < r_.p.sizes[axis]) return;
+      at_[axis] = 0;
+    }
+  }
+
+  /// Where the row begins that the present one is a copy of, if nothing but the innermost axis has weights.
+  std::int64_t source() const {
+    std::int64_t from = 0;
+    for (int axis = 0; axis < r_.last; ++axis) {
+      const TapTable& table = tables_.axes[axis];
+      from += table.count == 0 ? at_[axis] * r_.x.strides[axis] : table.offset[at_[axis]];
+    }
+    return from;
+  }
+
+  void find(Samples* samples) const {
+    samples->count = 1;
+    samples->from[0] = 0;
+    samples->weight[0] = 1.0F;
+    for (int axis = 0; axis < r_.last; ++axis) {
+      if (tables_.axes[axis].count == 0) {
+        for (int s = 0; s < samples->count; ++s) samples->from[s] += at_[axis] * r_.x.strides[axis];
+      } else {
+        split(tables_.axes[axis], at_[axis], samples);
+      }
+    }
+  }
+
+ private:
+  /// Every sample into those of the taps of one axis, in place from the last to the first.
+  static void split(const TapTable& table, std::int64_t at, Samples* samples) {
+    for (int s = samples->count - 1; s >= 0; --s) {
+      const std::int64_t from = samples->from[s];
+      const float weight = samples->weight[s];
+      for (int t = table.count - 1; t >= 0; --t) {
+        const std::int64_t tap = t * table.size + at;
+        samples->from[s * table.count + t] = from + table.offset[tap];
+        samples->weight[s * table.count + t] = weight * table.weight[tap];
+      }
+    }
+    samples->count *= table.count;
+  }
+
+  const Resampling& r_;
+  const TapTables& tables_;
+  std::int64_t at_[kMaxRank] = {};
+};
+
+}  // namespace
+}  // namespace bantam::ops::resize
+#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/resize/resize_simd.cpp"
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
 #include "hwy/highway.h"
-#include "ops/common/operands.h"
-#include "ops/common/parallel.h"
 #include "ops/common/rows_simd-inl.h"
-#include "ops/nn/resize/kernels.h"
-#include "ops/nn/resize/sampling.h"
+#include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace bantam::ops::HWY_NAMESPACE {
+namespace bantam::ops::resize::HWY_NAMESPACE {
 namespace {
 
-constexpr int kMaxSamples = 16;
+namespace hn = hwy::HWY_NAMESPACE;
+using ops::HWY_NAMESPACE::load_partial;
+using ops::HWY_NAMESPACE::store_partial;
+using ops::HWY_NAMESPACE::unroll;
 
-/// The pixels that make up one output pixel.
-struct Samples {
-  int count = 1;
-  const float* from[kMaxSamples] = {};
-  float weight[kMaxSamples] = {1.0F};
-};
-
-Samples collect_samples(const resize::Cursor& cursor, const TensorDesc& x, int last, const float* from) {
-  Samples samples;
-  samples.from[0] = from;
-  for (int axis = 0; axis <= last; ++axis) {
-    const resize::Taps& taps = cursor.taps(axis);
-    const Samples outer = samples;
-    samples.count = 0;
-    for (int s = 0; s < outer.count; ++s)
-      for (int t = 0; t < taps.count; ++t, ++samples.count) {
-        samples.from[samples.count] = outer.from[s] + static_cast<std::int64_t>(taps.index[t]) * x.strides[axis];
-        samples.weight[samples.count] = outer.weight[s] * taps.weight[t];
-      }
-  }
-  return samples;
-}
-
-void blend(const Samples& samples, std::size_t n, float* to) {
+/// Their sum, of n elements; offsets count from x.
+void blend(const Samples& samples, const float* x, std::size_t n, float* to) {
   const hn::ScalableTag<float> d;
   const std::size_t lanes = hn::Lanes(d);
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    auto sum = hn::Mul(hn::Set(d, samples.weight[0]), hn::LoadU(d, samples.from[0] + i));
+  const auto sum_of = [&](auto load) HWY_ATTR {
+    auto sum = hn::Mul(hn::Set(d, samples.weight[0]), load(x + samples.from[0]));
     for (int s = 1; s < samples.count; ++s)
-      sum = hn::MulAdd(hn::Set(d, samples.weight[s]), hn::LoadU(d, samples.from[s] + i), sum);
-    hn::StoreU(sum, d, to + i);
-  }
+      sum = hn::MulAdd(hn::Set(d, samples.weight[s]), load(x + samples.from[s]), sum);
+    return sum;
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(sum_of([&](const float* row) HWY_ATTR { return hn::LoadU(d, row + i); }), d, to + i);
   if (i == n) return;
-  auto sum = hn::Zero(d);
-  for (int s = 0; s < samples.count; ++s)
-    sum = hn::MulAdd(hn::Set(d, samples.weight[s]), load_partial(d, samples.from[s] + i, n - i), sum);
-  store_partial(sum, d, to + i, n - i);
+  store_partial(sum_of([&](const float* row) HWY_ATTR { return load_partial(d, row + i, n - i); }), d, to + i, n - i);
 }
 
-void run_resize(const Invocation& call) {
-  const auto& p = call.as<ResizeParams>();
-  const TensorDesc& x = call.in(0);
-  const TensorDesc& out = call.out();
-  const int last = resize::last_resampled(p, x);
-  const std::int64_t length = elements_between(out, last + 1, out.rank);
-  if (out.elements() == 0) return;
-  const std::int64_t grain = std::max<std::int64_t>(4096 / length, 1);
-  parallel_ranges(*call.threads, out.elements() / length, grain, [&](std::int64_t begin, std::int64_t end) {
-    resize::Cursor cursor(p, x, last, begin);
-    for (std::int64_t run = begin; run < end; ++run, cursor.next()) {
-      float* to = call.output<float>() + run * length;
-      if (cursor.outside()) {
-        std::fill_n(to, length, p.extrapolation);
-      } else {
-        blend(collect_samples(cursor, x, last, call.input<float>(0)), static_cast<std::size_t>(length), to);
-      }
+/// A row of the result from one row of the operand: neighbouring coordinates in the lanes of a vector.
+void sample_elements(const TapTable& table, const float* from, float* to) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto sample = [&](std::int64_t i) HWY_ATTR {
+    auto sum = hn::Mul(hn::LoadU(d, table.weight + i), hn::GatherIndex(d, from, hn::LoadU(di, table.offset + i)));
+    for (int t = 1; t < table.count; ++t) {
+      const std::int64_t at = t * table.size + i;
+      sum =
+          hn::MulAdd(hn::LoadU(d, table.weight + at), hn::GatherIndex(d, from, hn::LoadU(di, table.offset + at)), sum);
     }
-  });
+    return sum;
+  };
+  std::int64_t i = 0;
+  for (; i + lanes <= table.size; i += lanes) hn::StoreU(sample(i), d, to + i);
+  // The last ones once more, with the same result.
+  if (i < table.size && table.size >= lanes) {
+    hn::StoreU(sample(table.size - lanes), d, to + table.size - lanes);
+    return;
+  }
+  const hn::CappedTag<float, 1> one;
+  for (; i < table.size; ++i) {
+    auto sum = hn::Mul(hn::Set(one, table.weight[i]), hn::Set(one, from[table.offset[i]]));
+    for (int t = 1; t < table.count; ++t) {
+      const std::int64_t at = t * table.size + i;
+      sum = hn::MulAdd(hn::Set(one, table.weight[at]), hn::Set(one, from[table.offset[at]]), sum);
+    }
+    hn::StoreU(sum, one, to + i);
+  }
+}
+
+/// The same of runs of several elements, which are the lanes.
+template <int kTaps>
+void sample_runs(const TapTable& table, std::int64_t run, const float* from, float* to) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t i = 0; i < table.size; ++i, to += run) {
+    const float* taps[kTaps];
+    hn::Vec<decltype(d)> weights[kTaps];
+    unroll<kTaps>([&](auto t) HWY_ATTR {
+      taps[t] = from + table.offset[t * table.size + i];
+      weights[t] = hn::Set(d, table.weight[t * table.size + i]);
+    });
+    const auto sample = [&](auto load) HWY_ATTR {
+      auto sum = hn::Mul(weights[0], load(taps[0]));
+      unroll<kTaps - 1>([&](auto t) HWY_ATTR { sum = hn::MulAdd(weights[t + 1], load(taps[t + 1]), sum); });
+      return sum;
+    };
+    std::int64_t c = 0;
+    for (; c + lanes <= run; c += lanes)
+      hn::StoreU(sample([&](const float* tap) HWY_ATTR { return hn::LoadU(d, tap + c); }), d, to + c);
+    if (c == run) continue;
+    const auto rest = static_cast<std::size_t>(run - c);
+    store_partial(sample([&](const float* tap) HWY_ATTR { return load_partial(d, tap + c, rest); }), d, to + c, rest);
+  }
+}
+
+/// Rows [begin, end) of the result; `row` holds a row of the operand.
+void interpolate_rows(const Resampling& r, const TapTables& tables, const float* from, std::int64_t begin,
+                      std::int64_t end, float* row, float* to) {
+  const TapTable& table = tables.axes[r.last];
+  RowCursor cursor(r, tables, begin);
+  Samples samples;
+  to += begin * r.out * r.run;
+  for (std::int64_t i = begin; i < end; ++i, cursor.next(), to += r.out * r.run) {
+    cursor.find(&samples);
+    const bool as_it_lies = samples.count == 1;
+    if (!as_it_lies) blend(samples, from, static_cast<std::size_t>(r.in * r.run), row);
+    const float* blended = as_it_lies ? from + samples.from[0] : row;
+    if (r.run == 1) {
+      sample_elements(table, blended, to);
+    } else if (table.count == 2) {
+      sample_runs<2>(table, r.run, blended, to);
+    } else {
+      sample_runs<4>(table, r.run, blended, to);
+    }
+  }
 }
 
 }  // namespace
-}  // namespace bantam::ops::HWY_NAMESPACE
+}  // namespace bantam::ops::resize::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace bantam::ops::resize {
+namespace {
 
-HWY_EXPORT(run_resize);
+HWY_EXPORT(interpolate_rows);
+
+template <typename T>
+void move_elements(const TapTable& table, const std::byte* from, std::byte* to) {
+  const auto* source = reinterpret_cast<const T*>(from);
+  auto* result = reinterpret_cast<T*>(to);
+  for (std::int64_t i = 0; i < table.size; ++i) result[i] = source[table.offset[i]];
+}
+
+void move_runs(const TapTable& table, std::int64_t element, std::int64_t bytes, const std::byte* from, std::byte* to) {
+  switch (bytes) {
+    case 1: return move_elements<std::uint8_t>(table, from, to);
+    case 2:
+      if (element == 2) return move_elements<std::uint16_t>(table, from, to);
+      break;
+    case 4:
+      if (element == 4) return move_elements<std::uint32_t>(table, from, to);
+      break;
+    case 8:
+      if (element == 8) return move_elements<std::uint64_t>(table, from, to);
+      break;
+    default: break;
+  }
+  for (std::int64_t i = 0; i < table.size; ++i, to += bytes)
+    std::memcpy(to, from + table.offset[i] * element, static_cast<std::size_t>(bytes));
+}
+
+/// Rows [begin, end) of the result, whose elements are those of the operand.
+void move_rows(const Resampling& r, const TapTables& tables, const std::byte* from, std::int64_t begin,
+               std::int64_t end, std::byte* to) {
+  const std::int64_t element = element_size(r.x.type);
+  const std::int64_t row_bytes = r.out * r.run * element;
+  RowCursor cursor(r, tables, begin);
+  std::int64_t before = -1;  // where the row begins that the last one was made of
+  to += begin * row_bytes;
+  for (std::int64_t i = begin; i < end; ++i, cursor.next(), to += row_bytes) {
+    const std::int64_t row = cursor.source();
+    if (row == before) {
+      std::memcpy(to, to - row_bytes, static_cast<std::size_t>(row_bytes));
+    } else {
+      move_runs(tables.axes[r.last], element, r.run * element, from + row * element, to);
+    }
+    before = row;
+  }
+}
+
+}  // namespace
 
 bool supports_rows(const OpCall& call) {
   const auto& p = call.as<ResizeParams>();
   const TensorDesc& x = call.in(0);
-  if (p.mode == ResizeMode::kNearest || p.antialias != 0 || !all_dense(call)) return false;
+  if (p.antialias != 0 || p.coordinates == ResizeCoordinates::kCropAndResize || !all_dense(call)) return false;
+  if (call.out().elements() == 0) return false;
   int resampled = 0;
   for (int i = 0; i < x.rank; ++i) resampled += is_resampled(p, x, i) ? 1 : 0;
-  return resampled <= 2 && elements_between(x, last_resampled(p, x) + 1, x.rank) >= 4;
+  return resampled >= 1 && (p.mode == ResizeMode::kNearest || resampled <= 3);
+}
+
+Footprint rows_footprint(const OpCall& call, int threads) {
+  const Resampling r(call.as<ResizeParams>(), call.in(0), call.out());
+  return {.scratch_bytes = r.table_bytes() + r.row_bytes() * threads};
 }
 
 Status run_rows(const Invocation& call) {
-  HWY_DYNAMIC_DISPATCH(run_resize)(call);
+  const Resampling r(call.as<ResizeParams>(), call.in(0), call.out());
+  const TapTables tables(r, call.scratch);
+  const std::int64_t grain = std::max<std::int64_t>(8192 / (r.out * r.run), 1);
+  parallel_slots(*call.threads, r.rows, grain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+    if (r.moves()) return move_rows(r, tables, call.input<std::byte>(0), begin, end, call.output<std::byte>());
+    auto* row = reinterpret_cast<float*>(call.scratch + r.table_bytes() + slot * r.row_bytes());
+    HWY_DYNAMIC_DISPATCH(interpolate_rows)
+    (r, tables, call.input<float>(0), begin, end, row, call.output<float>());
+  });
   return ok_status();
 }
 
