@@ -7,8 +7,9 @@ namespace bantam::ops::norm {
 
 Status run_reference(const Invocation& call);
 
-/// The innermost dimensions are normalised, and scale and bias, where given, list exactly those.
-bool supports_rows(const OpCall& call);
-Status run_rows(const Invocation& call);
+/// f32, axes that lie side by side; scale and bias, where given, list the last of the dimensions before them, the first
+/// of them, or those behind them.
+bool supports_blocks(const OpCall& call);
+Status run_blocks(const Invocation& call);
 
 }  // namespace bantam::ops::norm

@@ -55,10 +55,10 @@ constexpr ParamField kFields[] = {
 };
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
-    {.name = "f32_rows__simd",
-     .supports = norm::supports_rows,
+    {.name = "f32_blocks__simd",
+     .supports = norm::supports_blocks,
      .footprint = norm_footprint,
-     .run = norm::run_rows,
+     .run = norm::run_blocks,
      // Means of float sums of up to 2^31 terms, against sums in double.
      .accuracy = {Accuracy::Kind::kRelative, 2e-5F}},
 #endif

@@ -1,23 +1,109 @@
-// Normalisation of contiguous rows: two passes for mean and variance (the operand is in cache after the first), one to
-// write the result.
+// Normalisation over axes that lie side by side, so that x is [outer, n, inner] with n elements normalised together.
+// Rows (inner = 1): a vector's lanes are neighbours that are normalised together. Columns: a vector's lanes are
+// neighbours that are normalised apart, as are channels of a channels-last image or pixels of planes. Two passes for
+// mean and variance (the operand is in cache after the first), one to write the result.
+#include <cmath>
+
+#include "ops/common/operands.h"
+#include "ops/common/parallel.h"
+#include "ops/nn/norm/kernels.h"
+
+#ifndef BANTAM_NORM_GEOMETRY_
+#define BANTAM_NORM_GEOMETRY_
+namespace bantam::ops::norm {
+namespace {
+
+struct Geometry {
+  std::int64_t outer = 0;
+  std::int64_t n = 0;
+  std::int64_t inner = 0;
+};
+
+/// Requires axes that lie side by side.
+Geometry geometry_of(const NormParams& p, const TensorDesc& x) {
+  const int first = p.axes[0];
+  const int end = first + p.axes.size;
+  return {elements_between(x, 0, first), elements_between(x, first, end), elements_between(x, end, x.rank)};
+}
+
+/// The dimension of x that the operand's broadcasts to, as the operand has it.
+std::int32_t own_dim(const TensorDesc& parameter, const TensorDesc& x, int axis) {
+  const int own = axis - (x.rank - parameter.rank);
+  return own < 0 ? 1 : parameter.dims[own];
+}
+
+/// What a scale or bias has of the dimensions [first, end) of x: all of the `leading` ones that it has any of, or of
+/// the trailing ones, and 1 of the others. -1: neither.
+std::int64_t listed(const TensorDesc& parameter, const TensorDesc& x, int first, int end, bool leading) {
+  std::int64_t elements = 1;
+  bool ended = false;
+  for (int i = 0; i < end - first; ++i) {
+    const int axis = leading ? first + i : end - 1 - i;
+    const std::int32_t dim = own_dim(parameter, x, axis);
+    if (dim != x.dims[axis] || ended) {
+      if (dim != 1) return -1;
+      ended = ended || x.dims[axis] != 1;
+    }
+    elements *= dim;
+  }
+  return elements;
+}
+
+/// Scale or bias: `period` blocks, which outer indices use in turn, of a value for every n / steps elements that are
+/// normalised together, or for every one of `inner`.
+struct Parameter {
+  const float* data = nullptr;
+  std::int64_t period = 1;
+  std::int64_t steps = 1;
+  std::int64_t inner = 1;
+
+  bool valid() const { return period > 0 && steps > 0 && inner > 0; }
+  const float* block(std::int64_t outer) const { return data + outer % period * steps * inner; }
+};
+
+Parameter parameter_of(const NormParams& p, const TensorDesc& x, const TensorDesc& desc, const float* data) {
+  const int first = p.axes[0];
+  const int end = first + p.axes.size;
+  return {data, listed(desc, x, 0, first, false), listed(desc, x, first, end, true),
+          listed(desc, x, end, x.rank, true)};
+}
+
+}  // namespace
+}  // namespace bantam::ops::norm
+#endif
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/norm/norm_simd.cpp"
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
-#include <cmath>
-
 #include "hwy/highway.h"
-#include "ops/common/operands.h"
-#include "ops/common/parallel.h"
 #include "ops/common/rows_simd-inl.h"
-#include "ops/nn/norm/kernels.h"
+#include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace bantam::ops::HWY_NAMESPACE {
+namespace bantam::ops::norm::HWY_NAMESPACE {
 namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using ops::HWY_NAMESPACE::load_partial;
+using ops::HWY_NAMESPACE::store_partial;
+using ops::HWY_NAMESPACE::unroll;
 
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
+
+struct Job {
+  const NormParams& p;
+  Geometry g;
+  const float* x;
+  float* y;
+  Parameter scale;  ///< without data: none
+  Parameter bias;
+};
+
+HWY_INLINE V finished(V v, V center, V factor, V scale, V bias) {
+  return hn::MulAdd(hn::Mul(hn::Sub(v, center), factor), scale, bias);
+}
 
 /// Sum of f(x[i]) over the row, in independent lanes.
 template <class F>
@@ -36,84 +122,216 @@ float sum_row(const float* x, std::size_t n, F f) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
 }
 
-/// scale and bias: null, or n values.
-struct RowParameters {
-  const float* scale = nullptr;
-  const float* bias = nullptr;
+/// Scales of one row, or of one step of it: one for each element, or one for all.
+struct RowScale {
+  const float* values = nullptr;
+  float value = 1.0F;
+
+  HWY_INLINE V load(std::size_t i) const {
+    const D d;
+    return values != nullptr ? hn::LoadU(d, values + i) : hn::Set(d, value);
+  }
+  HWY_INLINE V load_part(std::size_t i, std::size_t count) const {
+    const D d;
+    return values != nullptr ? load_partial(d, values + i, count) : hn::Set(d, value);
+  }
 };
 
-void normalize_row(const float* x, float* y, std::size_t n, const NormParams& p, const RowParameters& row) {
+void write_row(const float* x, float* y, std::size_t n, V center, V factor, const RowScale& scale,
+               const RowScale& bias) {
   const D d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(finished(hn::LoadU(d, x + i), center, factor, scale.load(i), bias.load(i)), d, y + i);
+  if (i == n) return;
+  const std::size_t rest = n - i;
+  store_partial(
+      finished(load_partial(d, x + i, rest), center, factor, scale.load_part(i, rest), bias.load_part(i, rest)), d,
+      y + i, rest);
+}
+
+/// For step `step` of a row, of `length` elements, or `absent`.
+RowScale row_scale(const Parameter& parameter, std::int64_t row, std::int64_t n, std::int64_t step, std::int64_t length,
+                   float absent) {
+  if (parameter.data == nullptr) return {nullptr, absent};
+  const float* block = parameter.block(row);
+  if (parameter.steps == n && n > 1) return {block + step * length, 0.0F};
+  return {nullptr, block[parameter.steps == 1 ? 0 : step]};
+}
+
+void normalize_row(const Job& job, std::int64_t row) {
+  const D d;
+  const float* x = job.x + row * job.g.n;
+  float* y = job.y + row * job.g.n;
+  const auto n = static_cast<std::size_t>(job.g.n);
   const auto count = static_cast<float>(n);
-  const float mean = p.rms != 0 ? 0.0F : sum_row(x, n, [](V v) HWY_ATTR { return v; }) / count;
+  const float mean = job.p.rms != 0 ? 0.0F : sum_row(x, n, [](V v) HWY_ATTR { return v; }) / count;
   const V center = hn::Set(d, mean);
   const float squares = sum_row(x, n, [center](V v) HWY_ATTR {
     const V distance = hn::Sub(v, center);
     return hn::Mul(distance, distance);
   });
-  const V factor = hn::Set(d, 1.0F / std::sqrt(squares / count + p.epsilon));
-  const std::size_t lanes = hn::Lanes(d);
-  const auto finish = [&](V v, V scale, V bias)
-                          HWY_ATTR { return hn::MulAdd(hn::Mul(hn::Sub(v, center), factor), scale, bias); };
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const V scale = row.scale != nullptr ? hn::LoadU(d, row.scale + i) : hn::Set(d, 1.0F);
-    const V bias = row.bias != nullptr ? hn::LoadU(d, row.bias + i) : hn::Zero(d);
-    hn::StoreU(finish(hn::LoadU(d, x + i), scale, bias), d, y + i);
+  const V factor = hn::Set(d, 1.0F / std::sqrt(squares / count + job.p.epsilon));
+  // Elements that have a scale and bias of their own are one step.
+  const auto steps_of = [&](const Parameter& parameter) { return parameter.steps == job.g.n ? 1 : parameter.steps; };
+  const std::int64_t steps = std::max(steps_of(job.scale), steps_of(job.bias));
+  const std::int64_t length = job.g.n / steps;
+  for (std::int64_t s = 0; s < steps; ++s)
+    write_row(x + s * length, y + s * length, static_cast<std::size_t>(length), center, factor,
+              row_scale(job.scale, row, job.g.n, s, length, 1.0F), row_scale(job.bias, row, job.g.n, s, length, 0.0F));
+}
+
+void normalize_rows(const Job& job, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t row = begin; row < end; ++row) normalize_row(job, row);
+}
+
+/// Neighbouring columns: kVectors whole vectors, or with kPart the first `rest` lanes of one.
+template <int kVectors, bool kPart>
+struct Columns {
+  std::size_t rest = 0;
+
+  HWY_INLINE V load(const float* x, int v) const {
+    const D d;
+    if constexpr (kPart) return load_partial(d, x, rest);
+    return hn::LoadU(d, x + static_cast<std::size_t>(v) * hn::Lanes(d));
   }
-  if (i == n) return;
-  const V scale = row.scale != nullptr ? load_partial(d, row.scale + i, n - i) : hn::Set(d, 1.0F);
-  const V bias = row.bias != nullptr ? load_partial(d, row.bias + i, n - i) : hn::Zero(d);
-  store_partial(finish(load_partial(d, x + i, n - i), scale, bias), d, y + i, n - i);
+  HWY_INLINE void store(V value, float* y, int v) const {
+    const D d;
+    if constexpr (kPart) return store_partial(value, d, y, rest);
+    hn::StoreU(value, d, y + static_cast<std::size_t>(v) * hn::Lanes(d));
+  }
+
+  /// Of f(value, vector) over n rows, a few of them at a time, so that rounding does not grow with n.
+  template <class F>
+  HWY_INLINE void sum(const float* x, std::int64_t n, std::int64_t step, F f, V (&total)[kVectors]) const {
+    constexpr std::int64_t kFewRows = 64;
+    const D d;
+    unroll<kVectors>([&](auto v) HWY_ATTR { total[v] = hn::Zero(d); });
+    for (std::int64_t first = 0; first < n; first += kFewRows) {
+      V few[kVectors];
+      unroll<kVectors>([&](auto v) HWY_ATTR { few[v] = hn::Zero(d); });
+      for (std::int64_t i = first; i < std::min(first + kFewRows, n); ++i)
+        unroll<kVectors>([&](auto v) HWY_ATTR { few[v] = hn::Add(few[v], f(load(x + i * step, v), v)); });
+      unroll<kVectors>([&](auto v) HWY_ATTR { total[v] = hn::Add(total[v], few[v]); });
+    }
+  }
+
+  /// Scale or bias of row i, if it has one for every row.
+  HWY_INLINE V parameter(const Parameter& parameter, const float* block, std::int64_t i, std::int64_t column, int v,
+                         float absent) const {
+    const D d;
+    if (block == nullptr) return hn::Set(d, absent);
+    if (parameter.inner > 1) return load(block + column, v);
+    return hn::Set(d, block[parameter.steps > 1 ? i : 0]);
+  }
+
+  void normalize(const Job& job, std::int64_t outer, std::int64_t column) const {
+    const D d;
+    const std::int64_t at = outer * job.g.n * job.g.inner + column;
+    const float* x = job.x + at;
+    float* y = job.y + at;
+    const V share = hn::Set(d, 1.0F / static_cast<float>(job.g.n));
+    V center[kVectors];
+    V factor[kVectors];
+    unroll<kVectors>([&](auto v) HWY_ATTR { center[v] = hn::Zero(d); });
+    if (job.p.rms == 0) {
+      sum(
+          x, job.g.n, job.g.inner, [](V value, int) HWY_ATTR { return value; }, center);
+      unroll<kVectors>([&](auto v) HWY_ATTR { center[v] = hn::Mul(center[v], share); });
+    }
+    const auto square = [&](V value, int v) HWY_ATTR {
+      const V distance = hn::Sub(value, center[v]);
+      return hn::Mul(distance, distance);
+    };
+    sum(x, job.g.n, job.g.inner, square, factor);
+    const V epsilon = hn::Set(d, job.p.epsilon);
+    unroll<kVectors>([&](auto v) HWY_ATTR {
+      factor[v] = hn::Div(hn::Set(d, 1.0F), hn::Sqrt(hn::MulAdd(factor[v], share, epsilon)));
+    });
+    const float* scales = job.scale.data != nullptr ? job.scale.block(outer) : nullptr;
+    const float* biases = job.bias.data != nullptr ? job.bias.block(outer) : nullptr;
+    for (std::int64_t i = 0; i < job.g.n; ++i)
+      unroll<kVectors>([&](auto v) HWY_ATTR {
+        store(
+            finished(load(x + i * job.g.inner, v), center[v], factor[v],
+                     parameter(job.scale, scales, i, column, v, 1.0F), parameter(job.bias, biases, i, column, v, 0.0F)),
+            y + i * job.g.inner, v);
+      });
+  }
+};
+
+constexpr int kVectorsAtOnce = 4;
+
+std::int64_t columns_at_once() { return kVectorsAtOnce * static_cast<std::int64_t>(hn::Lanes(D())); }
+
+/// Blocks [begin, end) of that many columns.
+void normalize_columns(const Job& job, std::int64_t begin, std::int64_t end) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(D()));
+  const std::int64_t blocks = (job.g.inner + columns_at_once() - 1) / columns_at_once();
+  for (std::int64_t block = begin; block < end; ++block) {
+    const std::int64_t outer = block / blocks;
+    std::int64_t column = block % blocks * columns_at_once();
+    const std::int64_t last = std::min(column + columns_at_once(), job.g.inner);
+    if (column + columns_at_once() <= last) {
+      Columns<kVectorsAtOnce, false>().normalize(job, outer, column);
+      continue;
+    }
+    for (; column + lanes <= last; column += lanes) Columns<1, false>().normalize(job, outer, column);
+    if (column < last) Columns<1, true>{static_cast<std::size_t>(last - column)}.normalize(job, outer, column);
+  }
 }
 
 void run_norm(const Invocation& call) {
   const auto& p = call.as<NormParams>();
   const TensorDesc& x = call.in(0);
   if (x.elements() == 0) return;
-  const std::int64_t size = elements_between(x, x.rank - p.axes.size, x.rank);
-  const RowParameters row{call.has(1) ? call.input<float>(1) : nullptr, call.has(2) ? call.input<float>(2) : nullptr};
-  const std::int64_t grain = std::max<std::int64_t>(8192 / size, 1);
-  parallel_ranges(*call.threads, x.elements() / size, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r)
-      normalize_row(call.input<float>(0) + r * size, call.output<float>() + r * size, static_cast<std::size_t>(size), p,
-                    row);
-  });
+  const auto parameter = [&](int i) {
+    return call.has(i) ? parameter_of(p, x, call.in(i), call.input<float>(i)) : Parameter{};
+  };
+  const Job job{p, geometry_of(p, x), call.input<float>(0), call.output<float>(), parameter(1), parameter(2)};
+  constexpr std::int64_t kGrain = 8192;
+  const Geometry& g = job.g;
+  if (g.inner == 1)
+    return parallel_ranges(*call.threads, g.outer, std::max<std::int64_t>(kGrain / g.n, 1),
+                           [&](std::int64_t begin, std::int64_t end) { normalize_rows(job, begin, end); });
+  const std::int64_t blocks = (g.inner + columns_at_once() - 1) / columns_at_once();
+  const std::int64_t grain = std::max<std::int64_t>(kGrain / (g.n * std::min(columns_at_once(), g.inner)), 1);
+  parallel_ranges(*call.threads, g.outer * blocks, grain,
+                  [&](std::int64_t begin, std::int64_t end) { normalize_columns(job, begin, end); });
 }
 
 }  // namespace
-}  // namespace bantam::ops::HWY_NAMESPACE
+}  // namespace bantam::ops::norm::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace bantam::ops::norm {
-namespace {
 
-/// True when the operand lists exactly the innermost dimensions that are normalised (leading ones may be 1).
-bool lists_rows(const TensorDesc& parameter, const TensorDesc& x, int axes) {
-  for (int i = 0; i < x.rank; ++i) {
-    const int own = i - (x.rank - parameter.rank);
-    const std::int32_t dim = own < 0 ? 1 : parameter.dims[own];
-    if (dim != (i < x.rank - axes ? 1 : x.dims[i])) return false;
+HWY_EXPORT(run_norm);
+
+bool supports_blocks(const OpCall& call) {
+  const auto& p = call.as<NormParams>();
+  const TensorDesc& x = call.in(0);
+  if (x.type != ElementType::kF32 || !all_dense(call) || p.axes.size == 0) return false;
+  if (p.axes[p.axes.size - 1] - p.axes[0] != p.axes.size - 1) return false;
+  const Geometry g = geometry_of(p, x);
+  std::int64_t steps = 1;
+  for (int i = 1; i <= 2; ++i) {
+    if (!call.has(i)) continue;
+    const Parameter parameter = parameter_of(p, x, call.in(i), nullptr);
+    if (!parameter.valid() || (parameter.steps > 1 && parameter.inner > 1)) return false;
+    if (parameter.inner != 1 && parameter.inner != g.inner) return false;
+    // Columns have one value for every row, or one for all; rows are written in equal steps.
+    if (g.inner > 1 && parameter.steps != 1 && parameter.steps != g.n) return false;
+    if (parameter.steps == 1 || parameter.steps == g.n) continue;
+    if (steps != 1 && steps != parameter.steps) return false;
+    steps = parameter.steps;
   }
   return true;
 }
 
-}  // namespace
-
-HWY_EXPORT(run_norm);
-
-bool supports_rows(const OpCall& call) {
-  const IntList& axes = call.as<NormParams>().axes;
-  const TensorDesc& x = call.in(0);
-  if (x.type != ElementType::kF32 || !all_dense(call) || axes.size == 0) return false;
-  if (axes[0] != x.rank - axes.size) return false;
-  for (int i = 1; i <= 2; ++i)
-    if (call.has(i) && !lists_rows(call.in(i), x, axes.size)) return false;
-  return true;
-}
-
-Status run_rows(const Invocation& call) {
+Status run_blocks(const Invocation& call) {
   HWY_DYNAMIC_DISPATCH(run_norm)(call);
   return ok_status();
 }

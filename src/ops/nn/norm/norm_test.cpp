@@ -74,7 +74,37 @@ OpCase random_norm_case(Random& random, bool rows_only) {
 TEST(Norm, VariantsMatchReference) {
   expect_variants_match_reference(
       [](Random& random) { return random_norm_case(random, random_int(random, 0, 1) == 1); },
-      {.cases = 200, .must_cover = {"f32_rows__simd"}});
+      {.cases = 200, .must_cover = {"f32_blocks__simd"}});
+}
+
+/// Instance, group and layer normalisation of planes and of channels-last images, with their scales and biases.
+TEST(Norm, LayoutsOfImagesMatchReference) {
+  struct Layout {
+    std::vector<int> dims;  ///< of 0: batch, 1: groups, 2: channels of one, 3: height, 4: width
+    std::vector<int> axes;
+    std::vector<int> scale;  ///< which of dims it has, the others being 1
+  };
+  const Layout layouts[] = {{{0, 2, 3, 4}, {2, 3}, {1}},       {{0, 1, 2, 3, 4}, {2, 3, 4}, {1, 2}},
+                            {{0, 1, 2, 3, 4}, {2, 3, 4}, {2}}, {{0, 3, 4, 2}, {1, 2}, {3}},
+                            {{0, 2, 3, 4}, {1}, {1}},          {{0, 2, 4}, {1, 2}, {1}},
+                            {{0, 2, 3, 4}, {1, 2, 3}, {1}},    {{0, 3, 4, 2}, {1, 2}, {0, 3}}};
+  expect_variants_match_reference(
+      [&](Random& random) {
+        const std::int64_t sizes[] = {random_int(random, 1, 3), random_int(random, 1, 4), random_int(random, 1, 40),
+                                      random_int(random, 1, 12), random_int(random, 1, 12)};
+        const Layout& layout = layouts[random_int(random, 0, std::ssize(layouts) - 1)];
+        NormParams p;
+        std::vector<std::int64_t> dims;
+        for (const int i : layout.dims) dims.push_back(sizes[i]);
+        for (const int axis : layout.axes) p.axes.v[p.axes.size++] = axis;
+        std::vector<std::int64_t> own(dims.size(), 1);
+        for (const int axis : layout.scale) own[static_cast<std::size_t>(axis)] = dims[static_cast<std::size_t>(axis)];
+        return make_case(
+            kNorm, p,
+            {random_tensor(ElementType::kF32, dims, random, -3, 5), random_tensor(ElementType::kF32, own, random),
+             random_tensor(ElementType::kF32, own, random)});
+      },
+      {.cases = 200, .must_cover = {"f32_blocks__simd"}});
 }
 
 TEST(Norm, ReferenceAgreesWithTheDefinitionInTwoDimensions) {

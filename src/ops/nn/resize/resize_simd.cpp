@@ -258,7 +258,7 @@ void interpolate_rows(const Resampling& r, const TapTables& tables, const float*
                       std::int64_t end, float* row, float* to) {
   const TapTable& table = tables.axes[r.last];
   RowCursor cursor(r, tables, begin);
-  Samples samples;
+  Samples samples{};
   to += begin * r.out * r.run;
   for (std::int64_t i = begin; i < end; ++i, cursor.next(), to += r.out * r.run) {
     cursor.find(&samples);
