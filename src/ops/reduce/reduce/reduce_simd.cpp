@@ -3,6 +3,7 @@
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "hwy/highway.h"
@@ -18,22 +19,52 @@ namespace {
 
 constexpr std::int64_t kBlock = 256;  // terms added before they go to the total, which bounds the rounding error
 
-/// One step of each reduction on vectors and the value it starts from.
-struct Sum {
+/// What most reductions do with an element before, and with the result after.
+struct AsItIs {
+  template <class V>
+  static HWY_INLINE V term(V v) {
+    return v;
+  }
+  template <class V>
+  static HWY_INLINE V finish(V v) {
+    return v;
+  }
+};
+
+/// One step of each reduction on vectors and the value it starts from, whose term changes nothing.
+struct Sum : AsItIs {
   static constexpr float kStart = 0.0F;
   template <class V>
   static HWY_INLINE V step(V a, V b) {
     return hn::Add(a, b);
   }
 };
-struct Maximum {
+struct Magnitudes : Sum {
+  template <class V>
+  static HWY_INLINE V term(V v) {
+    return hn::Abs(v);
+  }
+};
+struct Squares : Sum {
+  template <class V>
+  static HWY_INLINE V term(V v) {
+    return hn::Mul(v, v);
+  }
+};
+struct Length : Squares {
+  template <class V>
+  static HWY_INLINE V finish(V v) {
+    return hn::Sqrt(v);
+  }
+};
+struct Maximum : AsItIs {
   static constexpr float kStart = -std::numeric_limits<float>::infinity();
   template <class V>
   static HWY_INLINE V step(V a, V b) {
     return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
   }
 };
-struct Minimum {
+struct Minimum : AsItIs {
   static constexpr float kStart = std::numeric_limits<float>::infinity();
   template <class V>
   static HWY_INLINE V step(V a, V b) {
@@ -47,7 +78,7 @@ HWY_INLINE float reduce_in_order(const StridedRows<1>& reduced, const float* x) 
   const hn::CappedTag<float, 1> one;
   auto total = hn::Set(one, R::kStart);
   for_each_row(reduced, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-    for (std::int64_t i = 0; i < n; ++i) total = R::step(total, hn::Set(one, x[offsets[0] + i]));
+    for (std::int64_t i = 0; i < n; ++i) total = R::step(total, R::term(hn::Set(one, x[offsets[0] + i])));
   });
   return hn::GetLane(total);
 }
@@ -64,13 +95,13 @@ HWY_INLINE V reduce_row(D d, const float* x, std::int64_t n) {
     V odd = even;
     std::int64_t i = begin;
     for (; i + 2 * lanes <= end; i += 2 * lanes) {
-      even = R::step(even, hn::LoadU(d, x + i));
-      odd = R::step(odd, hn::LoadU(d, x + i + lanes));
+      even = R::step(even, R::term(hn::LoadU(d, x + i)));
+      odd = R::step(odd, R::term(hn::LoadU(d, x + i + lanes)));
     }
     for (; i < end; i += lanes) {
       const auto left = static_cast<std::size_t>(std::min(lanes, end - i));
       const V v = hn::IfThenElse(hn::FirstN(d, left), load_partial(d, x + i, left), hn::Set(d, R::kStart));
-      even = R::step(even, v);
+      even = R::step(even, R::term(v));
     }
     total = R::step(total, R::step(even, odd));
   }
@@ -105,7 +136,7 @@ HWY_INLINE V reduce_columns(D d, const StridedRows<1>& reduced, const float* x, 
       V block = in_order ? total : hn::Set(d, R::kStart);
       for (std::int64_t i = begin; i < std::min(n, begin + block_size); ++i) {
         const float* from = x + offsets[0] + i * stride;
-        block = R::step(block, full ? hn::LoadU(d, from) : load_partial(d, from, count));
+        block = R::step(block, R::term(full ? hn::LoadU(d, from) : load_partial(d, from, count)));
       }
       total = in_order ? block : R::step(total, block);
     }
@@ -117,20 +148,22 @@ template <class R>
 void reduce_range(const ReduceLoops& loops, const float* x, float* y, float scale, bool columns, bool in_order,
                   std::int64_t begin, std::int64_t end) {
   const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for_each_segment(loops.kept, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
     if (!columns) {
       for (std::int64_t i = 0; i < n; ++i) {
         const float* from = x + offsets[1] + i * loops.kept.row_strides[1];
-        y[offsets[0] + i * loops.kept.row_strides[0]] =
-            (in_order ? reduce_in_order<R>(loops.reduced, from) : reduce_contiguous<R>(loops.reduced, from)) / scale;
+        const float result =
+            in_order ? reduce_in_order<R>(loops.reduced, from) : reduce_contiguous<R>(loops.reduced, from);
+        y[offsets[0] + i * loops.kept.row_strides[0]] = hn::GetLane(R::finish(hn::Set(one, result / scale)));
       }
       return;
     }
     for (std::int64_t i = 0; i < n; i += lanes) {
       const auto count = static_cast<std::size_t>(std::min(lanes, n - i));
-      const auto v =
-          hn::Div(reduce_columns<R>(d, loops.reduced, x + offsets[1] + i, count, in_order), hn::Set(d, scale));
+      const auto v = R::finish(
+          hn::Div(reduce_columns<R>(d, loops.reduced, x + offsets[1] + i, count, in_order), hn::Set(d, scale)));
       if (count == hn::Lanes(d)) {
         hn::StoreU(v, d, y + offsets[0] + i);
       } else {
@@ -148,16 +181,20 @@ void run_reduce(const Invocation& invocation, const ReduceLoops& loops) {
   const bool columns = loops.by_columns();
   const auto* x = invocation.input<float>(0);
   auto* y = invocation.output<float>();
-  parallel_ranges(*invocation.threads, loops.kept.elements, reduce_grain(loops),
-                  [&](std::int64_t begin, std::int64_t end) {
-                    if (function == ReduceFunction::kMax) {
-                      reduce_range<Maximum>(loops, x, y, scale, columns, in_order, begin, end);
-                    } else if (function == ReduceFunction::kMin) {
-                      reduce_range<Minimum>(loops, x, y, scale, columns, in_order, begin, end);
-                    } else {
-                      reduce_range<Sum>(loops, x, y, scale, columns, in_order, begin, end);
-                    }
-                  });
+  const auto reduce = [&](auto reduction) {
+    parallel_ranges(*invocation.threads, loops.kept.elements, reduce_grain(loops),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      reduce_range<decltype(reduction)>(loops, x, y, scale, columns, in_order, begin, end);
+                    });
+  };
+  switch (function) {
+    case ReduceFunction::kMax: return reduce(Maximum());
+    case ReduceFunction::kMin: return reduce(Minimum());
+    case ReduceFunction::kL1: return reduce(Magnitudes());
+    case ReduceFunction::kL2: return reduce(Length());
+    case ReduceFunction::kSumSquare: return reduce(Squares());
+    default: return reduce(Sum());
+  }
 }
 
 }  // namespace
@@ -172,7 +209,10 @@ HWY_EXPORT(run_reduce);
 bool supports_reduce_f32_simd(const OpCall& call) {
   const auto& p = call.as<ReduceParams>();
   if (call.in(0).type != ElementType::kF32) return false;
-  if (p.function > ReduceFunction::kMin) return false;
+  constexpr ReduceFunction kFunctions[] = {ReduceFunction::kSum,      ReduceFunction::kMean, ReduceFunction::kMax,
+                                           ReduceFunction::kMin,      ReduceFunction::kL1,   ReduceFunction::kL2,
+                                           ReduceFunction::kSumSquare};
+  if (std::ranges::find(kFunctions, p.function) == std::end(kFunctions)) return false;
   return make_reduce_loops(p.axes, p.keep_dims, call.in(0), call.out()).suit_vectors();
 }
 
