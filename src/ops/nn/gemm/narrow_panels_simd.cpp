@@ -237,5 +237,15 @@ void multiply_rows(const float* a, std::int64_t rows, const NarrowPanels& b, con
                    });
 }
 
+void add_rows(const float* a, std::int64_t rows, const NarrowPanels& b, float* y) {
+  if (rows == 1 || b.type != ElementType::kF32) {
+    for (std::int64_t m = 0; m < rows; ++m) multiply_rows(a + m * b.k, 1, b, y + m * b.n, y + m * b.n);
+    return;
+  }
+  multiply({.data = a, .rows = rows, .row_stride = b.k, .length = b.k},
+           {.data = reinterpret_cast<const float*>(b.data), .n = b.n, .first = 0, .last = panel_count(b.n)},
+           {.data = y, .row_stride = b.n, .resumes = true});
+}
+
 }  // namespace bantam::ops::gemm
 #endif

@@ -1,5 +1,5 @@
 // LSTM on packed weights: the inputs' share of the gates is one matrix product for many steps, the state's share one
-// product of a row per step, and the cell itself is one pass over the hidden units.
+// product per step for all items of the batch, and the cell itself is one pass over the hidden units.
 #include <algorithm>
 
 #undef HWY_TARGET_INCLUDE
@@ -166,13 +166,17 @@ void run_direction(const Invocation& call, const rnn::Extents& e, ElementType ty
     const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
     gemm::multiply_rows(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, w,
                         scratch.bias, scratch.products);
-    rnn::walk(call, e, d, backward, k, last, [&](std::int64_t t, std::int64_t b) {
-      float* h = call.output<float>(1) + d * e.state() + b * e.hidden;
-      float* c = call.output<float>(2) + d * e.state() + b * e.hidden;
-      float* gates = scratch.products + ((t - first_step) * e.batch + b) * count;
-      gemm::multiply_rows(h, 1, r, gates, gates);
-      HWY_DYNAMIC_DISPATCH(update_lstm_state)(p, d, static_cast<std::size_t>(e.hidden), gates, peepholes, h, c);
-    });
+    for (std::int64_t i = k; i < last; ++i) {
+      float* const states = call.output<float>(1) + d * e.state();
+      float* const gates = scratch.products + (rnn::step_at(e, backward, i) - first_step) * step_floats(e);
+      // Of all items at once, also of those beyond their sequence, whose gates nobody reads.
+      gemm::add_rows(states, e.batch, r, gates);
+      rnn::walk(call, e, d, backward, i, i + 1, [&](std::int64_t, std::int64_t b) {
+        float* c = call.output<float>(2) + d * e.state() + b * e.hidden;
+        HWY_DYNAMIC_DISPATCH(update_lstm_state)
+        (p, d, static_cast<std::size_t>(e.hidden), gates + b * count, peepholes, states + b * e.hidden, c);
+      });
+    }
   }
 }
 
