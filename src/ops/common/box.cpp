@@ -24,55 +24,6 @@ void store(std::byte* p, T value) noexcept {
   std::memcpy(p, &value, sizeof value);
 }
 
-/// Drops levels of size 1 and merges neighbours that form one longer run. False when the box is empty.
-bool simplify(Box* box) noexcept {
-  Box out;
-  for (int i = 0; i < box->rank; ++i) {
-    const Level& level = box->levels[i];
-    if (level.size <= 0) return false;
-    if (level.size == 1) continue;
-    Level* outer = out.rank > 0 ? &out.levels[out.rank - 1] : nullptr;
-    if (outer != nullptr && outer->source == level.source * level.size &&
-        outer->destination == level.destination * level.size) {
-      *outer = {outer->size * level.size, level.source, level.destination};
-    } else {
-      out.add(level.size, level.source, level.destination);
-    }
-  }
-  *box = out;
-  return true;
-}
-
-/// Removes level `i` and returns it.
-Level take_level(Box* box, int i) noexcept {
-  const Level taken = box->levels[i];
-  for (int k = i; k + 1 < box->rank; ++k) box->levels[k] = box->levels[k + 1];
-  --box->rank;
-  return taken;
-}
-
-/// Calls f(source offset, destination offset), in bytes, for every iteration of the levels.
-template <typename F>
-void for_each_iteration(const Box& box, std::int64_t bytes, F&& f) noexcept {
-  std::int64_t index[Box::kMaxLevels] = {};
-  std::int64_t source = 0;
-  std::int64_t destination = 0;
-  for (;;) {
-    f(source, destination);
-    int i = box.rank - 1;
-    for (; i >= 0; --i) {
-      const Level& level = box.levels[i];
-      source += level.source * bytes;
-      destination += level.destination * bytes;
-      if (++index[i] < level.size) break;
-      source -= level.source * level.size * bytes;
-      destination -= level.destination * level.size * bytes;
-      index[i] = 0;
-    }
-    if (i < 0) return;
-  }
-}
-
 /// Two-dimensional transposition: source runs along `along`, destination along `across`. Works through square tiles
 /// of a cache line's width, so that every line fetched or written is used up while it is in the first-level cache.
 template <typename T>
@@ -147,13 +98,6 @@ void fill_run(std::int64_t n, T value, std::byte* to) noexcept {
   for (std::int64_t i = 0; i < n; ++i) store(to + i * static_cast<std::int64_t>(sizeof(T)), value);
 }
 
-/// The level other than the innermost along which the source is contiguous, or -1.
-int find_contiguous_source(const Box& box) noexcept {
-  for (int i = box.rank - 2; i >= 0; --i)
-    if (box.levels[i].source == 1) return i;
-  return -1;
-}
-
 template <typename T>
 void copy_elements(Box box, const std::byte* source, std::byte* destination) noexcept {
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
@@ -185,6 +129,37 @@ void copy_elements(Box box, const std::byte* source, std::byte* destination) noe
 }
 
 }  // namespace
+
+bool simplify(Box* box) noexcept {
+  Box out;
+  for (int i = 0; i < box->rank; ++i) {
+    const Level& level = box->levels[i];
+    if (level.size <= 0) return false;
+    if (level.size == 1) continue;
+    Level* outer = out.rank > 0 ? &out.levels[out.rank - 1] : nullptr;
+    if (outer != nullptr && outer->source == level.source * level.size &&
+        outer->destination == level.destination * level.size) {
+      *outer = {outer->size * level.size, level.source, level.destination};
+    } else {
+      out.add(level.size, level.source, level.destination);
+    }
+  }
+  *box = out;
+  return true;
+}
+
+Level take_level(Box* box, int i) noexcept {
+  const Level taken = box->levels[i];
+  for (int k = i; k + 1 < box->rank; ++k) box->levels[k] = box->levels[k + 1];
+  --box->rank;
+  return taken;
+}
+
+int find_contiguous_source(const Box& box) noexcept {
+  for (int i = box.rank - 2; i >= 0; --i)
+    if (box.levels[i].source == 1) return i;
+  return -1;
+}
 
 Box make_box(const TensorDesc& shape, const TensorDesc& source, const TensorDesc& destination) noexcept {
   Box box;

@@ -225,6 +225,8 @@ void tile(Sampling& s) {
 }
 
 void transpose(Sampling& s) {
+  // Larger matrices now and then: vector kernels work by tiles of up to 32 elements a side.
+  if (s.one_in(3)) s.prefer_dim(s.pick(3, 70));
   const TensorDesc x = s.any(0, 6);
   s.set_params(TransposeParams{s.permutation(x.rank)});
 }

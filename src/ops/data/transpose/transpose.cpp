@@ -1,8 +1,8 @@
 #include "ops/data/transpose/transpose.h"
 
-#include "ops/common/box.h"
 #include "ops/common/operands.h"
 #include "ops/common/params.h"
+#include "ops/data/transpose/kernels.h"
 
 namespace bantam::ops {
 namespace {
@@ -46,18 +46,26 @@ bool transpose_view(const OpCall& call, TensorDesc* view, std::int64_t* offset) 
   return finish_view(view);
 }
 
-Status run_transpose(const Invocation& call) {
-  const TensorDesc source = permuted_operand(call.as<TransposeParams>(), call.in(0), call.out());
-  copy_box(make_box(call.out(), source, call.out()), element_size(call.out().type), call.inputs[0].data,
-           call.outputs[0].data);
+Status run_reference(const Invocation& call) {
+  copy_box(transpose::make_moves(call.as<TransposeParams>(), call.in(0), call.out()), element_size(call.out().type),
+           call.inputs[0].data, call.outputs[0].data);
   return ok_status();
 }
 
 constexpr TransposeParams kDefaults{};
 constexpr ParamField kFields[] = {list_field("perm", offsetof(TransposeParams, perm))};
-constexpr KernelVariant kVariants[] = {{.name = "any__ref", .run = run_transpose}};
+constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "any__simd", .supports = transpose::supports_tiles, .run = transpose::run_tiles},
+#endif
+    {.name = "any__ref", .run = run_reference},
+};
 
 }  // namespace
+
+Box transpose::make_moves(const TransposeParams& p, const TensorDesc& x, const TensorDesc& out) noexcept {
+  return make_box(out, permuted_operand(p, x, out), out);
+}
 
 constexpr OpDef kTranspose{.name = "transpose",
                            .params_bytes = sizeof(TransposeParams),

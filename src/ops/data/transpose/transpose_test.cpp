@@ -106,6 +106,22 @@ TEST(Transpose, NarrowMatricesAreRightInBothDirectionsForElementsOfAnySize) {
         }
 }
 
+TEST(Transpose, VariantsMatchReference) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        constexpr ElementType kTypes[] = {ElementType::kI8, ElementType::kI16, ElementType::kF32, ElementType::kF64};
+        const int rank = static_cast<int>(random_int(random, 1, 4));
+        std::vector<int> perm(static_cast<std::size_t>(rank));
+        std::iota(perm.begin(), perm.end(), 0);
+        std::shuffle(perm.begin(), perm.end(), random);
+        std::vector<std::int64_t> dims = random_dims(random, rank, 1, 5);
+        for (int i = 0; i < 2; ++i) dims[random() % dims.size()] = random_int(random, 1, 150);
+        return make_case(kTranspose, permutation(perm),
+                         {random_tensor(kTypes[random() % std::size(kTypes)], dims, random, -99, 99)});
+      },
+      {.cases = 200, .must_cover = {kTranspose.variants[0].name}});
+}
+
 TEST(Transpose, MovingOnlyUnitAxesIsAView) {
   TensorDesc view;
   ASSERT_TRUE(transpose_view(dense_desc(ElementType::kF32, {1, 4, 1, 5}), {1, 0, 3, 2}, &view));
