@@ -65,7 +65,10 @@ constexpr ParamField kFields[] = {
     list_field("before", offsetof(PadParams, before)),
     list_field("after", offsetof(PadParams, after)),
 };
-constexpr KernelVariant kVariants[] = {{.name = "any__ref", .footprint = pad_footprint, .run = run_pad}};
+constexpr KernelVariant kVariants[] = {
+    {.name = "any_slabs__portable", .supports = supports_pad_slabs, .footprint = pad_footprint, .run = run_pad_slabs},
+    {.name = "any__ref", .footprint = pad_footprint, .run = run_pad},
+};
 
 }  // namespace
 

@@ -14,23 +14,6 @@ std::int64_t modulo(std::int64_t value, std::int64_t size) {
   return r < 0 ? r + size : r;
 }
 
-/// The operand coordinate that a coordinate outside [0, size) repeats. size > 0.
-std::int64_t mirrored(PadMode mode, std::int64_t i, std::int64_t size) {
-  switch (mode) {
-    case PadMode::kReflect: {
-      if (size == 1) return 0;
-      const std::int64_t r = modulo(i, 2 * (size - 1));
-      return std::min(r, 2 * (size - 1) - r);
-    }
-    case PadMode::kSymmetric: {
-      const std::int64_t r = modulo(i, 2 * size);
-      return std::min(r, 2 * size - 1 - r);
-    }
-    case PadMode::kWrap: return modulo(i, size);
-    default: return std::clamp<std::int64_t>(i, 0, size - 1);
-  }
-}
-
 /// One axis of the result: [0, begin) lies before the operand, [begin, end) inside, [end, size) after it.
 struct Section {
   std::int64_t begin = 0;
@@ -120,7 +103,7 @@ class Repeater {
   }
 
   std::int64_t source_of(int axis, std::int64_t i) const {
-    return mirrored(params_.mode, i - params_.before[axis], x_.dims[axis]);
+    return padded_source(params_.mode, i - params_.before[axis], x_.dims[axis]);
   }
 
   /// Positions [begin, end) of `axis` in the result. Along the last padded one, positions whose sources lie evenly
@@ -163,6 +146,22 @@ class Repeater {
 };
 
 }  // namespace
+
+std::int64_t padded_source(PadMode mode, std::int64_t i, std::int64_t size) noexcept {
+  switch (mode) {
+    case PadMode::kReflect: {
+      if (size == 1) return 0;
+      const std::int64_t r = modulo(i, 2 * (size - 1));
+      return std::min(r, 2 * (size - 1) - r);
+    }
+    case PadMode::kSymmetric: {
+      const std::int64_t r = modulo(i, 2 * size);
+      return std::min(r, 2 * size - 1 - r);
+    }
+    case PadMode::kWrap: return modulo(i, size);
+    default: return std::clamp<std::int64_t>(i, 0, size - 1);
+  }
+}
 
 Status run_pad(const Invocation& call) {
   const auto& p = call.as<PadParams>();
