@@ -5,6 +5,7 @@
 #include "ops/common/elementwise.h"
 #include "ops/common/parallel.h"
 #include "ops/common/strides.h"
+#include "ops/elementwise/select/kernels.h"
 
 namespace bantam::ops {
 namespace {
@@ -57,6 +58,9 @@ Status run_ref(const Invocation& invocation) {
 }
 
 constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "any__simd", .supports = supports_select_simd, .footprint = overwrite_same_layout, .run = run_select_simd},
+#endif
     {.name = "any__ref", .footprint = overwrite_same_layout, .run = run_ref},
 };
 
