@@ -3,6 +3,7 @@
 #include "ops/common/dispatch.h"
 #include "ops/common/parallel.h"
 #include "ops/common/params.h"
+#include "ops/reduce/arg_reduce/kernels.h"
 #include "ops/reduce/axis_loop.h"
 
 namespace bantam::ops {
@@ -79,6 +80,9 @@ Status run_ref(const Invocation& invocation) {
 bool supports_ref(const OpCall& call) { return call.in(0).is_dense() && call.out().is_dense(); }
 
 constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "first__simd", .supports = supports_arg_reduce_simd, .run = run_arg_reduce_simd},
+#endif
     {.name = "any__ref", .supports = supports_ref, .run = run_ref},
 };
 

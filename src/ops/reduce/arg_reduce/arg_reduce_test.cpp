@@ -50,10 +50,28 @@ TEST(ArgReduce, WorksAlongEveryAxisInParallel) {
         const ArgReduceParams params{static_cast<std::int32_t>(random() % 2),
                                      static_cast<std::int32_t>(random_int(random, -3, 2)), 1,
                                      static_cast<std::int32_t>(random() % 2), ElementType::kI64};
+        constexpr ElementType kTypes[] = {ElementType::kU8, ElementType::kI32, ElementType::kF32};
         return make_case(kArgReduce, params,
-                         {random_tensor(ElementType::kU8, random_dims(random, 3, 1, 40), random, 0, 9)});
+                         {random_tensor(kTypes[random() % 3], random_dims(random, 3, 1, 40), random, 0, 9)});
       },
-      {.cases = 40});
+      {.cases = 100});
+}
+
+TEST(ArgReduce, TheFirstNanIsTheExtremumOfEveryVariant) {
+  for (const std::int64_t length : {3, 9, 70}) {
+    for (const bool innermost : {true, false}) {
+      std::vector<float> values(static_cast<std::size_t>(length), 1.0F);
+      values[2] = NAN;
+      if (length > 3) values[static_cast<std::size_t>(length) - 1] = NAN;
+      std::vector<float> pair;  // inner size 2: the lines lie side by side
+      for (const float value : values) pair.insert(pair.end(), {value, value});
+      const TestTensor x = innermost ? tensor_of<float>({1, length}, values) : tensor_of<float>({length, 2}, pair);
+      const OpCase op_case = make_case(kArgReduce, ArgReduceParams{0, innermost ? 1 : 0, 1, 0, ElementType::kI32}, {x});
+      for (const KernelVariant& variant : kArgReduce.variants)
+        for (const double place : run_variant(op_case, variant).outputs[0].to_doubles())
+          EXPECT_EQ(place, 2.0) << variant.name << ' ' << length;
+    }
+  }
 }
 
 }  // namespace
