@@ -21,38 +21,27 @@ constexpr DI kI;
 constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(DF()));
 constexpr int kAtOnce = 4;  ///< vectors: each step of a function waits for the one before
 
-/// A function of one vector as one of several.
-template <class F>
-struct EachVector {
-  F f;
-
-  template <int kCount>
-  HWY_INLINE Lockstep<kCount, VF> operator()(const Lockstep<kCount, VF>& x) const {
-    Lockstep<kCount, VF> y;
-    y.set([&](auto i) HWY_ATTR { return f(x.v[i]); });
-    return y;
-  }
-};
-
 /// Calls run(f), f being the activation of several vectors, unless it changes nothing: so loops know their function.
 template <class Run>
 HWY_INLINE void with_activation(const Activation& activation, Run run) {
   // Numbers are captured, not vectors: the compiler's own constructors know nothing of the instruction set.
   const float a = activation.a;
   const float b = activation.b;
-  const auto each = [&](auto f) HWY_ATTR { run(EachVector<decltype(f)>{f}); };
+  const auto each = [&](auto f)
+                        HWY_ATTR { run([f](const auto& x) HWY_ATTR { return EachVector<decltype(f)>{f}(kF, x); }); };
   switch (activation.function) {
-    case UnaryFunction::kRelu: return each([](VF x) HWY_ATTR { return relu_f32(kF, x); });
+    case UnaryFunction::kRelu: return each([](DF, VF x) HWY_ATTR { return relu_f32(kF, x); });
     case UnaryFunction::kClip:
-      return each([a, b](VF x) HWY_ATTR { return clip_f32(kF, x, hn::Set(kF, a), hn::Set(kF, b)); });
-    case UnaryFunction::kLeakyRelu: return each([a](VF x) HWY_ATTR { return leaky_relu_f32(kF, x, hn::Set(kF, a)); });
-    case UnaryFunction::kHardSwish: return each([](VF x) HWY_ATTR { return hard_swish_f32(kF, x); });
+      return each([a, b](DF, VF x) HWY_ATTR { return clip_f32(kF, x, hn::Set(kF, a), hn::Set(kF, b)); });
+    case UnaryFunction::kLeakyRelu:
+      return each([a](DF, VF x) HWY_ATTR { return leaky_relu_f32(kF, x, hn::Set(kF, a)); });
+    case UnaryFunction::kHardSwish: return each([](DF, VF x) HWY_ATTR { return hard_swish_f32(kF, x); });
     case UnaryFunction::kHardSigmoid:
-      return each([a, b](VF x) HWY_ATTR { return hard_sigmoid_f32(kF, x, hn::Set(kF, a), hn::Set(kF, b)); });
+      return each([a, b](DF, VF x) HWY_ATTR { return hard_sigmoid_f32(kF, x, hn::Set(kF, a), hn::Set(kF, b)); });
     case UnaryFunction::kSigmoid: return run([](const auto& x) HWY_ATTR { return sigmoid_f32(kF, x); });
     case UnaryFunction::kTanh: return run([](const auto& x) HWY_ATTR { return tanh_f32(kF, x); });
     case UnaryFunction::kSilu: return run([](const auto& x) HWY_ATTR { return silu_f32(kF, x); });
-    case UnaryFunction::kGelu: return run([](const auto& x) HWY_ATTR { return gelu_f32(kF, x); });
+    case UnaryFunction::kGelu: return each([](DF, VF x) HWY_ATTR { return gelu_f32(kF, x); });
     case UnaryFunction::kElu: return run([a](const auto& x) HWY_ATTR { return elu_f32(kF, x, hn::Set(kF, a)); });
     default: return;
   }

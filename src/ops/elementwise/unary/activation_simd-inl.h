@@ -1,7 +1,7 @@
 // The float functions of one argument on Highway vectors. Kernels that keep results in registers call apply_activation,
 // others activate_rows.h; the operator `unary` calls its template form. Included by *_simd.cpp files, compiled once per
 // instruction set. Results agree with apply_unary (function.h) within 4e-7 of the exact value's magnitude or 1e-6 of
-// erfc's tail for gelu; NaN gives NaN.
+// the normal tail for gelu; NaN gives NaN.
 #if defined(BANTAM_OPS_ACTIVATION_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_ACTIVATION_SIMD_INL_H_
 #undef BANTAM_OPS_ACTIVATION_SIMD_INL_H_
@@ -17,6 +17,19 @@ HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+
+/// A function of one vector as one of several.
+template <class F>
+struct EachVector {
+  F f;
+
+  template <class D, int kCount, class V>
+  HWY_INLINE Lockstep<kCount, V> operator()(D d, const Lockstep<kCount, V>& x) const {
+    Lockstep<kCount, V> y;
+    y.set([&](auto i) HWY_ATTR { return f(d, x.v[i]); });
+    return y;
+  }
+};
 
 /// Each of these is one function of UnaryFunction; a and b are its parameters.
 template <class D, class V = hn::Vec<D>>
@@ -48,6 +61,15 @@ HWY_INLINE V elu_f32(D d, V x, V a) {
   return elu_f32(d, Lockstep<1, V>(x), a).v[0];
 }
 
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> celu_f32(D d, const Lockstep<kCount, V>& x, V a) {
+  Lockstep<kCount, V> y;
+  y.set([&](auto i) HWY_ATTR { return at_most(d, hn::Div(x.v[i], a), hn::Set(d, 88.0F)); });
+  y = expm1_f32(d, y);
+  y.set([&](auto i) HWY_ATTR { return hn::IfThenElse(hn::Lt(x.v[i], hn::Zero(d)), hn::Mul(a, y.v[i]), x.v[i]); });
+  return y;
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V hard_sigmoid_f32(D d, V x, V a, V b) {
   return clip_f32(d, hn::Add(hn::Mul(a, x), b), hn::Zero(d), hn::Set(d, 1.0F));
@@ -58,25 +80,23 @@ HWY_INLINE V hard_swish_f32(D d, V x) {
   return hn::Mul(x, hard_sigmoid_f32(d, x, hn::Set(d, 1.0F / 6.0F), hn::Set(d, 0.5F)));
 }
 
-template <class D, int kCount, class V = hn::Vec<D>>
-HWY_INLINE Lockstep<kCount, V> gelu_f32(D d, const Lockstep<kCount, V>& x) {
-  Lockstep<kCount, V> y;
-  y.set([&](auto i) HWY_ATTR { return hn::Mul(x.v[i], hn::Set(d, -0.70710678118654752F)); });
-  y = erfc_f32(d, y);
-  y.set([&](auto i) HWY_ATTR { return hn::Mul(hn::Mul(hn::Set(d, 0.5F), x.v[i]), y.v[i]); });
-  return y;
-}
-
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V gelu_f32(D d, V x) {
-  return gelu_f32(d, Lockstep<1, V>(x)).v[0];
+  // x (1 - tail(x)) for positive numbers, x tail(-x) for negative ones; beyond 9.2 the product with the tail is nothing
+  const V t = at_most(d, hn::Abs(x), hn::Set(d, 9.2F));
+  return hn::NegMulAdd(t, normal_tail_f32(d, t), relu_f32(d, x));
 }
 
 template <class D, int kCount, class V = hn::Vec<D>>
 HWY_INLINE Lockstep<kCount, V> silu_f32(D d, const Lockstep<kCount, V>& x) {
-  Lockstep<kCount, V> y = sigmoid_f32(d, x);
-  y.set([&](auto i) HWY_ATTR { return hn::Mul(x.v[i], y.v[i]); });
+  Lockstep<kCount, V> y = inverse_sigmoid_f32(d, x);
+  y.set([&](auto i) HWY_ATTR { return hn::Div(x.v[i], y.v[i]); });
   return y;
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V silu_f32(D d, V x) {
+  return silu_f32(d, Lockstep<1, V>(x)).v[0];
 }
 
 /// sigmoid(x) / step and silu(x) / step by one division: a unit in the last place more off.
@@ -94,11 +114,17 @@ HWY_INLINE Lockstep<kCount, V> silu_steps_f32(D d, const Lockstep<kCount, V>& x,
   return y;
 }
 
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V gelu_tanh_f32(D d, V x) {
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> gelu_tanh_f32(D d, const Lockstep<kCount, V>& x) {
   // x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3)
-  const V cubic = hn::MulAdd(hn::Mul(hn::Mul(x, x), hn::Set(d, 0.044715F)), x, x);
-  return hn::Mul(x, sigmoid_f32(d, hn::Mul(cubic, hn::Set(d, 1.59576912160573071F))));
+  Lockstep<kCount, V> y;
+  y.set([&](auto i) HWY_ATTR {
+    const V cubic = hn::MulAdd(hn::Mul(hn::Mul(x.v[i], x.v[i]), hn::Set(d, 0.044715F)), x.v[i], x.v[i]);
+    return hn::Mul(cubic, hn::Set(d, 1.59576912160573071F));
+  });
+  y = inverse_sigmoid_f32(d, y);
+  y.set([&](auto i) HWY_ATTR { return hn::Div(x.v[i], y.v[i]); });
+  return y;
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -122,7 +148,7 @@ HWY_INLINE V apply_activation(D d, V x, const Activation& activation) {
     case UnaryFunction::kTanh: return tanh_f32(d, x);
     case UnaryFunction::kHardSwish: return hard_swish_f32(d, x);
     case UnaryFunction::kHardSigmoid: return hard_sigmoid_f32(d, x, hn::Set(d, activation.a), hn::Set(d, activation.b));
-    case UnaryFunction::kSilu: return hn::Mul(x, sigmoid_f32(d, x));
+    case UnaryFunction::kSilu: return silu_f32(d, x);
     case UnaryFunction::kGelu: return gelu_f32(d, x);
     case UnaryFunction::kElu: return elu_f32(d, x, hn::Set(d, activation.a));
     default: return x;

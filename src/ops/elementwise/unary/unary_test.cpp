@@ -78,6 +78,27 @@ TEST(Unary, HasTheLimitsOfTheFunctions) {
   expect_value(UnaryFunction::kErf, kInfinity, 1.0F);
   expect_value(UnaryFunction::kSoftplus, kInfinity, kInfinity);
   expect_value(UnaryFunction::kMish, kInfinity, kInfinity);
+  expect_value(UnaryFunction::kGelu, kInfinity, kInfinity);
+  expect_value(UnaryFunction::kCelu, kInfinity, kInfinity, 2.0F);
+  expect_value(UnaryFunction::kCelu, -kInfinity, -2.0F, 2.0F);
+  expect_value(UnaryFunction::kSinh, 89.2F, std::sinh(89.2F));
+  expect_value(UnaryFunction::kCosh, -kInfinity, kInfinity);
+  expect_value(UnaryFunction::kAsinh, -1e30F, std::asinh(-1e30F));
+  expect_value(UnaryFunction::kAcosh, -1e30F, kNan);
+  expect_value(UnaryFunction::kAcosh, kInfinity, kInfinity);
+  expect_value(UnaryFunction::kAtanh, -1.0F, -kInfinity);
+  expect_value(UnaryFunction::kAtan, -kInfinity, -1.57079633F);
+  expect_value(UnaryFunction::kAcos, -1.0F, 3.14159265F);
+  expect_value(UnaryFunction::kAsin, 1.5F, kNan);
+  expect_value(UnaryFunction::kSin, kInfinity, kNan);
+}
+
+TEST(Unary, TakesAnglesOfAnySize) {
+  for (const float x : {-3.14159274F, 30.0F, -38999.0F, 1e6F, -1e30F}) {
+    expect_value(UnaryFunction::kSin, x, static_cast<float>(std::sin(static_cast<double>(x))));
+    expect_value(UnaryFunction::kCos, x, static_cast<float>(std::cos(static_cast<double>(x))));
+    expect_value(UnaryFunction::kTan, x, static_cast<float>(std::tan(static_cast<double>(x))));
+  }
 }
 
 TEST(Unary, LetsNanThrough) {
