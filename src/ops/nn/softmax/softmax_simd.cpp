@@ -46,7 +46,7 @@ void normalize_columns(const float* x, float* y, std::int64_t size, std::int64_t
   V sum = hn::Zero(d);
   for (std::int64_t i = 0; i < size; ++i) {
     const V shifted = hn::Sub(load(x + i * stride), maximum);
-    const V term = exp_f32(d, shifted);
+    const V term = exp_bounded_f32(d, shifted);
     sum = hn::Add(sum, term);
     store(log ? shifted : term, y + i * stride);
   }
@@ -57,37 +57,75 @@ void normalize_columns(const float* x, float* y, std::int64_t size, std::int64_t
   }
 }
 
-void normalize_long_row(const float* x, float* y, std::size_t size, bool log) {
+constexpr std::size_t kAtOnce = 4;  ///< vectors: each step of their exponentials waits for the one before
+
+/// Calls f(i, Lockstep of kAtOnce) and f(i, Lockstep of 1) for the whole vectors from x[i] on; gives the number of
+/// elements in them.
+template <class F>
+HWY_INLINE std::size_t for_whole_vectors(const float* x, std::size_t size, F f) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
-  V maxima = minus_infinity(d);
   std::size_t i = 0;
-  for (; i + lanes <= size; i += lanes) maxima = at_least(d, hn::LoadU(d, x + i), maxima);
-  if (i < size) {
-    const auto used = hn::FirstN(d, size - i);
-    maxima = at_least(d, hn::IfThenElse(used, load_partial(d, x + i, size - i), minus_infinity(d)), maxima);
+  for (; i + kAtOnce * lanes <= size; i += kAtOnce * lanes) {
+    Lockstep<kAtOnce, V> v;
+    v.set([&](auto k) HWY_ATTR { return hn::LoadU(d, x + i + k * lanes); });
+    f(i, v);
   }
-  const V maximum = hn::MaxOfLanes(d, maxima);
-  V sums = hn::Zero(d);
-  for (i = 0; i + lanes <= size; i += lanes) {
-    const V shifted = hn::Sub(hn::LoadU(d, x + i), maximum);
-    const V term = exp_f32(d, shifted);
-    sums = hn::Add(sums, term);
-    hn::StoreU(log ? shifted : term, d, y + i);
+  for (; i + lanes <= size; i += lanes) f(i, Lockstep<1, V>(hn::LoadU(d, x + i)));
+  return i;
+}
+
+/// The largest element, in every lane.
+V maximum_of_row(const float* x, std::size_t size) {
+  const D d;
+  Lockstep<kAtOnce, V> maxima;
+  maxima.set([&](auto) HWY_ATTR { return minus_infinity(d); });
+  const std::size_t whole =
+      for_whole_vectors(x, size, [&]<int kCount>(std::size_t, const Lockstep<kCount, V>& v) HWY_ATTR {
+        unroll<kCount>([&](auto k) HWY_ATTR { maxima.v[k] = at_least(d, v.v[k], maxima.v[k]); });
+      });
+  if (whole < size) {
+    const V last = load_partial(d, x + whole, size - whole);
+    const V rest = hn::IfThenElse(hn::FirstN(d, size - whole), last, minus_infinity(d));
+    maxima.v[0] = at_least(d, rest, maxima.v[0]);
   }
-  if (i < size) {
-    const V shifted = hn::Sub(load_partial(d, x + i, size - i), maximum);
-    const V term = exp_f32(d, shifted);
-    sums = hn::Add(sums, hn::IfThenElseZero(hn::FirstN(d, size - i), term));
-    store_partial(log ? shifted : term, d, y + i, size - i);
+  unroll<kAtOnce>([&](auto k) HWY_ATTR { maxima.v[0] = at_least(d, maxima.v[k], maxima.v[0]); });
+  return hn::MaxOfLanes(d, maxima.v[0]);
+}
+
+/// The sum of e^(x[i] - maximum), in every lane; the terms go to y unless it is null. y may be x.
+V sum_of_exponentials(const float* x, float* y, std::size_t size, V maximum) {
+  const D d;
+  Lockstep<kAtOnce, V> sums;
+  sums.set([&](auto) HWY_ATTR { return hn::Zero(d); });
+  const auto add = [&]<int kCount>(std::size_t i, Lockstep<kCount, V> v) HWY_ATTR {
+    v.set([&](auto k) HWY_ATTR { return hn::Sub(v.v[k], maximum); });
+    v = exp_bounded_f32(d, v);
+    unroll<kCount>([&](auto k) HWY_ATTR {
+      sums.v[k] = hn::Add(sums.v[k], v.v[k]);
+      if (y != nullptr) hn::StoreU(v.v[k], d, y + i + k * hn::Lanes(d));
+    });
+  };
+  const std::size_t whole = for_whole_vectors(x, size, add);
+  if (whole < size) {
+    const std::size_t rest = size - whole;
+    const V term = exp_bounded_f32(d, hn::Sub(load_partial(d, x + whole, rest), maximum));
+    sums.v[1] = hn::Add(sums.v[1], hn::IfThenElseZero(hn::FirstN(d, rest), term));
+    if (y != nullptr) store_partial(term, d, y + whole, rest);
   }
-  const V sum = hn::SumOfLanes(d, sums);
+  const V pairs = hn::Add(hn::Add(sums.v[0], sums.v[1]), hn::Add(sums.v[2], sums.v[3]));
+  return hn::SumOfLanes(d, pairs);
+}
+
+void normalize_long_row(const float* x, float* y, std::size_t size, bool log) {
+  const D d;
+  const V maximum = maximum_of_row(x, size);
   if (log) {
-    const V log_sum = log_f32(d, sum);
+    const V log_sum = log_f32(d, sum_of_exponentials(x, nullptr, size, maximum));
     map_row(
-        size, y, [log_sum](D, V v) HWY_ATTR { return hn::Sub(v, log_sum); }, y);
+        size, y, [maximum, log_sum](D, V v) HWY_ATTR { return hn::Sub(hn::Sub(v, maximum), log_sum); }, x);
   } else {
-    const V scale = hn::Div(hn::Set(d, 1.0F), sum);
+    const V scale = hn::Div(hn::Set(d, 1.0F), sum_of_exponentials(x, y, size, maximum));
     map_row(
         size, y, [scale](D, V v) HWY_ATTR { return hn::Mul(v, scale); }, y);
   }

@@ -55,6 +55,16 @@ TEST(Softmax, ShortRowsFillManyTiles) {
       {.cases = 30});
 }
 
+TEST(Softmax, LongRowsEndAnywhere) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        const SoftmaxParams params{.log = static_cast<std::int32_t>(random_int(random, 0, 1))};
+        return make_case(kSoftmax, params,
+                         {random_tensor(ElementType::kF32, {3, random_int(random, 17, 300)}, random, -30, 30)});
+      },
+      {.cases = 60});
+}
+
 TEST(Softmax, MaskedTermsVanishAndFullyMaskedRowsAreNotNumbers) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   for (const std::int64_t size : {3, 40}) {
