@@ -27,6 +27,10 @@ void narrow_pack(const OpCall& call, int input, ElementType type, std::byte* des
 void narrow_restore(const OpCall& call, int input, ElementType type, const std::byte* packed, float* elements);
 Status run_narrow(const Invocation& call, ElementType type);
 
+/// f32, up to eight rows by any b that has contiguous rows or columns.
+bool rows_supports(const OpCall& call);
+Status run_rows(const Invocation& call);
+
 /// f32, any b.
 bool dynamic_supports(const OpCall& call);
 Footprint dynamic_footprint(const OpCall& call, int threads);

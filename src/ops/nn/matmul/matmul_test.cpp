@@ -126,7 +126,7 @@ OpCase random_float_matmul_case(Random& random) {
                        .transpose_b = flag(),
                        .activation = {flag() != 0 ? UnaryFunction::kTanh : UnaryFunction::kIdentity, 0, 0}};
   const std::int64_t m = flag() != 0 ? 1 : random_int(random, 1, 60);
-  const std::int64_t n = random_int(random, 1, 150);
+  const std::int64_t n = random_int(random, 1, random_int(random, 0, 9) == 0 ? 1100 : 150);
   const std::int64_t k = random_int(random, 1, 70);
   std::vector<std::int64_t> a{m, k};
   std::vector<std::int64_t> b{k, n};
@@ -151,9 +151,9 @@ OpCase random_float_matmul_case(Random& random) {
 TEST(Matmul, FloatVariantsMatchReference) {
   testing::expect_variants_match_reference(
       random_float_matmul_case,
-      {.cases = 150,
-       .must_cover = {"f32_packed__simd", "f32_dynamic__simd", "f32_packed_f16__simd", "f32_packed_bf16__simd",
-                      "f32_packed_i8__simd", "f32_packed_i4__simd"}});
+      {.cases = 200,
+       .must_cover = {"f32_packed__simd", "f32_rows__simd", "f32_dynamic__simd", "f32_packed_f16__simd",
+                      "f32_packed_bf16__simd", "f32_packed_i8__simd", "f32_packed_i4__simd"}});
 }
 
 /// A random product with int8 weights [n,k]: int8 or hybrid, by the type of a.
