@@ -6,6 +6,7 @@
 #include "ops/common/parallel.h"
 #include "ops/common/params.h"
 #include "ops/reduce/axis_loop.h"
+#include "ops/reduce/topk/kernels.h"
 
 namespace bantam::ops {
 namespace {
@@ -113,6 +114,12 @@ bool supports_ref(const OpCall& call) {
 }
 
 constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "f32__simd",
+     .supports = supports_topk_f32_simd,
+     .footprint = topk_f32_footprint,
+     .run = run_topk_f32_simd},
+#endif
     {.name = "any__ref", .supports = supports_ref, .run = run_ref},
 };
 

@@ -69,5 +69,19 @@ TEST(Topk, WorksAlongEveryAxis) {
       {.cases = 40});
 }
 
+TEST(Topk, LongLinesWithManyEqualElements) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        const auto length = random_int(random, 1, 300);
+        const auto k = static_cast<std::int32_t>(random_int(random, 1, length));
+        const TestTensor whole = random_tensor(ElementType::kI32, {2, length}, random, -9, 9);
+        std::vector<float> values;
+        for (const double value : whole.to_doubles()) values.push_back(value == 3 ? NAN : static_cast<float>(value));
+        return make_case(kTopk, TopkParams{1, k, static_cast<std::int32_t>(random() % 2), ElementType::kI32},
+                         {tensor_of<float>({2, length}, values)});
+      },
+      {.cases = 60, .must_cover = {kTopk.variants[0].name}});
+}
+
 }  // namespace
 }  // namespace bantam::ops
