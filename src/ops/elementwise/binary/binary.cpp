@@ -78,6 +78,10 @@ constexpr KernelVariant kVariants[] = {
      .footprint = overwrite_same_layout,
      .run = run_binary_f32_simd,
      .accuracy = {Accuracy::Kind::kRelative, 1e-6F}},
+    {.name = "bool__simd",
+     .supports = supports_compare_simd,
+     .footprint = overwrite_same_layout,
+     .run = run_compare_simd},
 #endif
     {.name = "f32__portable",
      .supports = supports_binary_f32_portable,

@@ -13,6 +13,7 @@
 #include "ops/common/strides.h"
 #include "ops/elementwise/binary/binary.h"
 #include "ops/elementwise/binary/kernels.h"
+#include "ops/elementwise/binary/power_simd-inl.h"
 #include "ops/elementwise/unary/activation_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -95,6 +96,7 @@ HWY_INLINE void with_function(BinaryFunction function, Run run) {
       });
       break;
     case BinaryFunction::kPrelu: run([](auto d, auto a, auto b) HWY_ATTR { return leaky_relu_f32(d, a, b); }); break;
+    case BinaryFunction::kPow: run([](auto d, auto a, auto b) HWY_ATTR { return power_f32(d, a, b); }); break;
     default: break;
   }
 }
@@ -176,6 +178,7 @@ bool supports_binary_f32_simd(const OpCall& call) {
     case BinaryFunction::kMax:
     case BinaryFunction::kSquaredDifference:
     case BinaryFunction::kPrelu:
+    case BinaryFunction::kPow:
       return make_rows<3>(call.out(), {&call.out(), &call.in(0), &call.in(1)}).contiguous_or_broadcast();
     default: return false;
   }
