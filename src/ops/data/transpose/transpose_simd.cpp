@@ -176,8 +176,9 @@ void transpose_matrices(const Threads& threads, const Box& outer, const Matrix& 
   const bool by_columns = m.columns >= m.rows;
   const std::int64_t length = by_columns ? m.columns : m.rows;
   const std::int64_t across = by_columns ? m.rows : m.columns;
-  // A narrow matrix has longer strips. The last strip is the longest, so that none is much shorter than the others.
-  const std::int64_t step = across < kSide ? kSide * kSide / across : kSide;
+  // A strip takes several cache lines of each row, since the next ones are fetched ahead; that of a narrow matrix is
+  // longer. The last strip is the longest, so that none is much shorter than the others.
+  const std::int64_t step = across < kSide ? kSide * kSide / across : 4 * kSide;
   const std::int64_t strips = std::max<std::int64_t>(length / step, 1);
   const std::int64_t grain = std::max<std::int64_t>(kElementwiseGrain / (std::min(step, length) * across), 1);
   parallel_ranges(threads, iterations(outer) * strips, grain, [&](std::int64_t begin, std::int64_t end) {
