@@ -93,9 +93,14 @@ void copy_strided(const Level& row, const std::byte* from, std::byte* to) noexce
   for (std::int64_t i = 0; i < row.size; ++i, from += in, to += out) store(to, load<T>(from));
 }
 
+/// The first elements one by one, the others by copies of them, which come from the first-level cache.
 template <typename T>
 void fill_run(std::int64_t n, T value, std::byte* to) noexcept {
-  for (std::int64_t i = 0; i < n; ++i) store(to + i * static_cast<std::int64_t>(sizeof(T)), value);
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t first = std::min<std::int64_t>(n, 2048 / kBytes);
+  for (std::int64_t i = 0; i < first; ++i) store(to + i * kBytes, value);
+  for (std::int64_t i = first; i < n; i += first)
+    std::memcpy(to + i * kBytes, to, static_cast<std::size_t>(std::min(first, n - i) * kBytes));
 }
 
 template <typename T>

@@ -27,6 +27,26 @@ TEST(Tile, RepeatsEveryAxis) {
   EXPECT_EQ(tile(tensor_of<std::uint8_t>({}, {9}), repeats({})), (std::vector<std::uint8_t>{9}));
 }
 
+TEST(Tile, EveryElementIsTheOneAtItsPlaceModuloTheOperandsSizes) {
+  Random random(5);
+  for (int round = 0; round < 50; ++round) {
+    const auto dims = random_dims(random, 3, 1, 5);
+    const auto count = [&] { return static_cast<std::int32_t>(random_int(random, 1, 4)); };
+    const TileParams p = repeats({count(), count(), count()});
+    const TestTensor x = random_tensor(ElementType::kI16, dims, random, -999, 999);
+    const std::vector<double> from = x.to_doubles();
+    const Outcome y = run_reference(make_case(kTile, p, {x}));
+    const std::vector<double> to = y.outputs[0].to_doubles();
+    const TensorDesc& out = y.outputs[0].desc();
+    for (std::int64_t i = 0; i < out.elements(); ++i) {
+      const std::int64_t a = i / out.strides[0] % dims[0];
+      const std::int64_t b = i / out.strides[1] % out.dims[1] % dims[1];
+      const std::int64_t c = i % out.dims[2] % dims[2];
+      EXPECT_EQ(to[static_cast<std::size_t>(i)], from[static_cast<std::size_t>((a * dims[1] + b) * dims[2] + c)]);
+    }
+  }
+}
+
 TEST(Tile, RefusesHostileCounts) {
   std::vector<TensorDesc> outputs;
   const TestTensor x = tensor_of<float>({2, 1}, {1, 2});
