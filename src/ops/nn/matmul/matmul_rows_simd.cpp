@@ -27,7 +27,9 @@ using V = hn::Vec<D>;
 
 constexpr std::int64_t kRowsAtOnce = 8;  ///< of b: their factors and a sum live in registers
 constexpr std::int64_t kDotsAtOnce = 4;
+constexpr std::int64_t kUnit = 64;    ///< columns: threads share b in multiples of them
 constexpr std::int64_t kStrip = 512;  ///< columns of which kRowsAtOnce rows stay in the first cache for all rows of a
+constexpr std::int64_t kStripOfOneRow = 4096;  ///< the results stay there; the longer rows of b, the faster they come
 
 /// y[j] += a[0] b[0][j] + ... + a[kCount - 1] b[kCount - 1][j] for 0 <= j < n, `stride` being the length of b's rows.
 template <int kCount>
@@ -118,15 +120,18 @@ void multiply_columns(const MatmulGeometry& g, const float* a, const float* b, c
 void multiply_few_rows(const Invocation& call, const MatmulGeometry& g) {
   const float* bias = optional_input<float>(call, 2);
   const Activation& activation = call.as<MatmulParams>().activation;
-  const std::int64_t strip = std::min<std::int64_t>(g.n, kStrip);
-  const std::int64_t strips = (g.n + strip - 1) / strip;
+  const std::int64_t strip = g.m == 1 ? kStripOfOneRow : kStrip;
+  const std::int64_t units = (g.n + kUnit - 1) / kUnit;
   // Work of about ten microseconds, so that small products do not wake other threads.
-  const std::int64_t grain = std::max<std::int64_t>(100'000 / (strip * g.k * g.m), 1);
+  const std::int64_t grain = std::max<std::int64_t>(100'000 / (kUnit * g.k * g.m), 1);
   for_each_element(g.batch, [&](const auto& offsets) {
-    parallel_ranges(*call.threads, strips, grain, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t s = first; s < last; ++s)
-        multiply_columns(g, call.input<float>(0) + offsets[1], call.input<float>(1) + offsets[2], bias, activation,
-                         call.output<float>() + offsets[0], s * strip, std::min<std::int64_t>((s + 1) * strip, g.n));
+    const float* a = call.input<float>(0) + offsets[1];
+    const float* b = call.input<float>(1) + offsets[2];
+    float* y = call.output<float>() + offsets[0];
+    parallel_ranges(*call.threads, units, grain, [&](std::int64_t first, std::int64_t last) {
+      const std::int64_t end = std::min<std::int64_t>(last * kUnit, g.n);
+      for (std::int64_t begin = first * kUnit; begin < end; begin += strip)
+        multiply_columns(g, a, b, bias, activation, y, begin, std::min(begin + strip, end));
     });
   });
 }
