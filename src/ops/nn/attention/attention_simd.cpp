@@ -95,20 +95,71 @@ void adjust_scores(const AttentionParams& p, const ScoreRow& row) {
       scores[j] = p.masked_value;
 }
 
+/// Scales the raw products of the keys in sight and adds the bias, whose stride is 1; returns the largest of the scores
+/// and `start`.
+HWY_INLINE V scale_scores(const AttentionParams& p, const ScoreRow& row, float start) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d);
+  float* const scores = row.all + row.before;
+  const auto scaled = [&](V raw, V bias) HWY_ATTR {
+    return hn::MulAdd(hn::Set(d, p.bias_scale), bias, hn::Mul(raw, hn::Set(d, p.scale)));
+  };
+  V highest = hn::Set(d, start);
+  std::size_t j = 0;
+  for (; j + lanes <= row.count; j += lanes) {
+    const V raw = hn::LoadU(d, scores + j);
+    const V score = row.bias != nullptr ? scaled(raw, hn::LoadU(d, row.bias + j)) : hn::Mul(raw, hn::Set(d, p.scale));
+    hn::StoreU(score, d, scores + j);
+    highest = at_least(d, score, highest);
+  }
+  if (j == row.count) return highest;
+  const std::size_t rest = row.count - j;
+  const V raw = load_partial(d, scores + j, rest);
+  const V score =
+      row.bias != nullptr ? scaled(raw, load_partial(d, row.bias + j, rest)) : hn::Mul(raw, hn::Set(d, p.scale));
+  store_partial(score, d, scores + j, rest);
+  return at_least(d, hn::IfThenElse(hn::FirstN(d, rest), score, highest), highest);
+}
+
 /// Makes raw products scores, those of keys out of sight -inf; returns the largest of them and `start`. Where there is
 /// a NaN, that is any of them or NaN: the row's weights become NaN either way.
 HWY_INLINE float finish_scores(const AttentionParams& p, const ScoreRow& row, float start) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
-  const V scale = hn::Set(d, p.scale);
-  for (std::size_t j = 0; j < row.padded; j += lanes)
-    hn::StoreU(hn::Mul(hn::LoadU(d, row.all + j), scale), d, row.all + j);
-  if (row.bias != nullptr || row.mask != nullptr || p.softcap > 0) adjust_scores(p, row);
   std::fill(row.all, row.all + row.before, kLowest);
   std::fill(row.all + row.before + row.count, row.all + row.padded, kLowest);
+  if (row.mask == nullptr && p.softcap <= 0 && (row.bias == nullptr || row.bias_stride == 1))
+    return hn::GetLane(hn::MaxOfLanes(d, scale_scores(p, row, start)));
+  const V scale = hn::Set(d, p.scale);
+  for_vectors(row.count, [&](auto load, auto store) HWY_ATTR {
+    float* const scores = row.all + row.before;
+    store(hn::Mul(load(scores), scale), scores);
+  });
+  adjust_scores(p, row);
   V highest = hn::Set(d, start);
   for (std::size_t j = 0; j < row.padded; j += lanes) highest = at_least(d, hn::LoadU(d, row.all + j), highest);
   return hn::GetLane(hn::MaxOfLanes(d, highest));
+}
+
+/// Replaces scores by e^(score - shift); returns their sum. What is e^-87 times the largest weight or less counts as
+/// nothing.
+HWY_INLINE float weigh_scores(const ScoreRow& row, V shift) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d);
+  Lockstep<2, V> sums;
+  sums.set([&](auto) HWY_ATTR { return hn::Zero(d); });
+  const auto weigh = [&]<int kCount>(Lockstep<kCount, V> v, float* at) HWY_ATTR {
+    v.set([&](auto i) HWY_ATTR { return hn::Sub(hn::LoadU(d, at + i * lanes), shift); });
+    v = exp_bounded_f32(d, v);
+    unroll<kCount>([&](auto i) HWY_ATTR {
+      sums.v[i] = hn::Add(sums.v[i], v.v[i]);
+      hn::StoreU(v.v[i], d, at + i * lanes);
+    });
+  };
+  std::size_t j = 0;
+  for (; j + 2 * lanes <= row.padded; j += 2 * lanes) weigh(Lockstep<2, V>(), row.all + j);
+  if (j < row.padded) weigh(Lockstep<1, V>(), row.all + j);
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(sums.v[0], sums.v[1])));
 }
 
 /// Turns a row's raw products into weights relative to the maximum so far, which it raises; the sum of weights and the
@@ -116,22 +167,13 @@ HWY_INLINE float finish_scores(const AttentionParams& p, const ScoreRow& row, fl
 void advance_softmax(const AttentionParams& p, const ScoreRow& row, float* maximum, float* sum, float* values,
                      std::size_t width) {
   const D d;
-  const std::size_t lanes = hn::Lanes(d);
   const float highest = finish_scores(p, row, *maximum);
   if (highest == kLowest) {
     std::fill(row.all, row.all + row.padded, 0.0F);
     return;
   }
   const V shift = hn::Set(d, highest);
-  V sums = hn::Zero(d);
-  for (std::size_t j = 0; j < row.padded; j += lanes) {
-    const V distance = hn::Sub(hn::LoadU(d, row.all + j), shift);
-    // What is e^-87 times the largest weight or less counts as nothing.
-    const V weight = hn::IfThenZeroElse(hn::Lt(distance, hn::Set(d, -87.0F)), exp_bounded_f32(d, distance));
-    sums = hn::Add(sums, weight);
-    hn::StoreU(weight, d, row.all + j);
-  }
-  const float added = hn::GetLane(hn::SumOfLanes(d, sums));
+  const float added = weigh_scores(row, shift);
   if (highest == *maximum) {
     *sum += added;
     return;
