@@ -2,7 +2,7 @@
 // headers, compiled once per instruction set. Polynomials are minimax fits (Lawson iteration on the reduced range).
 //
 // Accuracy, in units in the last place of the exact result over the full range of float: exp_f32, expm1_f32 2; log_f32
-// 2; sigmoid_f32, tanh_f32 4; erf_f32 4; normal_tail_f32 4 for t <= 1, growing to 1e-6 relative where it is below 1e-4.
+// 2; sigmoid_f32 4; tanh_f32, erf_f32 5; normal_tail_f32 4 for t <= 1, growing to 2e-6 relative where it is below 1e-4.
 // NaN gives NaN; infinities give the limits.
 #if defined(BANTAM_OPS_COMMON_MATH_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_COMMON_MATH_SIMD_INL_H_
@@ -82,13 +82,20 @@ struct Lockstep {
   }
 };
 
+template <int kCount, class V>
+HWY_INLINE Lockstep<kCount, V> squares(const Lockstep<kCount, V>& x) {
+  Lockstep<kCount, V> y;
+  y.set([&](auto i) HWY_ATTR { return hn::Mul(x.v[i], x.v[i]); });
+  return y;
+}
+
 /// c[0] + c[1] x + ..., even and odd powers by themselves: half as many steps that wait for each other as by Horner's
-/// rule (Estrin 1960).
+/// rule (Estrin 1960). `square` is x^2.
 template <class D, std::size_t N, int kCount, class V = hn::Vec<D>>
-HWY_INLINE Lockstep<kCount, V> polynomial(D d, const Lockstep<kCount, V>& x, const float (&c)[N]) {
+HWY_INLINE Lockstep<kCount, V> polynomial(D d, const Lockstep<kCount, V>& x, const Lockstep<kCount, V>& square,
+                                          const float (&c)[N]) {
   static_assert(N >= 2);
-  Lockstep<kCount, V> square, last, before;
-  square.set([&](auto i) HWY_ATTR { return hn::Mul(x.v[i], x.v[i]); });
+  Lockstep<kCount, V> last, before;
   last.set([&](auto) HWY_ATTR { return hn::Set(d, c[N - 1]); });
   before.set([&](auto) HWY_ATTR { return hn::Set(d, c[N - 2]); });
   // Powers N - 1, N - 3 ... are in `last`, the others in `before`.
@@ -105,7 +112,8 @@ HWY_INLINE Lockstep<kCount, V> polynomial(D d, const Lockstep<kCount, V>& x, con
 
 template <class D, std::size_t N, class V = hn::Vec<D>>
 HWY_INLINE V polynomial(D d, V x, const float (&c)[N]) {
-  return polynomial(d, Lockstep<1, V>(x), c).v[0];
+  const Lockstep<1, V> one(x);
+  return polynomial(d, one, squares(one), c).v[0];
 }
 
 /// 2^n for integers -126 <= n <= 127.
@@ -118,9 +126,9 @@ HWY_INLINE hn::Vec<D> power_of_two(D d, VI n) {
 /// Added to a number below 2^21, this leaves the nearest integer, 127 larger, in the lowest bits of the sum.
 constexpr float kRounder = 0x1.8p23F + 127.0F;
 
-/// x = n ln 2 + r with |r| <= ln 2 / 2: kRounder + n, and e^r - 1. A NaN gives NaN and some n. Requires |x| < 2^20.
+/// x = n ln 2 + r with |r| <= ln 2 / 2: kRounder + n, and r. A NaN gives NaN and some n. Requires |x| < 2^20.
 template <class D, int kCount, class V = hn::Vec<D>>
-HWY_INLINE Lockstep<kCount, V> reduce_exp(D d, const Lockstep<kCount, V>& x, Lockstep<kCount, V>* n) {
+HWY_INLINE Lockstep<kCount, V> reduce(D d, const Lockstep<kCount, V>& x, Lockstep<kCount, V>* n) {
   n->set([&](auto i) HWY_ATTR { return hn::MulAdd(x.v[i], hn::Set(d, 1.44269504088896341F), hn::Set(d, kRounder)); });
   // ln 2 in two parts; the first has so few bits that n * part is exact.
   Lockstep<kCount, V> r;
@@ -129,9 +137,17 @@ HWY_INLINE Lockstep<kCount, V> reduce_exp(D d, const Lockstep<kCount, V>& x, Loc
     const V most = hn::NegMulAdd(whole, hn::Set(d, 0.693359375F), x.v[i]);
     return hn::NegMulAdd(whole, hn::Set(d, -2.12194440e-4F), most);
   });
+  return r;
+}
+
+/// The same, with e^r - 1 for r.
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> reduce_exp(D d, const Lockstep<kCount, V>& x, Lockstep<kCount, V>* n) {
+  const Lockstep<kCount, V> r = reduce(d, x, n);
   static constexpr float kC[] = {0x1.fffffcp-2F, 0x1.55549p-3F, 0x1.5558f4p-5F, 0x1.123a6cp-7F, 0x1.6a234ep-10F};
-  Lockstep<kCount, V> y = polynomial(d, r, kC);
-  y.set([&](auto i) HWY_ATTR { return hn::MulAdd(hn::Mul(r.v[i], r.v[i]), y.v[i], r.v[i]); });
+  const Lockstep<kCount, V> square = squares(r);
+  Lockstep<kCount, V> y = polynomial(d, r, square, kC);
+  y.set([&](auto i) HWY_ATTR { return hn::MulAdd(square.v[i], y.v[i], r.v[i]); });
   return y;
 }
 
@@ -163,7 +179,7 @@ HWY_INLINE V exp_f32(D d, V x) {
   return exp_f32(d, Lockstep<1, V>(x)).v[0];
 }
 
-/// e^x + `more`, which is 0, 1 or -1, for x <= 88, without infinities; e^x counts as 0 where it is below 2^-126.5.
+/// e^x + `more`, which is 0 or -1, for x <= 88, without infinities; e^x counts as 0 where it is below 2^-126.5.
 /// With -1 exact to the last places near 0, too.
 template <class D, int kCount, class V = hn::Vec<D>>
 HWY_INLINE Lockstep<kCount, V> exp_and(D d, Lockstep<kCount, V> x, float more) {
@@ -208,7 +224,7 @@ HWY_INLINE Lockstep<kCount, V> exp2_bounded_f32(D d, const Lockstep<kCount, V>& 
   Lockstep<kCount, V> n, r;
   n.set([&](auto i) HWY_ATTR { return hn::Add(x.v[i], hn::Set(d, kRounder)); });
   r.set([&](auto i) HWY_ATTR { return hn::Sub(x.v[i], hn::Sub(n.v[i], hn::Set(d, kRounder))); });
-  Lockstep<kCount, V> y = polynomial(d, r, kC);
+  Lockstep<kCount, V> y = polynomial(d, r, squares(r), kC);
   y.set([&](auto i) HWY_ATTR {
     const V scale = reduced_power_of_two(d, n.v[i]);
     return hn::MulAdd(hn::Mul(r.v[i], y.v[i]), scale, scale);
@@ -258,17 +274,39 @@ HWY_INLINE V log1p_unit_f32(D d, V x) {
   return finish_log(d, f, hn::IfThenElseZero(large, one));
 }
 
-/// 1 + e^-x: what sigmoid is the inverse of.
+/// The sigmoid function as above / below: what follows it needs no second division.
+template <int kCount, class V>
+struct SigmoidRatio {
+  Lockstep<kCount, V> above, below;
+
+  HWY_INLINE SigmoidRatio() {}
+};
+
 template <class D, int kCount, class V = hn::Vec<D>>
-HWY_INLINE Lockstep<kCount, V> inverse_sigmoid_f32(D d, Lockstep<kCount, V> x) {
-  x.set([&](auto i) HWY_ATTR { return at_most(d, hn::Neg(x.v[i]), hn::Set(d, 88.0F)); });
-  return exp_and(d, x, 1.0F);
+HWY_INLINE SigmoidRatio<kCount, V> sigmoid_ratio_f32(D d, const Lockstep<kCount, V>& x) {
+  // 1 / (1 + 2^n e^r), with e^r = (even + odd) / (even - odd) to 1e-8: a Pade approximant of third degree.
+  Lockstep<kCount, V> bounded, n, even, odd;
+  bounded.set([&](auto i)
+                  HWY_ATTR { return at_least(d, at_most(d, hn::Neg(x.v[i]), hn::Set(d, 88.0F)), hn::Set(d, -88.0F)); });
+  const Lockstep<kCount, V> r = reduce(d, bounded, &n);
+  const Lockstep<kCount, V> square = squares(r);
+  even.set([&](auto i) HWY_ATTR { return hn::MulAdd(square.v[i], hn::Set(d, 0.1F), hn::Set(d, 1.0F)); });
+  odd.set([&](auto i) HWY_ATTR {
+    return hn::Mul(r.v[i], hn::MulAdd(square.v[i], hn::Set(d, 1.0F / 120.0F), hn::Set(d, 0.5F)));
+  });
+  SigmoidRatio<kCount, V> ratio;
+  ratio.above.set([&](auto i) HWY_ATTR { return hn::Sub(even.v[i], odd.v[i]); });
+  ratio.below.set([&](auto i) HWY_ATTR {
+    return hn::MulAdd(hn::Add(even.v[i], odd.v[i]), reduced_power_of_two(d, n.v[i]), ratio.above.v[i]);
+  });
+  return ratio;
 }
 
 template <class D, int kCount, class V = hn::Vec<D>>
 HWY_INLINE Lockstep<kCount, V> sigmoid_f32(D d, const Lockstep<kCount, V>& x) {
-  Lockstep<kCount, V> y = inverse_sigmoid_f32(d, x);
-  y.set([&](auto i) HWY_ATTR { return hn::Div(hn::Set(d, 1.0F), y.v[i]); });
+  const SigmoidRatio<kCount, V> ratio = sigmoid_ratio_f32(d, x);
+  Lockstep<kCount, V> y;
+  y.set([&](auto i) HWY_ATTR { return hn::Div(ratio.above.v[i], ratio.below.v[i]); });
   return y;
 }
 
@@ -281,11 +319,11 @@ HWY_INLINE V sigmoid_f32(D d, V x) {
 template <class D, std::size_t N, std::size_t M, int kCount, class V = hn::Vec<D>>
 HWY_INLINE Lockstep<kCount, V> odd_ratio(D d, Lockstep<kCount, V> x, float limit, const float (&p)[N],
                                          const float (&q)[M]) {
-  Lockstep<kCount, V> square;
   x.set([&](auto i) HWY_ATTR { return at_least(d, at_most(d, x.v[i], hn::Set(d, limit)), hn::Set(d, -limit)); });
-  square.set([&](auto i) HWY_ATTR { return hn::Mul(x.v[i], x.v[i]); });
-  Lockstep<kCount, V> y = polynomial(d, square, p);
-  const Lockstep<kCount, V> below = polynomial(d, square, q);
+  const Lockstep<kCount, V> square = squares(x);
+  const Lockstep<kCount, V> fourth = squares(square);
+  Lockstep<kCount, V> y = polynomial(d, square, fourth, p);
+  const Lockstep<kCount, V> below = polynomial(d, square, fourth, q);
   y.set([&](auto i) HWY_ATTR { return hn::Div(hn::Mul(x.v[i], y.v[i]), below.v[i]); });
   return y;
 }
@@ -329,9 +367,11 @@ HWY_INLINE V normal_tail_f32(D d, V t) {
   // e^(-t^2 / 2) times a ratio that changes little
   static constexpr float kP[] = {0x1.000000p-1F, 0x1.b151aap-2F, 0x1.60b81ap-3F, 0x1.2ee022p-5F, 0x1.d5da9ep-9F};
   static constexpr float kQ[] = {1.0F, 0x1.a4eb02p+0F, 0x1.2805f4p+0F, 0x1.c301b4p-2F, 0x1.7ba718p-4F, 0x1.266d5ap-7F};
-  const V power = hn::Mul(hn::Mul(t, t), hn::Set(d, -0.721347520F));
+  const Lockstep<1, V> one(t);
+  const Lockstep<1, V> square = squares(one);
+  const V power = hn::Mul(square.v[0], hn::Set(d, -0.721347520F));
   const V bell = exp2_bounded_f32(d, Lockstep<1, V>(power)).v[0];
-  return hn::Mul(bell, hn::Div(polynomial(d, t, kP), polynomial(d, t, kQ)));
+  return hn::Mul(bell, hn::Div(polynomial(d, one, square, kP).v[0], polynomial(d, one, square, kQ).v[0]));
 }
 
 }  // namespace bantam::ops::HWY_NAMESPACE

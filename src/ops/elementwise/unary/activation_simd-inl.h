@@ -89,8 +89,9 @@ HWY_INLINE V gelu_f32(D d, V x) {
 
 template <class D, int kCount, class V = hn::Vec<D>>
 HWY_INLINE Lockstep<kCount, V> silu_f32(D d, const Lockstep<kCount, V>& x) {
-  Lockstep<kCount, V> y = inverse_sigmoid_f32(d, x);
-  y.set([&](auto i) HWY_ATTR { return hn::Div(x.v[i], y.v[i]); });
+  const SigmoidRatio<kCount, V> ratio = sigmoid_ratio_f32(d, x);
+  Lockstep<kCount, V> y;
+  y.set([&](auto i) HWY_ATTR { return hn::Div(hn::Mul(x.v[i], ratio.above.v[i]), ratio.below.v[i]); });
   return y;
 }
 
@@ -102,15 +103,17 @@ HWY_INLINE V silu_f32(D d, V x) {
 /// sigmoid(x) / step and silu(x) / step by one division: a unit in the last place more off.
 template <class D, int kCount, class V = hn::Vec<D>>
 HWY_INLINE Lockstep<kCount, V> sigmoid_steps_f32(D d, const Lockstep<kCount, V>& x, V step) {
-  Lockstep<kCount, V> y = inverse_sigmoid_f32(d, x);
-  y.set([&](auto i) HWY_ATTR { return hn::Div(hn::Set(d, 1.0F), hn::Mul(y.v[i], step)); });
+  const SigmoidRatio<kCount, V> ratio = sigmoid_ratio_f32(d, x);
+  Lockstep<kCount, V> y;
+  y.set([&](auto i) HWY_ATTR { return hn::Div(ratio.above.v[i], hn::Mul(ratio.below.v[i], step)); });
   return y;
 }
 
 template <class D, int kCount, class V = hn::Vec<D>>
 HWY_INLINE Lockstep<kCount, V> silu_steps_f32(D d, const Lockstep<kCount, V>& x, V step) {
-  Lockstep<kCount, V> y = inverse_sigmoid_f32(d, x);
-  y.set([&](auto i) HWY_ATTR { return hn::Div(x.v[i], hn::Mul(y.v[i], step)); });
+  const SigmoidRatio<kCount, V> ratio = sigmoid_ratio_f32(d, x);
+  Lockstep<kCount, V> y;
+  y.set([&](auto i) HWY_ATTR { return hn::Div(hn::Mul(x.v[i], ratio.above.v[i]), hn::Mul(ratio.below.v[i], step)); });
   return y;
 }
 
@@ -122,8 +125,8 @@ HWY_INLINE Lockstep<kCount, V> gelu_tanh_f32(D d, const Lockstep<kCount, V>& x) 
     const V cubic = hn::MulAdd(hn::Mul(hn::Mul(x.v[i], x.v[i]), hn::Set(d, 0.044715F)), x.v[i], x.v[i]);
     return hn::Mul(cubic, hn::Set(d, 1.59576912160573071F));
   });
-  y = inverse_sigmoid_f32(d, y);
-  y.set([&](auto i) HWY_ATTR { return hn::Div(x.v[i], y.v[i]); });
+  const SigmoidRatio<kCount, V> ratio = sigmoid_ratio_f32(d, y);
+  y.set([&](auto i) HWY_ATTR { return hn::Div(hn::Mul(x.v[i], ratio.above.v[i]), ratio.below.v[i]); });
   return y;
 }
 

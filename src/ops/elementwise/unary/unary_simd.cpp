@@ -22,7 +22,7 @@ namespace {
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-constexpr int kAtOnce = 2;  ///< vectors: each step of a function waits for the one before
+constexpr int kAtOnce = 4;  ///< vectors: each step of a function waits for the one before
 
 V quiet_nan(D d) { return hn::Set(d, std::numeric_limits<float>::quiet_NaN()); }
 
