@@ -195,18 +195,50 @@ void blend(const Samples& samples, const float* x, std::size_t n, float* to) {
   store_partial(sum_of([&](const float* row) HWY_ATTR { return load_partial(d, row + i, n - i); }), d, to + i, n - i);
 }
 
-/// A row of the result from one row of the operand: neighbouring coordinates in the lanes of a vector.
-void sample_elements(const TapTable& table, const float* from, float* to) {
-  const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const auto sample = [&](std::int64_t i) HWY_ATTR {
-    auto sum = hn::Mul(hn::LoadU(d, table.weight + i), hn::GatherIndex(d, from, hn::LoadU(di, table.offset + i)));
-    for (int t = 1; t < table.count; ++t) {
-      const std::int64_t at = t * table.size + i;
-      sum =
-          hn::MulAdd(hn::LoadU(d, table.weight + at), hn::GatherIndex(d, from, hn::LoadU(di, table.offset + at)), sum);
+using DF = hn::ScalableTag<float>;
+using DI = hn::RebindToSigned<DF>;
+
+/// Where a load finds all that tap t of the coordinates from `i` on, as many as a vector has lanes, reads of a row of
+/// `in` elements, if any load does.
+HWY_INLINE std::int64_t load_of_tap(const TapTable& table, std::int64_t in, int t, std::int64_t i) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(DF()));
+  return std::min<std::int64_t>(table.offset[t * table.size + i], in - lanes);
+}
+
+/// Does one load find them, wherever `i` is a multiple of the lanes or the last possible?
+bool is_close(const TapTable& table, std::int64_t in) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(DF()));
+  if (in < lanes || table.size < lanes) return false;
+  for (int t = 0; t < table.count; ++t)
+    for (std::int64_t first = 0; first < table.size; first += lanes) {
+      const std::int64_t i = std::min(first, table.size - lanes);
+      const std::int64_t load = load_of_tap(table, in, t, i);
+      for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        const std::int64_t place = table.offset[t * table.size + i + lane] - load;
+        if (place < 0 || place >= lanes) return false;
+      }
     }
+  return true;
+}
+
+/// A row of the result from one row of `in` elements: neighbouring coordinates in the lanes of a vector. kClose: see
+/// is_close; otherwise lanes are gathered.
+template <bool kClose>
+void sample_elements(const TapTable& table, std::int64_t in, const float* from, float* to) {
+  const DF d;
+  const DI di;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto tap = [&](int t, std::int64_t i) HWY_ATTR {
+    const auto offsets = hn::LoadU(di, table.offset + t * table.size + i);
+    if constexpr (!kClose) return hn::GatherIndex(d, from, offsets);
+    const std::int64_t load = load_of_tap(table, in, t, i);
+    const auto places = hn::Sub(offsets, hn::Set(di, static_cast<std::int32_t>(load)));
+    return hn::TableLookupLanes(hn::LoadU(d, from + load), hn::IndicesFromVec(d, places));
+  };
+  const auto sample = [&](std::int64_t i) HWY_ATTR {
+    auto sum = hn::Mul(hn::LoadU(d, table.weight + i), tap(0, i));
+    for (int t = 1; t < table.count; ++t)
+      sum = hn::MulAdd(hn::LoadU(d, table.weight + t * table.size + i), tap(t, i), sum);
     return sum;
   };
   std::int64_t i = 0;
@@ -257,6 +289,7 @@ void sample_runs(const TapTable& table, std::int64_t run, const float* from, flo
 void interpolate_rows(const Resampling& r, const TapTables& tables, const float* from, std::int64_t begin,
                       std::int64_t end, float* row, float* to) {
   const TapTable& table = tables.axes[r.last];
+  const bool close = r.run == 1 && is_close(table, r.in);
   RowCursor cursor(r, tables, begin);
   Samples samples{};
   to += begin * r.out * r.run;
@@ -265,8 +298,10 @@ void interpolate_rows(const Resampling& r, const TapTables& tables, const float*
     const bool as_it_lies = samples.count == 1;
     if (!as_it_lies) blend(samples, from, static_cast<std::size_t>(r.in * r.run), row);
     const float* blended = as_it_lies ? from + samples.from[0] : row;
-    if (r.run == 1) {
-      sample_elements(table, blended, to);
+    if (close) {
+      sample_elements<true>(table, r.in, blended, to);
+    } else if (r.run == 1) {
+      sample_elements<false>(table, r.in, blended, to);
     } else if (table.count == 2) {
       sample_runs<2>(table, r.run, blended, to);
     } else {
