@@ -1,5 +1,6 @@
 // pool2d in f32, i8 and u8: vectors run over channels; every window visits only its taps inside the image.
 #include <algorithm>
+#include <type_traits>
 
 #include "ops/common/parallel.h"
 #include "ops/nn/pool2d/geometry.h"
@@ -11,6 +12,7 @@
 #include "hwy/highway.h"
 #include "ops/common/activate_rows.h"
 #include "ops/common/clamped_store_simd-inl.h"
+#include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::pool::HWY_NAMESPACE {
@@ -18,6 +20,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using ops::HWY_NAMESPACE::ClampedStore;
+using ops::HWY_NAMESPACE::unroll;
 
 /// The taps of one window; strides in elements.
 template <typename T>
@@ -43,64 +46,91 @@ Window<T> window_of(const PoolGeometry& g, const T* image, const PoolTaps& rows,
   return window;
 }
 
-/// Folds `step(sum, tap)` over the taps at channel c, where `load` reads a vector.
-template <typename T, class V, typename Load, typename Step>
-HWY_INLINE V fold(const Window<T>& window, std::int64_t c, V sum, Load load, Step step) {
+/// Neighbouring vectors of channels that go through a window together.
+constexpr int kVectorsAtOnce = 4;
+
+/// Folds `step(sum, tap)` over the taps, for kVectors vectors of channels: load(x, v) reads the v-th from channel c on.
+template <int kVectors, typename T, class V, typename Load, typename Step>
+HWY_INLINE void fold(const Window<T>& window, std::int64_t c, V (&sums)[kVectors], Load load, Step step) {
   for (std::int32_t ky = 0; ky < window.rows; ++ky) {
     const T* x = window.x + ky * window.row_step + c;
-    for (std::int32_t kx = 0; kx < window.taps; ++kx, x += window.tap_step) sum = step(sum, load(x));
+    for (std::int32_t kx = 0; kx < window.taps; ++kx, x += window.tap_step)
+      unroll<kVectors>([&](auto v) HWY_ATTR { sums[v] = step(sums[v], load(x, v)); });
   }
-  return sum;
 }
 
-/// The maximum of a vector of channels. NaNs do not count.
-template <typename T, class D>
-HWY_INLINE hn::Vec<D> maximum(D d, const Window<T>& window, std::int64_t c) {
-  return fold(
-      window, c, hn::Set(d, kPoolLowest<T>), [d](const T* x) HWY_ATTR { return hn::LoadU(d, x); },
+/// Maxima of vectors of channels. NaNs do not count.
+template <int kVectors, typename T, class D>
+HWY_INLINE void maximum(D d, const Window<T>& window, std::int64_t c, hn::Vec<D> (&sums)[kVectors]) {
+  unroll<kVectors>([&](auto v) HWY_ATTR { sums[v] = hn::Set(d, kPoolLowest<T>); });
+  fold(
+      window, c, sums, [d](const T* x, int v) HWY_ATTR { return hn::LoadU(d, x + v * hn::MaxLanes(d)); },
       [](hn::Vec<D> sum, hn::Vec<D> x) HWY_ATTR { return hn::Max(x, sum); });
 }
 
-template <class D>
-HWY_INLINE hn::Vec<D> average(D d, const Window<float>& window, std::int64_t c) {
-  if (window.count <= 0) return hn::Zero(d);
-  const auto sum = fold(
-      window, c, hn::Zero(d), [d](const float* x) HWY_ATTR { return hn::LoadU(d, x); },
+template <int kVectors, class D>
+HWY_INLINE void average(D d, const Window<float>& window, std::int64_t c, hn::Vec<D> (&sums)[kVectors]) {
+  unroll<kVectors>([&](auto v) HWY_ATTR { sums[v] = hn::Zero(d); });
+  if (window.count <= 0) return;
+  fold(
+      window, c, sums, [d](const float* x, int v) HWY_ATTR { return hn::LoadU(d, x + v * hn::MaxLanes(d)); },
       [](hn::Vec<D> s, hn::Vec<D> x) HWY_ATTR { return hn::Add(s, x); });
-  return hn::Div(sum, hn::Set(d, static_cast<float>(window.count)));
+  const auto count = hn::Set(d, static_cast<float>(window.count));
+  unroll<kVectors>([&](auto v) HWY_ATTR { sums[v] = hn::Div(sums[v], count); });
 }
 
-/// The average of 8-bit integers as int32, rounded half away from zero. At most 2^15 elements: dividend and divisor are
+/// Averages of 8-bit integers as int32, rounded half away from zero. At most 2^15 elements: dividend and divisor are
 /// below 2^23, so a float quotient that is not an integer cannot round to one, and truncation is exact.
-template <typename T, class DI>
-HWY_INLINE hn::Vec<DI> average(DI di, const Window<T>& window, std::int64_t c) {
+template <int kVectors, typename T, class DI>
+HWY_INLINE void average(DI di, const Window<T>& window, std::int64_t c, hn::Vec<DI> (&sums)[kVectors]) {
   const hn::Rebind<T, DI> narrow;
   const hn::Rebind<float, DI> df;
-  if (window.count <= 0) return hn::Zero(di);
-  const auto sum = fold(
-      window, c, hn::Zero(di), [=](const T* x) HWY_ATTR { return hn::PromoteTo(di, hn::LoadU(narrow, x)); },
+  unroll<kVectors>([&](auto v) HWY_ATTR { sums[v] = hn::Zero(di); });
+  if (window.count <= 0) return;
+  fold(
+      window, c, sums,
+      [=](const T* x, int v) HWY_ATTR { return hn::PromoteTo(di, hn::LoadU(narrow, x + v * hn::MaxLanes(di))); },
       [](hn::Vec<DI> s, hn::Vec<DI> x) HWY_ATTR { return hn::Add(s, x); });
   const auto count = static_cast<std::int32_t>(window.count);
   const auto half = hn::Set(di, count / 2);
-  const auto away = hn::IfThenElse(hn::Gt(sum, hn::Zero(di)), hn::Add(sum, half), hn::Sub(sum, half));
-  return hn::ConvertTo(di, hn::Div(hn::ConvertTo(df, away), hn::Set(df, static_cast<float>(count))));
+  unroll<kVectors>([&](auto v) HWY_ATTR {
+    const auto away = hn::IfThenElse(hn::Gt(sums[v], hn::Zero(di)), hn::Add(sums[v], half), hn::Sub(sums[v], half));
+    sums[v] = hn::ConvertTo(di, hn::Div(hn::ConvertTo(df, away), hn::Set(df, static_cast<float>(count))));
+  });
 }
 
-/// Calls f(c) for channels in steps of `lanes` <= channels; the last step may overlap the one before.
+/// Calls f(c, vectors), a constant, for channels in steps of several vectors of `lanes` <= channels, then of one; the
+/// last step may overlap the one before.
 template <typename F>
 HWY_INLINE void for_channels(std::int64_t channels, std::int64_t lanes, F f) {
-  for (std::int64_t next = 0; next < channels; next += lanes) f(std::min(next, channels - lanes));
+  std::int64_t next = 0;
+  for (; next + kVectorsAtOnce * lanes <= channels; next += kVectorsAtOnce * lanes)
+    f(next, std::integral_constant<int, kVectorsAtOnce>());
+  for (; next < channels; next += lanes) f(std::min(next, channels - lanes), std::integral_constant<int, 1>());
+}
+
+/// Calls put(vector, c) with what a window gives for all channels; `pool(c, sums)` computes some vectors of them.
+template <class D, typename Pool, typename Put>
+HWY_INLINE void pool_channels(D d, std::int64_t channels, Pool pool, Put put) {
+  const auto lanes = static_cast<std::int64_t>(hn::MaxLanes(d));
+  for_channels(channels, lanes, [&](std::int64_t c, auto vectors) HWY_ATTR {
+    hn::Vec<D> sums[vectors];
+    pool(c, sums);
+    unroll<vectors>([&](auto v) HWY_ATTR { put(sums[v], c + v * lanes); });
+  });
 }
 
 template <int kLanes>
 HWY_INLINE void pool_window(const Pool2dParams& p, const Window<float>& window, float* y, std::int64_t channels) {
   const hn::CappedTag<float, kLanes> d;
   const ClampedStore store(p.activation);
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto put = [&](auto v, std::int64_t c) HWY_ATTR { store(d, v, y + c); };
   if (p.kind == PoolKind::kMax) {
-    for_channels(channels, lanes, [&](std::int64_t c) HWY_ATTR { store(d, maximum(d, window, c), y + c); });
+    pool_channels(
+        d, channels, [&](std::int64_t c, auto& sums) HWY_ATTR { maximum(d, window, c, sums); }, put);
   } else {
-    for_channels(channels, lanes, [&](std::int64_t c) HWY_ATTR { store(d, average(d, window, c), y + c); });
+    pool_channels(
+        d, channels, [&](std::int64_t c, auto& sums) HWY_ATTR { average(d, window, c, sums); }, put);
   }
 }
 
@@ -110,18 +140,18 @@ HWY_INLINE void pool_window(const Pool2dParams& p, const Window<T>& window, T* y
     const hn::CappedTag<T, kLanes> d;
     const auto low = hn::Set(d, static_cast<T>(p.minimum));
     const auto high = hn::Set(d, static_cast<T>(p.maximum));
-    for_channels(channels, static_cast<std::int64_t>(hn::Lanes(d)), [&](std::int64_t c) HWY_ATTR {
-      hn::StoreU(hn::Min(hn::Max(maximum(d, window, c), low), high), d, y + c);
-    });
+    pool_channels(
+        d, channels, [&](std::int64_t c, auto& sums) HWY_ATTR { maximum(d, window, c, sums); },
+        [&](auto v, std::int64_t c) HWY_ATTR { hn::StoreU(hn::Min(hn::Max(v, low), high), d, y + c); });
   } else {
     const hn::CappedTag<std::int32_t, kLanes> d;
     const hn::Rebind<T, decltype(d)> narrow;
     const auto low = hn::Set(d, p.minimum);
     const auto high = hn::Set(d, p.maximum);
-    for_channels(channels, static_cast<std::int64_t>(hn::Lanes(d)), [&](std::int64_t c) HWY_ATTR {
-      const auto value = hn::Min(hn::Max(average<T>(d, window, c), low), high);
-      hn::StoreU(hn::DemoteTo(narrow, value), narrow, y + c);
-    });
+    pool_channels(
+        d, channels, [&](std::int64_t c, auto& sums) HWY_ATTR { average(d, window, c, sums); },
+        [&](auto v, std::int64_t c)
+            HWY_ATTR { hn::StoreU(hn::DemoteTo(narrow, hn::Min(hn::Max(v, low), high)), narrow, y + c); });
   }
 }
 
