@@ -183,7 +183,7 @@ void test_row(const UnaryParams& p, std::size_t n, std::uint8_t* y, const float*
   const V high = !nan && p.b != 0 ? hn::Set(d, kInfinity) : quiet_nan(d);
   const V low = !nan && p.a != 0 ? hn::Set(d, -kInfinity) : quiet_nan(d);
   const auto test = [&](V v) HWY_ATTR {
-    const auto found = nan ? hn::Ne(v, v) : hn::Or(hn::Eq(v, high), hn::Eq(v, low));
+    const auto found = nan ? hn::IsNaN(v) : hn::Or(hn::Eq(v, high), hn::Eq(v, low));
     return hn::TruncateTo(bytes, hn::IfThenElseZero(hn::RebindMask(words, found), hn::Set(words, 1)));
   };
   const std::size_t lanes = hn::Lanes(d);

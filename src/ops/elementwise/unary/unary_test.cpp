@@ -118,6 +118,20 @@ TEST(Unary, TellsNanAndInfinity) {
   EXPECT_EQ(run(UnaryFunction::kIsInf, 1, 0), (std::vector<std::uint8_t>{0, 0, 0, 1}));
 }
 
+TEST(Unary, EveryVariantTellsNanAndInfinity) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        constexpr float kSpecial[] = {kNan, kInfinity, -kInfinity, -0.0F, 1.0F};
+        std::vector<float> values(static_cast<std::size_t>(random_int(random, 1, 70)));
+        for (float& value : values) value = kSpecial[random_int(random, 0, std::ssize(kSpecial) - 1)];
+        const auto function = random_int(random, 0, 1) == 0 ? UnaryFunction::kIsNan : UnaryFunction::kIsInf;
+        const UnaryParams p{function, static_cast<float>(random_int(random, 0, 1)),
+                            static_cast<float>(random_int(random, 0, 1))};
+        return make_case(kUnary, p, {tensor_of<float>({static_cast<std::int64_t>(values.size())}, values)});
+      },
+      {.cases = 40, .must_cover = {"f32__simd"}});
+}
+
 TEST(Unary, WrapsIntegers) {
   const auto run = [](UnaryFunction function, float a = 0, float b = 0) {
     const TestTensor x = tensor_of<std::int8_t>({3}, {-128, -3, 100});
