@@ -28,12 +28,12 @@
 //   keep = ["mask_raw"]             # intermediate tensors that become outputs
 //   backend = "reference"           # who computes it: fast (default) or reference ...
 //   backends = { enhanced = "fast", "*/lstm*" = "reference" }  # ... and parts: outputs' branches, or nodes by pattern
-//   kernels = { "/front/Conv" = "f32_gemm__simd" } # node = kernel, where it supports the node; `bantam tune` finds
-//   such inputs = { frame = "mix.wav,samples=256" }     # what `bantam run` feeds; see `bantam run --help` step = {
-//   frame = 256 }          # frames by which the window of that input moves between invokes labels = { output =
-//   "labels.txt" }             # one class name a line lane = "sound"                  # one thread: its sessions share
-//   activations, those of other lanes run beside them priority = 1                    # within the lane; a higher one
-//   may interrupt between two steps; default 0
+//   kernels = { "/front/Conv" = "f32_gemm__simd" } # node = kernel, where it serves; `bantam tune` finds such
+//   inputs = { frame = "mix.wav,samples=256" }     # what `bantam run` feeds; see `bantam run --help`
+//   step = { frame = 256 }          # frames by which the window of that input moves between invokes
+//   labels = { output = "labels.txt" }             # one class name a line
+//   lane = "sound"                  # one thread: its sessions share activations, those of other lanes run beside them
+//   priority = 1                    # within the lane; a higher one may interrupt between two steps; default 0
 //
 //   [[session]]                     # optional: default is one session per model, of its name; keys inputs, step,
 //   name = "left"                   # labels, lane and priority may stand here instead
