@@ -9,6 +9,7 @@
 #include "hwy/highway.h"
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
+#include "ops/common/operand_row_simd-inl.h"
 #include "ops/common/parallel.h"
 #include "ops/common/strides.h"
 #include "ops/elementwise/binary/binary.h"
@@ -20,21 +21,9 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// An operand row: contiguous, or one element for all.
-template <typename T>
-struct Row {
-  const T* data;
-  bool moves;
-
-  template <class D>
-  HWY_INLINE hn::Vec<D> load(D d, std::size_t i) const {
-    return moves ? hn::LoadU(d, data + i) : hn::Set(d, *data);
-  }
-};
-
 /// All bits of lane k of the result, a vector of U, tell f(a[i + k], b[i + k]).
 template <typename U, typename T, class F>
-HWY_INLINE hn::Vec<hn::ScalableTag<U>> compare(Row<T> a, Row<T> b, std::size_t i, F f) {
+HWY_INLINE hn::Vec<hn::ScalableTag<U>> compare(OperandRow<T> a, OperandRow<T> b, std::size_t i, F f) {
   const hn::ScalableTag<U> to;
   if constexpr (sizeof(U) == sizeof(T)) {
     const hn::ScalableTag<T> d;
@@ -49,7 +38,7 @@ HWY_INLINE hn::Vec<hn::ScalableTag<U>> compare(Row<T> a, Row<T> b, std::size_t i
 
 /// y[i] = f(a[i], b[i]) ? 1 : 0; y may be a or b.
 template <typename T, class F>
-HWY_INLINE void compare_row(std::size_t n, std::uint8_t* y, Row<T> a, Row<T> b, F f) {
+HWY_INLINE void compare_row(std::size_t n, std::uint8_t* y, OperandRow<T> a, OperandRow<T> b, F f) {
   const hn::ScalableTag<std::uint8_t> d;
   const auto one = hn::Set(d, std::uint8_t{1});
   const std::size_t lanes = hn::Lanes(d);
@@ -59,9 +48,7 @@ HWY_INLINE void compare_row(std::size_t n, std::uint8_t* y, Row<T> a, Row<T> b, 
   T tail_a[HWY_MAX_BYTES] = {};
   T tail_b[HWY_MAX_BYTES] = {};
   std::uint8_t tail_y[HWY_MAX_BYTES];
-  std::copy_n(a.moves ? a.data + i : a.data, a.moves ? n - i : 1, tail_a);
-  std::copy_n(b.moves ? b.data + i : b.data, b.moves ? n - i : 1, tail_b);
-  const auto tail = compare<std::uint8_t>(Row<T>{tail_a, a.moves}, Row<T>{tail_b, b.moves}, 0, f);
+  const auto tail = compare<std::uint8_t>(tail_of(a, i, n - i, tail_a), tail_of(b, i, n - i, tail_b), 0, f);
   hn::StoreU(hn::And(tail, one), d, tail_y);
   std::copy_n(tail_y, n - i, y + i);
 }
@@ -115,8 +102,8 @@ void compare_all(const Invocation& invocation, const StridedRows<3>& rows, F f) 
   const auto* b = invocation.input<T>(1);
   parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
     for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-      compare_row(static_cast<std::size_t>(n), y + offsets[0], Row<T>{a + offsets[1], rows.contiguous(1)},
-                  Row<T>{b + offsets[2], rows.contiguous(2)}, f);
+      compare_row(static_cast<std::size_t>(n), y + offsets[0], OperandRow<T>{a + offsets[1], rows.contiguous(1)},
+                  OperandRow<T>{b + offsets[2], rows.contiguous(2)}, f);
     });
   });
 }

@@ -8,6 +8,7 @@
 #include "hwy/highway.h"
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
+#include "ops/common/operand_row_simd-inl.h"
 #include "ops/common/parallel.h"
 #include "ops/common/strides.h"
 #include "ops/elementwise/select/kernels.h"
@@ -17,18 +18,6 @@ namespace bantam::ops::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-/// An operand row: contiguous, or one element for all.
-template <typename T>
-struct Row {
-  const T* data;
-  bool moves;
-
-  template <class D>
-  HWY_INLINE hn::Vec<D> load(D d, std::size_t i) const {
-    return moves ? hn::LoadU(d, data + i) : hn::Set(d, *data);
-  }
-};
 
 /// Bytes to lanes of T.
 template <class D, class V>
@@ -43,23 +32,17 @@ HWY_INLINE hn::Vec<D> widen_bytes(D d, V bytes) {
 }
 
 template <typename T>
-HWY_INLINE void select_vector(Row<std::uint8_t> condition, Row<T> a, Row<T> b, std::size_t i, T* y) {
+HWY_INLINE void select_vector(OperandRow<std::uint8_t> condition, OperandRow<T> a, OperandRow<T> b, std::size_t i,
+                              T* y) {
   const hn::ScalableTag<T> d;
   const hn::Rebind<std::uint8_t, decltype(d)> bytes;
   const auto is_false = hn::Eq(widen_bytes(d, condition.load(bytes, i)), hn::Zero(d));
   hn::StoreU(hn::IfThenElse(is_false, b.load(d, i), a.load(d, i)), d, y);
 }
 
-/// The elements from i on, of which there are `n`, in memory that a vector fits in.
-template <typename T>
-HWY_INLINE Row<T> tail_of(Row<T> row, std::size_t i, std::size_t n, T* memory) {
-  std::copy_n(row.moves ? row.data + i : row.data, row.moves ? n : 1, memory);
-  return {memory, row.moves};
-}
-
 /// y[i] = condition[i] ? a[i] : b[i]; y may be an operand.
 template <typename T>
-void select_row(std::size_t n, T* y, Row<std::uint8_t> condition, Row<T> a, Row<T> b) {
+void select_row(std::size_t n, T* y, OperandRow<std::uint8_t> condition, OperandRow<T> a, OperandRow<T> b) {
   const std::size_t lanes = hn::Lanes(hn::ScalableTag<T>());
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) select_vector(condition, a, b, i, y + i);
@@ -83,8 +66,8 @@ void select_all(const Invocation& invocation, const StridedRows<4>& rows) {
   parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
     for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) {
       select_row(static_cast<std::size_t>(n), y + offsets[0],
-                 Row<std::uint8_t>{condition + offsets[1], rows.contiguous(1)},
-                 Row<T>{a + offsets[2], rows.contiguous(2)}, Row<T>{b + offsets[3], rows.contiguous(3)});
+                 OperandRow<std::uint8_t>{condition + offsets[1], rows.contiguous(1)},
+                 OperandRow<T>{a + offsets[2], rows.contiguous(2)}, OperandRow<T>{b + offsets[3], rows.contiguous(3)});
     });
   });
 }

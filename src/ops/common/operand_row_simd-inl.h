@@ -1,0 +1,42 @@
+// A row of an operand that may be broadcast, for elementwise kernels. Included by *_simd.cpp files inside Highway's
+// per-target compilation.
+#if defined(BANTAM_OPS_OPERAND_ROW_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BANTAM_OPS_OPERAND_ROW_SIMD_INL_H_
+#undef BANTAM_OPS_OPERAND_ROW_SIMD_INL_H_
+#else
+#define BANTAM_OPS_OPERAND_ROW_SIMD_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Contiguous, or one element for all.
+template <typename T>
+struct OperandRow {
+  const T* data;
+  bool moves;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, std::size_t i) const {
+    return moves ? hn::LoadU(d, data + i) : hn::Set(d, *data);
+  }
+};
+
+/// The elements from i on, of which there are `n`, in memory that a vector fits in.
+template <typename T>
+HWY_INLINE OperandRow<T> tail_of(OperandRow<T> row, std::size_t i, std::size_t n, T* memory) {
+  std::copy_n(row.moves ? row.data + i : row.data, row.moves ? n : 1, memory);
+  return {memory, row.moves};
+}
+
+}  // namespace bantam::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
