@@ -37,6 +37,10 @@ constexpr std::int64_t packed_i8_bytes(std::int64_t k, std::int64_t n) noexcept 
 void pack_panels_i8(const std::int8_t* b, std::int64_t k, std::int64_t n, std::int64_t k_stride, std::int64_t n_stride,
                     std::uint8_t flip, std::int8_t* packed) noexcept;
 
+/// The same, fast where rows or columns lie in one piece.
+void pack_panels_i8_simd(const std::int8_t* b, std::int64_t k, std::int64_t n, std::int64_t k_stride,
+                         std::int64_t n_stride, std::uint8_t flip, std::int8_t* packed);
+
 /// Numbers of one row of the left matrix, padded to whole quads.
 constexpr std::int64_t row_numbers(std::int64_t k) noexcept { return 4 * quad_count(k); }
 

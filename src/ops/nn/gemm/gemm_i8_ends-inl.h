@@ -175,17 +175,52 @@ class TileEnd {
 };
 
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
-/// The same of bytes. Whole and half panels are stored several rows at a time by what is made once for many rows.
-/// Scale: the last stage of a vector of channels, made of a Scaler. `has_more`: scaling and an activation are not all
-/// there is to do.
+/// Vectors of so many columns, if these are whole ones; 0: not.
+constexpr int whole_vectors(std::int64_t columns) {
+  return columns % kLanes == 0 ? static_cast<int>(columns / kLanes) : 0;
+}
+
+/// The zero points of a tile's columns, of which the products with the rows' sums are taken off in registers.
+class ColumnZeros {
+ public:
+  HWY_INLINE ColumnZeros() : any_(false), low_(hn::Zero(kD32)), high_(low_) {}
+  HWY_INLINE ColumnZeros(const ZeroPoints& zeros, std::int64_t first, std::int64_t columns) : ColumnZeros() {
+    any_ = !zeros.are_zero();
+    if (!any_) return;
+    low_ = load_zero_points(kD32, zeros, first, std::min<std::int64_t>(columns, kLanes));
+    high_ = load_zero_points(kD32, zeros, first + kLanes, std::max<std::int64_t>(columns - kLanes, 0));
+  }
+
+  bool any() const { return any_; }
+
+  /// Of the rows whose sums are `row_sums`.
+  template <int kTileRows, int kTileVectors>
+  HWY_INLINE void subtract(const std::int32_t* row_sums, hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
+    if (!any_) return;
+    unroll<kTileRows>([&](auto r) HWY_ATTR {
+      const auto row_sum = hn::Set(kD32, row_sums[r]);
+      unroll<kTileVectors>([&](auto v)
+                               HWY_ATTR { sum[r][v] = hn::Sub(sum[r][v], hn::Mul(v == 0 ? low_ : high_, row_sum)); });
+    });
+  }
+
+ private:
+  bool any_;
+  hn::Vec<D32> low_;
+  hn::Vec<D32> high_;
+};
+
+/// finish_tile of bytes. Whole and half panels are stored several rows at a time by what is made once for many rows.
+/// Scale: the last stage of a vector of channels, made of a Scaler.
 template <typename Result, class Scale>
 class PanelEnd {
  public:
   template <class Scaler>
-  HWY_INLINE PanelEnd(const Result& y, const Scaler& scaler, std::uint8_t flip, bool has_more, std::int64_t first,
-                      std::int64_t columns)
+  HWY_INLINE PanelEnd(const Result& y, const Scaler& scaler, std::uint8_t flip, const ColumnZeros& zeros,
+                      std::int64_t first, std::int64_t columns)
       : plain_(y, first, columns),
-        vectors_(!has_more && columns % kLanes == 0 ? static_cast<int>(columns / kLanes) : 0),
+        vectors_(whole_vectors(columns)),
+        zeros_(zeros),
         activated_(activated(scaler)),
         y_(reinterpret_cast<std::uint8_t*>(y.data) + first),
         row_stride_(y.row_stride),
@@ -195,7 +230,7 @@ class PanelEnd {
                                      : ByteRows(scaler.zero_point, scaler.minimum, scaler.maximum, flip)) {}
 
   HWY_INLINE void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
-    if (vectors_ < kVectors || activated_ != nullptr) return plain_(sums, m, rows, row_sums);
+    if (vectors_ < kVectors || zeros_.any() || activated_ != nullptr) return plain_(sums, m, rows, row_sums);
     const std::int32_t* from = sums.at;
     std::uint8_t* y = y_ + m * row_stride_;
     for (; rows >= 2; rows -= 2, from += 2 * kPanel, y += 2 * row_stride_)
@@ -206,15 +241,17 @@ class PanelEnd {
   /// Vectors of columns of tiles that can be stored from registers; 0: none can.
   int vectors() const { return vectors_; }
 
-  /// What stores them, from row m on.
+  /// What stores them, from row m on, whose sums come first in `row_sums`.
   class Tiles {
    public:
-    Tiles(const PanelEnd& end, std::int64_t m) : end_(end), y_(end.y_ + m * end.row_stride_) {}
+    Tiles(const PanelEnd& end, std::int64_t m, const std::int32_t* row_sums)
+        : end_(end), y_(end.y_ + m * end.row_stride_), row_sums_(row_sums) {}
 
     template <int kTileRows, int kTileVectors>
     HWY_INLINE void operator()(hn::Vec<D32> (&sum)[kTileRows][kTileVectors], std::int64_t tile) const {
       const std::int64_t stride = end_.row_stride_;
       std::uint8_t* y = y_ + tile * kTileRows * stride;
+      end_.zeros_.subtract(row_sums_ + tile * kTileRows, sum);
       end_.scale(sum);
       if constexpr (kTileVectors == kVectors) {
         static_assert(kTileRows % 2 == 0);
@@ -233,6 +270,7 @@ class PanelEnd {
    private:
     const PanelEnd& end_;
     std::uint8_t* y_;
+    const std::int32_t* row_sums_;
   };
 
  private:
@@ -294,6 +332,7 @@ class PanelEnd {
 
   TileEnd<Result> plain_;
   int vectors_;
+  ColumnZeros zeros_;
   const AffineScaler* activated_;  ///< not null: results have an activation
   std::uint8_t* y_;
   std::int64_t row_stride_;
@@ -305,19 +344,91 @@ class PanelEnd {
 class Int8End : public PanelEnd<Int8Result, RequantizeVector<D32>> {
  public:
   HWY_INLINE Int8End(const Int8Result& y, std::int64_t first, std::int64_t columns)
-      : PanelEnd(y, y.requantize, 0, false, first, columns) {}
+      : PanelEnd(y, y.requantize, 0, {}, first, columns) {}
 };
 
 class AffineEnd : public PanelEnd<AffineResult<std::uint8_t>, AffineVector<D32>> {
  public:
   HWY_INLINE AffineEnd(const AffineResult<std::uint8_t>& y, std::int64_t first, std::int64_t columns)
-      : PanelEnd(y, y.scaler, y.scaler.flip, subtracts_row_sums(y), first, columns) {}
+      : PanelEnd(y, y.scaler, y.scaler.flip, ColumnZeros(y.zero_points, first, columns), first, columns) {}
+};
+
+/// finish_tile of i32 and f32 results, which are stored from registers too.
+template <typename Y>
+class NumberEnd {
+ public:
+  HWY_INLINE NumberEnd(const AffineResult<Y>& y, std::int64_t first, std::int64_t columns)
+      : plain_(y, first, columns),
+        vectors_(whole_vectors(columns)),
+        zeros_(y.zero_points, first, columns),
+        activation_(y.scaler.activation),
+        y_(y.data + first),
+        row_stride_(y.row_stride),
+        low_(kD32, y.scaler, first, std::min<std::int64_t>(columns, kLanes)),
+        high_(kD32, y.scaler, first + kLanes, std::max<std::int64_t>(columns - kLanes, 0)) {}
+
+  HWY_INLINE void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
+    plain_(sums, m, rows, row_sums);
+  }
+
+  /// As of PanelEnd.
+  int vectors() const { return vectors_; }
+
+  class Tiles {
+   public:
+    Tiles(const NumberEnd& end, std::int64_t m, const std::int32_t* row_sums)
+        : end_(end), y_(end.y_ + m * end.row_stride_), row_sums_(row_sums) {}
+
+    template <int kTileRows, int kTileVectors>
+    HWY_INLINE void operator()(hn::Vec<D32> (&sum)[kTileRows][kTileVectors], std::int64_t tile) const {
+      const std::int64_t stride = end_.row_stride_;
+      Y* y = y_ + tile * kTileRows * stride;
+      end_.zeros_.subtract(row_sums_ + tile * kTileRows, sum);
+      unroll<kTileRows>([&](auto r) HWY_ATTR {
+        unroll<kTileVectors>([&](auto v) HWY_ATTR {
+          (v == 0 ? end_.low_ : end_.high_).store(sum[r][v], kLanes, y + r * stride + v * kLanes);
+        });
+      });
+      if constexpr (std::is_same_v<Y, float>)
+        activate_rows(end_.activation_, y, kTileRows, stride, kTileVectors * kLanes);
+    }
+
+   private:
+    const NumberEnd& end_;
+    Y* y_;
+    const std::int32_t* row_sums_;
+  };
+
+ private:
+  TileEnd<AffineResult<Y>> plain_;
+  int vectors_;
+  ColumnZeros zeros_;
+  Activation activation_;
+  Y* y_;
+  std::int64_t row_stride_;
+  AffineVector<D32> low_;
+  AffineVector<D32> high_;
 };
 
 template <typename Result>
-using TileEndOf = std::conditional_t<
-    std::is_same_v<Result, Int8Result>, Int8End,
-    std::conditional_t<std::is_same_v<Result, AffineResult<std::uint8_t>>, AffineEnd, TileEnd<Result>>>;
+struct TileEndType {
+  using Type = TileEnd<Result>;
+};
+template <>
+struct TileEndType<Int8Result> {
+  using Type = Int8End;
+};
+template <typename Y>
+struct TileEndType<AffineResult<Y>> {
+  using Type = NumberEnd<Y>;
+};
+template <>
+struct TileEndType<AffineResult<std::uint8_t>> {
+  using Type = AffineEnd;
+};
+
+template <typename Result>
+using TileEndOf = typename TileEndType<Result>::Type;
 #else
 template <typename Result>
 using TileEndOf = TileEnd<Result>;

@@ -14,6 +14,7 @@
 #include "ops/nn/gemm/gemm_i8_ends-inl.h"
 #include "ops/nn/gemm/gemm_i8_tiles-inl.h"
 #include "ops/nn/gemm/saturating_pairs-inl.h"
+#include "ops/nn/gemm/sums_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::gemm::HWY_NAMESPACE {
@@ -53,6 +54,17 @@ struct Piece {
     return result;
   }
 };
+
+/// sums[m] += the sum of the first `count` numbers of row m, each less `zero` if they are bytes, wrapping.
+void add_rows(const Piece& a, std::int64_t count, std::int32_t zero, std::int32_t* sums) {
+  for (std::int64_t m = 0; m < a.rows; ++m) {
+    const std::uint32_t sum = a.bytes != nullptr
+                                  ? row_sum_u8(a.bytes + m * a.stride, count, a.flip) -
+                                        static_cast<std::uint32_t>(count) * static_cast<std::uint32_t>(zero)
+                                  : row_sum_i16(a.numbers + m * a.stride, 4 * a.quads);
+    sums[m] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sums[m]) + sum);
+  }
+}
 
 void widen_bytes(const std::uint8_t* from, std::int64_t n, ByteForm form, std::int16_t* to) {
   const hn::ScalableTag<std::int16_t> d16;
@@ -108,11 +120,11 @@ void flip_bytes(const std::uint8_t* from, std::int64_t n, std::uint8_t flip, std
 class Left {
  public:
   /// `panels`: that will be multiplied with it.
-  Left(const LeftSource& a, const Workspace& workspace, std::int64_t panels, bool has_row_sums)
+  Left(const LeftSource& a, const Workspace& workspace, std::int64_t panels)
       : a_(a),
         workspace_(workspace),
         panels_(panels),
-        may_have_pairs_(multiplies_pairs() && a.gather_numbers == nullptr && !has_row_sums && panels > 0 &&
+        may_have_pairs_(multiplies_pairs() && a.gather_numbers == nullptr && panels > 0 &&
                         quad_count(a.k) >= kLeastPairQuads) {
     if (kInvertsBits && has_bytes()) std::swap(flip_, a_.flip);
   }
@@ -155,14 +167,25 @@ class Left {
   }
 
   /// All numbers of rows [row, row + rows); as bytes for products in pairs where these are exact, with `pairs`.
-  Piece fetch_rows(std::int64_t row, std::int64_t rows, PairRows& pairs) {
-    if (!may_have_pairs_) return fetch(row, rows, 0, a_.k);
+  /// `row_sums`: null, or where the rows' sums go.
+  Piece fetch_rows(std::int64_t row, std::int64_t rows, PairRows& pairs, std::int32_t* row_sums) {
+    if (!may_have_pairs_) {
+      const Piece piece = fetch(row, rows, 0, a_.k);
+      if (row_sums != nullptr) add_rows(piece, a_.k, a_.zero, row_sums);
+      return piece;
+    }
     Piece piece{.rows = rows, .quads = quad_count(a_.k)};
     piece.stride = row_numbers(a_.k);
     const bool is_signed = counts_as_signed(a_.zero);
     const std::uint8_t more_flip = is_signed ? 0x80 : 0;
     std::uint8_t* bytes = upper_half(rows * piece.stride);
     fetch_bytes(row, rows, 0, a_.k, a_.flip ^ more_flip, bytes);
+    if (row_sums != nullptr) {
+      Piece whole = piece;
+      whole.bytes = bytes;
+      whole.flip = more_flip;
+      add_rows(whole, a_.k, a_.zero, row_sums);
+    }
     auto* seconds = reinterpret_cast<SecondPart*>(workspace_.numbers);
     pairs.tile = tile_rows_of(rows, kByteRows);
     pairs.most = rows / pairs.tile * piece.quads / quads_per_second(panels_);
@@ -327,7 +350,7 @@ void store_tiles_of(const Piece& a, std::int64_t tiles, const TileColumns& b, co
 /// Computes and stores tiles of whole rows, from row m of the result on, if that can be done in registers; how many
 /// rows that were.
 template <class End>
-std::int64_t store_tiles(const Piece& a, TileColumns& b, const End& end, std::int64_t m) {
+std::int64_t store_tiles(const Piece& a, TileColumns& b, const End& end, std::int64_t m, const std::int32_t* row_sums) {
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
   if constexpr (requires { end.vectors(); }) {
     static_assert(kRows == kByteRows);
@@ -335,12 +358,12 @@ std::int64_t store_tiles(const Piece& a, TileColumns& b, const End& end, std::in
     if (tiles == 0) return 0;
     const auto store = end.vectors() == kVectors ? store_tiles_of<kVectors, typename End::Tiles>
                                                  : store_tiles_of<1, typename End::Tiles>;
-    store(a, tiles, b, typename End::Tiles(end, m));
+    store(a, tiles, b, typename End::Tiles(end, m, row_sums));
     b.ahead += tiles * b.ahead_step * a.quads;
     return tiles * kRows;
   }
 #endif
-  static_cast<void>(a), static_cast<void>(b), static_cast<void>(end), static_cast<void>(m);
+  static_cast<void>(a), static_cast<void>(b), static_cast<void>(end), static_cast<void>(m), static_cast<void>(row_sums);
   return 0;
 }
 
@@ -367,21 +390,6 @@ HWY_INLINE void sum_products(const Piece& a, const TileColumns& b, TileSums& sum
   }
 }
 
-/// sums[m] += the sum of the first `count` numbers of row m, each less `zero` if they are bytes, wrapping.
-void add_rows(const Piece& a, std::int64_t count, std::int32_t zero, std::int32_t* sums) {
-  for (std::int64_t m = 0; m < a.rows; ++m) {
-    auto sum = static_cast<std::uint32_t>(sums[m]);
-    if (a.bytes != nullptr) {
-      for (std::int64_t i = 0; i < count; ++i) sum += static_cast<std::uint8_t>(a.bytes[m * a.stride + i] ^ a.flip);
-      sum -= static_cast<std::uint32_t>(count) * static_cast<std::uint32_t>(zero);
-    } else {
-      for (std::int64_t i = 0; i < 4 * a.quads; ++i)
-        sum += static_cast<std::uint32_t>(std::int32_t{a.numbers[m * a.stride + i]});
-    }
-    sums[m] = static_cast<std::int32_t>(sum);
-  }
-}
-
 /// Calls f(first column) for the tiles of b.
 template <typename F>
 HWY_INLINE void for_each_tile(const RightPanelsI8& b, F f) {
@@ -397,16 +405,13 @@ HWY_INLINE void multiply_rows(const LeftSource& a, Left& left, std::int64_t bloc
   PairRows pairs;
   for (std::int64_t start = 0; start < a.rows; start += block) {
     const std::int64_t count = std::min(block, a.rows - start);
-    const Piece piece = left.fetch_rows(start, count, pairs);
-    if (subtracts_row_sums(y)) {
-      std::fill_n(row_sums, count, 0);
-      add_rows(piece, a.k, a.zero, row_sums);
-    }
+    std::fill_n(row_sums, count, 0);
+    const Piece piece = left.fetch_rows(start, count, pairs, subtracts_row_sums(y) ? row_sums : nullptr);
     const std::int64_t tile = tile_rows_of(count, left.tile_rows());
     for_each_tile(b, [&](std::int64_t n) HWY_ATTR {
       TileColumns columns(b, a.k, n, left.zero(), (count + tile - 1) / tile);
       const TileEndOf<Result> end(y, n, columns.columns);
-      std::int64_t m = tile == left.tile_rows() ? store_tiles(piece, columns, end, start) : 0;
+      std::int64_t m = tile == left.tile_rows() ? store_tiles(piece, columns, end, start, row_sums) : 0;
       for (; m < count; m += tile) {
         const std::int64_t rows = std::min(tile, count - m);
         sum_products(piece.some_rows(m, rows), columns, sums);
@@ -447,7 +452,7 @@ HWY_INLINE void multiply_parts(const LeftSource& a, const Left& left, std::int64
 template <typename TileSums, typename Result>
 HWY_INLINE void multiply_all(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const Result& y) {
   if (a.rows == 0) return;
-  Left left(a, workspace, b.last - b.first, subtracts_row_sums(y));
+  Left left(a, workspace, b.last - b.first);
   const std::int64_t tile = std::min(left.tile_rows(), a.rows);
   const std::int64_t fit = left.stays() ? a.rows : left.capacity() / std::max<std::int64_t>(row_numbers(a.k), 1);
   // A tile of few rows costs less than sums that start and end again, and rows that are fetched for each tile of

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "hwy/targets.h"
@@ -34,6 +36,7 @@ struct ByteProduct {
   std::vector<float> real_bias;
   std::vector<float> scale;
   AffineScaler scaler;
+  ZeroPoints column_zero;
 
   explicit ByteProduct(Random& random)
       : rows(integer(random, 1, 130)),
@@ -63,6 +66,7 @@ struct ByteProduct {
     scaler.minimum = integer(random, -128, -100);
     scaler.maximum = integer(random, 90, 127);
     scaler.bias = bias.data();
+    if (integer(random, 0, 1) == 0) column_zero.constant = integer(random, -128, 127);
     if (integer(random, 0, 2) == 0) {
       scaler.bias = nullptr;
       scaler.real_bias = real_bias.data();
@@ -75,8 +79,20 @@ struct ByteProduct {
     std::uint32_t result = 0;
     for (std::int64_t i = 0; i < k; ++i)
       result += static_cast<std::uint32_t>((a[static_cast<std::size_t>(m * k + i)] - zero) *
-                                           b[static_cast<std::size_t>(i * n + column)]);
+                                           (b[static_cast<std::size_t>(i * n + column)] - column_zero[column]));
     return result;
+  }
+
+  /// With the scaler of f32 results.
+  AffineScaler real_scaler() const {
+    AffineScaler result = scaler;
+    result.bias = nullptr;
+    result.real_bias = real_bias.data();
+    return result;
+  }
+  template <typename Y>
+  AffineScaler scaler_of() const {
+    return std::is_same_v<Y, float> ? real_scaler() : scaler;
   }
 
   template <typename Y>
@@ -84,7 +100,7 @@ struct ByteProduct {
     std::vector<Y> y(static_cast<std::size_t>(rows * n));
     for (std::int64_t m = 0; m < rows; ++m)
       for (std::int64_t column = 0; column < n; ++column)
-        scaler.store(sum(m, column), column, &y[static_cast<std::size_t>(m * n + column)]);
+        scaler_of<Y>().store(sum(m, column), column, &y[static_cast<std::size_t>(m * n + column)]);
     return y;
   }
 
@@ -103,11 +119,34 @@ struct ByteProduct {
                     .row_stride = k},
                    {reinterpret_cast<std::int16_t*>(workspace.data()), numbers},
                    {reinterpret_cast<const std::int8_t*>(panels.data()), n, 0, gemm::panel_count(n)},
-                   gemm::AffineResult<Y>{first, n, scaler, ZeroPoints{}});
+                   gemm::AffineResult<Y>{first, n, scaler_of<Y>(), column_zero});
     EXPECT_TRUE(y.intact() && workspace.intact());
     return std::vector<Y>(first, first + rows * n);
   }
 };
+
+TEST(GemmI8, PacksOnVectorsTheSameBytesHoweverTheMatrixLies) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const std::int64_t k = random_int(random, 1, 600);
+    const std::int64_t n = random_int(random, 1, 40);
+    const std::int64_t gap = random_int(random, 0, 2);
+    const auto flip = static_cast<std::uint8_t>(random_int(random, 0, 1) * 0x80);
+    const auto bytes = static_cast<std::size_t>(gemm::packed_i8_bytes(k, n));
+    const std::array<std::array<std::int64_t, 2>, 3> strides{{{n + gap, 1}, {1, k + gap}, {2, 2 * k}}};
+    for (const auto& [k_stride, n_stride] : strides) {
+      const GuardedMemory b(static_cast<std::size_t>((k - 1) * k_stride + (n - 1) * n_stride + 1), 1);
+      auto* first = reinterpret_cast<std::int8_t*>(b.data());
+      for (std::size_t i = 0; i < b.size(); ++i) first[i] = static_cast<std::int8_t>(random_int(random, -128, 127));
+      std::vector<std::int8_t> expected(bytes, 1);
+      std::vector<std::int8_t> packed(bytes, 2);
+      gemm::pack_panels_i8(first, k, n, k_stride, n_stride, flip, expected.data());
+      gemm::pack_panels_i8_simd(first, k, n, k_stride, n_stride, flip, packed.data());
+      ASSERT_EQ(expected, packed) << "k " << k << " n " << n << " strides " << k_stride << ' ' << n_stride;
+    }
+  }
+}
 
 TEST(GemmI8, IsExactHoweverLargeTheBytesAreAndInAnyWorkspace) {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
@@ -122,6 +161,7 @@ TEST(GemmI8, IsExactHoweverLargeTheBytesAreAndInAnyWorkspace) {
       const std::int64_t numbers = std::max<std::int64_t>(least, random_int(random, 0, 1) == 0 ? useful : useful / 3);
       ASSERT_EQ(p.expected<std::uint8_t>(), p.multiplied<std::uint8_t>(numbers));
       ASSERT_EQ(p.expected<std::uint8_t>(), p.multiplied<std::uint8_t>(least));
+      ASSERT_EQ(p.expected<float>(), p.multiplied<float>(numbers));
       if (p.scaler.has_activation()) continue;
       ASSERT_EQ(p.expected<std::int32_t>(), p.multiplied<std::int32_t>(numbers));
     }

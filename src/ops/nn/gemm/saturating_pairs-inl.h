@@ -17,6 +17,7 @@
 
 #include "hwy/highway.h"
 #include "ops/nn/gemm/gemm_i8_tiles-inl.h"
+#include "ops/nn/gemm/sums_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::gemm::HWY_NAMESPACE {
@@ -209,23 +210,7 @@ bool split_tiles(std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, Sec
 
 /// What takes the 128 of each weight off: -128 times the sum of a row of signed bytes.
 inline std::int32_t start_of_row(const std::uint8_t* row, std::int64_t quads) {
-  const __m256i flips = _mm256_set1_epi8(-128);
-  __m256i sums = _mm256_setzero_si256();
-  std::int64_t i = 0;
-  for (; i + 8 <= quads; i += 8) {
-    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(row + 4 * i));
-    sums = _mm256_add_epi64(sums, _mm256_sad_epu8(_mm256_xor_si256(bytes, flips), _mm256_setzero_si256()));
-  }
-  __m128i halves = _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
-  for (; i + 4 <= quads; i += 4) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + 4 * i));
-    const __m128i unsigned_bytes = _mm_xor_si128(bytes, _mm256_castsi256_si128(flips));
-    halves = _mm_add_epi64(halves, _mm_sad_epu8(unsigned_bytes, _mm_setzero_si128()));
-  }
-  auto sum = static_cast<std::uint32_t>(_mm_extract_epi64(halves, 0) + _mm_extract_epi64(halves, 1));
-  sum -= static_cast<std::uint32_t>(i) * 4 * 128;
-  for (i *= 4; i < 4 * quads; ++i) sum += static_cast<std::uint32_t>(std::int32_t{static_cast<std::int8_t>(row[i])});
-  return static_cast<std::int32_t>(0U - 128U * sum);
+  return static_cast<std::int32_t>(0U - 128U * row_sum_i8(row, 4 * quads, 0));
 }
 
 template <bool kSigned>

@@ -10,7 +10,8 @@
 namespace bantam::ops::matmul_affine {
 namespace {
 
-constexpr std::int64_t kBlockRows = gemm::kMaxTileRows;
+/// Rows of one task.
+constexpr std::int64_t kTaskRows = gemm::kMaxTileRows;
 
 MatmulGeometry call_geometry(const OpCall& call) {
   return geometry_of(call.as<MatmulAffineParams>(), call.in(0), call.in(1), call.out());
@@ -24,14 +25,13 @@ struct BlockScratch {
 
 BlockScratch block_scratch(const MatmulGeometry& g) {
   constexpr std::int64_t kNumber = sizeof(std::int16_t);
-  const std::int64_t rows = std::min<std::int64_t>(kBlockRows, g.m);
-  return {align_up(gemm::least_numbers(rows, g.k) * kNumber, kAlignment),
-          align_up(rows * gemm::row_numbers(g.k) * kNumber, kAlignment)};
+  return {align_up(gemm::least_numbers(g.m, g.k) * kNumber, kAlignment),
+          align_up(gemm::useful_numbers(g.m, g.k) * kNumber, kAlignment)};
 }
 
 /// How many panels one task takes: about ten microseconds of work.
 std::int64_t panel_grain(const MatmulGeometry& g) {
-  const std::int64_t rows = std::min<std::int64_t>(kBlockRows, g.m);
+  const std::int64_t rows = std::min<std::int64_t>(kTaskRows, g.m);
   return std::max<std::int64_t>(200'000 / (gemm::kPanel * g.k * rows), 4);
 }
 
@@ -62,14 +62,14 @@ struct Product {
     }
   };
 
-  /// Rows [m, m + kBlockRows) of one product, panels [first, last) of b.
+  /// Rows [m, end) of one product, panels [first, last) of b.
   void block(const std::uint8_t* a, const std::int8_t* panels, Y* out, std::int64_t slot, std::int64_t m,
-             std::int64_t first, std::int64_t last) const {
+             std::int64_t end, std::int64_t first, std::int64_t last) const {
     const std::int64_t bytes = slot_scratch_bytes(call, reserved);
     const gemm::Workspace workspace{reinterpret_cast<std::int16_t*>(call.scratch + reserved + slot * bytes),
                                     bytes / static_cast<std::int64_t>(sizeof(std::int16_t))};
     const WidenedRows widened{*this, a, m};
-    gemm::LeftSource rows{.rows = std::min<std::int64_t>(kBlockRows, g.m - m), .k = g.k};
+    gemm::LeftSource rows{.rows = end - m, .k = g.k};
     if (a_zeros.several) {
       rows.gather_numbers = WidenedRows::gather;
       rows.context = &widened;
@@ -87,14 +87,14 @@ struct Product {
   /// One product, rows or panels in parallel.
   void multiply(const std::uint8_t* a, const std::int8_t* panels, Y* out) const {
     const std::int64_t count = gemm::panel_count(g.n);
-    if (g.m > kBlockRows) {
-      parallel_slots(*call.threads, g.m, kBlockRows, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t m = begin; m < end; m += kBlockRows) block(a, panels, out, slot, m, 0, count);
+    if (g.m > kTaskRows) {
+      parallel_slots(*call.threads, g.m, kTaskRows, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+        block(a, panels, out, slot, begin, end, 0, count);
       });
     } else {
       parallel_slots(*call.threads, count, panel_grain(g),
                      [&](std::int64_t slot, std::int64_t first, std::int64_t last) {
-                       block(a, panels, out, slot, 0, first, last);
+                       block(a, panels, out, slot, 0, g.m, first, last);
                      });
     }
   }
@@ -104,8 +104,8 @@ struct Product {
 void pack_range(const MatmulGeometry& g, const std::int8_t* b, std::uint8_t flip, std::int64_t first, std::int64_t last,
                 std::int8_t* packed) {
   const std::int64_t columns = std::min<std::int64_t>(last * gemm::kPanel, g.n) - first * gemm::kPanel;
-  gemm::pack_panels_i8(b + first * gemm::kPanel * g.b.column_stride, g.k, columns, g.b.row_stride, g.b.column_stride,
-                       flip, packed + first * gemm::panel_bytes(g.k));
+  gemm::pack_panels_i8_simd(b + first * gemm::kPanel * g.b.column_stride, g.k, columns, g.b.row_stride,
+                            g.b.column_stride, flip, packed + first * gemm::panel_bytes(g.k));
 }
 
 /// `reserved`: bytes at the front of the scratch that are not for rows.
