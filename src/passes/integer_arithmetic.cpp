@@ -22,7 +22,6 @@
 
 #include "ops/data/pad/pad.h"
 #include "ops/elementwise/binary_affine/binary_affine.h"
-#include "ops/elementwise/cast/cast.h"
 #include "ops/elementwise/dequantize/dequantize.h"
 #include "ops/elementwise/lookup8/lookup8.h"
 #include "ops/elementwise/quantize/quantize.h"
@@ -466,39 +465,6 @@ Replacement quantize_in_integers(Rewriter& rewriter, const Node& node) {
 
 // Results that stay real.
 
-/// Multiplication by a constant or run-time scale of sums that were cast to f32: the sums' own scale.
-Replacement scale_sums(Rewriter& rewriter, const Node& node) {
-  const auto& p = node.as<ops::BinaryParams>();
-  if (p.function != ops::BinaryFunction::kMul) return std::nullopt;
-  for (const std::size_t i : {0U, 1U}) {
-    const Node* cast = rewriter.producer(node.inputs[i], ops::kCast);
-    const Node* sums = cast != nullptr ? rewriter.producer(cast->inputs[0]) : nullptr;
-    if (sums == nullptr || !rewriter.only_reader(node.inputs[i]) || !rewriter.only_reader(cast->inputs[0]) ||
-        !sums->is(ops::kMatmulAffine) || operand(*sums, 2) != kNone || rewriter.desc(sums->outputs[0]).rank == 0)
-      continue;
-    const Node product = *sums;
-    auto params = product.as<ops::MatmulAffineParams>();
-    const TensorDesc scale = rewriter.desc(node.inputs[1 - i]);
-    const std::int64_t n = scale.elements();
-    const TensorDesc& y = rewriter.desc(node.outputs[0]);
-    if (params.form.to != ElementType::kI32 || scale.type != ElementType::kF32 || scale.rank > y.rank ||
-        (n != 1 && (n != y.last(0) || scale.last(0) != n)))
-      continue;
-    TensorDesc list = scale;
-    list.rank = 1;
-    list.dims[0] = static_cast<std::int32_t>(n);
-    const auto flat = rewriter.reshape(node.inputs[1 - i], list);
-    if (!flat) return std::nullopt;
-    params.form.to = ElementType::kF32;
-    params.form.activation = p.activation;
-    std::vector<ValueId> inputs = product.inputs;
-    inputs.resize(std::max<std::size_t>(inputs.size(), 4), kNone);
-    inputs[3] = *flat;
-    return rewriter.emit(ops::kMatmulAffine, params, std::move(inputs));
-  }
-  return std::nullopt;
-}
-
 Replacement compute_in_integers(Rewriter& rewriter, const Node& node) {
   if (node.outputs[0] == kNone || rewriter.desc(node.outputs[0]).type != ElementType::kF32) return std::nullopt;
   if (node.is(ops::kConv2d) || node.is(ops::kDepthwiseConv2d)) return convolve_integers(rewriter, node, {});
@@ -506,7 +472,6 @@ Replacement compute_in_integers(Rewriter& rewriter, const Node& node) {
     const auto product = multiply_integers(rewriter, node, operand(node, 2), {});
     return product ? product : multiply_by_blocks(rewriter, node);
   }
-  if (node.is(ops::kBinary)) return scale_sums(rewriter, node);
   return std::nullopt;
 }
 

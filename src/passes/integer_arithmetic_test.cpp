@@ -201,27 +201,6 @@ TEST(IntegerArithmetic, LeavesReductionsWithoutIntegerSumsAlone) {
   EXPECT_EQ(after(integer_arithmetic, norm), normalised(norm));
 }
 
-TEST(IntegerArithmetic, FoldsTheScaleOfIntegerSums) {
-  EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
-    %0 "x" = input : u8[3,2]
-    %1 = const : i8[2,2] {3, -4, 5, 6}
-    %2 "z" = input : u8[]
-    %3 "s" = input : f32[2]
-    %4 = matmul_affine(%0, %1, _, _, %2) {to="i32"}
-    %5 = cast(%4) {to="f32"}
-    %6 "y" = binary(%5, %3) {function="mul"}
-    output "y" %6
-  })"),
-            normalised(R"(graph "g" {
-    %0 "x" = input : u8[3,2]
-    %1 = const : i8[2,2] {3, -4, 5, 6}
-    %2 "z" = input : u8[]
-    %3 "s" = input : f32[2]
-    %4 "y" = matmul_affine(%0, %1, _, %3, %2) {to="f32"}
-    output "y" %4
-  })"));
-}
-
 TEST(IntegerArithmetic, LeavesFloatOperandsAndScalesOfRunTimeAlone) {
   const char* text = R"(graph "g" {
     %0 "x" = input : f32[1,2]

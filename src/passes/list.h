@@ -18,6 +18,7 @@ Result<bool> recognize_functions(graph::Graph& graph);
 Result<bool> integer_arithmetic(graph::Graph& graph);
 Result<bool> fuse_attention(graph::Graph& graph);
 Result<bool> channels_last(graph::Graph& graph);
+Result<bool> scale_integer_sums(graph::Graph& graph);
 Result<bool> fuse_affine(graph::Graph& graph);
 Result<bool> fuse_pads(graph::Graph& graph);
 Result<bool> fuse_activations(graph::Graph& graph);

@@ -20,6 +20,7 @@ constexpr Pass kPasses[] = {
      integer_arithmetic},
     {"fuse-attention", "computes attention without a matrix of its scores", fuse_attention},
     {"channels-last", "computes in the layout that transposes the fewest bytes", channels_last},
+    {"scale-integer-sums", "makes integer sums real in the product that computes them", scale_integer_sums},
     {"fuse-affine", "folds scales, biases and batch normalisation into weights", fuse_affine},
     {"fuse-pads", "moves padding into the convolution or pooling behind it", fuse_pads},
     {"fuse-activations", "applies activations in the operator before them", fuse_activations},
@@ -39,7 +40,7 @@ Result<bool> run_in_all_bodies(graph::Graph& graph, Result<bool> (*run)(graph::G
   bool changed = false;
   for (graph::Node& node : graph.nodes) {
     for (graph::Graph& body : node.bodies) {
-      const auto inside = run_in_all_bodies(body, run);
+      auto inside = run_in_all_bodies(body, run);
       if (!inside) return inside;
       changed = changed || *inside;
     }

@@ -519,5 +519,69 @@ TEST(MergeConvolutions, KeepsOnesOfOtherStridesImagesAndWholePanels) {
   EXPECT_EQ(after(merge_convolutions, text), normalised(text));
 }
 
+TEST(ScaleIntegerSums, AScaleIsTheProductsOwn) {
+  EXPECT_EQ(after(scale_integer_sums, R"(graph "g" {
+    %0 "x" = input : u8[3,2]
+    %1 = const : i8[2,2] {3, -4, 5, 6}
+    %2 "z" = input : u8[]
+    %3 "s" = input : f32[2]
+    %4 = matmul_affine(%0, %1, _, _, %2) {to="i32"}
+    %5 = cast(%4) {to="f32"}
+    %6 "y" = binary(%5, %3) {function="mul"}
+    output "y" %6
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : u8[3,2]
+    %1 = const : i8[2,2] {3, -4, 5, 6}
+    %2 "z" = input : u8[]
+    %3 "s" = input : f32[2]
+    %4 "y" = matmul_affine(%0, %1, _, %3, %2) {to="f32"}
+    output "y" %4
+  })"));
+}
+
+TEST(ScaleIntegerSums, AConstantRowIsTheBiasThroughAReshape) {
+  EXPECT_EQ(after(scale_integer_sums, R"(graph "g" {
+    %0 "x" = input : u8[1,1,3,2]
+    %1 = const : i8[2,1,1,2] {3, -4, 5, 6}
+    %2 "s" = input : f32[]
+    %3 = const : f32[1,2] {7, 8}
+    %4 = conv2d_affine(%0, %1) {to="i32"}
+    %5 = reshape(%4) {shape=[1,3,2]}
+    %6 = cast(%5) {to="f32"}
+    %7 = binary(%6, %2) {function="mul"}
+    %8 = binary(%3, %7) {function="add"}
+    output "y" %8
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : u8[1,1,3,2]
+    %1 = const : i8[2,1,1,2] {3, -4, 5, 6}
+    %2 "s" = input : f32[]
+    %3 = const : f32[2] {7, 8}
+    %4 = reshape(%2) {shape=[1]}
+    %5 = conv2d_affine(%0, %1, %3, %4) {to="f32"}
+    %6 = reshape(%5) {shape=[1,3,2]}
+    output "y" %6
+  })"));
+}
+
+TEST(ScaleIntegerSums, LeavesWhatVariesAlongOtherAxesOrHasOtherReaders) {
+  const char* text = R"(graph "g" {
+    %0 "x" = input : u8[2,2]
+    %1 = const : i8[2,2] {3, -4, 5, 6}
+    %2 = const : f32[2,1] {0.5, 0.25}
+    %3 "row" = input : f32[2]
+    %4 "sums" = matmul_affine(%0, %1) {to="i32"}
+    %5 = cast(%4) {to="f32"}
+    %6 = binary(%5, %2) {function="mul"}
+    %7 = const : f32[] {0.5}
+    %8 = matmul_affine(%0, %1, _, %7) {to="f32"}
+    %9 "y" = binary(%8, %3) {function="add"}
+    output "z" %6
+    output "y" %9
+  })";
+  EXPECT_EQ(after(scale_integer_sums, text), normalised(text));
+}
+
 }  // namespace
 }  // namespace bantam::passes
