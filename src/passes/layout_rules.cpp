@@ -301,6 +301,12 @@ std::optional<NodeLayout> reshape_layout(const Graph& graph, const Node& node, i
   return where == 0 ? first_operand(node, layout, *other) : first_operand(node, *other, layout);
 }
 
+/// All elements give scalars, wherever they lie.
+std::optional<NodeLayout> any_layout(const Graph& /*graph*/, const Node& node, int where, const Permutation& layout,
+                                     int /*data_operands*/) {
+  return where == 0 ? std::optional(first_operand(node, layout, Permutation{})) : std::nullopt;
+}
+
 void edit_gather(Params& params, const NodeLayout& layout) { edit_axis<ops::GatherParams>(params, layout); }
 
 constexpr int kAllOperands = 1 << 30;
@@ -327,6 +333,7 @@ constexpr Rule kRules[] = {
     {"lookup8", same_layout, keep_params},
     {"norm", norm_layout, edit_axes<ops::NormParams>, kAllOperands},
     {"pad", same_layout, edit_pad},
+    {"quantization_range", any_layout, keep_params},
     {"quantize", same_layout, edit_quantized_axis<ops::QuantizeParams>},
     {"reduce", reduce_layout<ops::ReduceParams>, edit_axes<ops::ReduceParams>},
     {"reduce_affine", reduce_layout<ops::ReduceAffineParams>, edit_axes<ops::ReduceAffineParams>},

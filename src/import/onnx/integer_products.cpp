@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "ops/elementwise/dequantize/dequantize.h"
 #include "ops/elementwise/quantize/quantize.h"
 #include "ops/nn/matmul_affine/matmul_affine.h"
+#include "ops/reduce/quantization_range/quantization_range.h"
 
 namespace bantam::import::onnx {
 
 using ops::BinaryFunction;
-using ops::ReduceFunction;
-using ops::UnaryFunction;
 
 ValueId as_list(NodeLowering& n, ValueId x) {
   return n.failed() || x == kNone ? kNone : n.reshape(x, {n.desc(x).elements()});
@@ -92,17 +90,10 @@ ValueId quantized_product(NodeLowering& n, AffineProduct product, ValueId factor
 }
 
 DynamicallyQuantized quantize_dynamically(NodeLowering& n, ValueId x) {
-  // scale = (max(x, 0) - min(x, 0)) / 255; zero_point = round(-min / scale) within [0, 255].
-  std::vector<int> axes(static_cast<std::size_t>(n.rank(x)));
-  std::iota(axes.begin(), axes.end(), 0);
-  const ValueId zero = n.scalar(0.0F);
-  const ValueId high = n.binary(BinaryFunction::kMax, n.reduce(ReduceFunction::kMax, x, axes, false), zero);
-  const ValueId low = n.binary(BinaryFunction::kMin, n.reduce(ReduceFunction::kMin, x, axes, false), zero);
+  const auto range = n.emit_all(ops::kQuantizationRange, graph::Params{}, {x});
   DynamicallyQuantized result;
-  result.scale = n.binary(BinaryFunction::kDiv, n.binary(BinaryFunction::kSub, high, low), n.scalar(255.0F));
-  const ValueId exact = n.binary(BinaryFunction::kDiv, n.binary(BinaryFunction::kSub, zero, low), result.scale);
-  const ValueId rounded = n.unary(UnaryFunction::kRound, n.unary(UnaryFunction::kClip, exact, 0.0F, 255.0F));
-  result.zero_point = n.cast(rounded, ElementType::kU8);
+  result.scale = range[0];
+  result.zero_point = range[1];
   result.q = quantize_tensor(n, x, result.scale, result.zero_point, ElementType::kU8);
   return result;
 }

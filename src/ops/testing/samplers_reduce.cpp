@@ -1,6 +1,7 @@
 // How reductions and orderings are drawn.
 #include "ops/reduce/arg_reduce/arg_reduce.h"
 #include "ops/reduce/cumsum/cumsum.h"
+#include "ops/reduce/quantization_range/quantization_range.h"
 #include "ops/reduce/reduce/reduce.h"
 #include "ops/reduce/topk/topk.h"
 #include "ops/testing/samplers.h"
@@ -20,6 +21,8 @@ void cumsum(Sampling& s) {
   s.set_params(CumsumParams{s.axis(x), s.pick(0, 1), s.pick(0, 1)});
 }
 
+void quantization_range(Sampling& s) { s.any(ElementType::kF32, 0, 5); }
+
 void reduce(Sampling& s) {
   const TensorDesc x = s.any(0, 5);
   s.set_params(ReduceParams{s.enumerator<ReduceFunction>(), s.axes(x), s.pick(0, 1)});
@@ -31,7 +34,11 @@ void topk(Sampling& s) {
   s.set_params(TopkParams{axis, s.pick(0, x.dims[axis]), s.pick(0, 1), index_type(s)});
 }
 
-constexpr SamplerRow kRows[] = {{&kArgReduce, arg_reduce}, {&kCumsum, cumsum}, {&kReduce, reduce}, {&kTopk, topk}};
+constexpr SamplerRow kRows[] = {{&kArgReduce, arg_reduce},
+                                {&kCumsum, cumsum},
+                                {&kQuantizationRange, quantization_range},
+                                {&kReduce, reduce},
+                                {&kTopk, topk}};
 
 }  // namespace
 
