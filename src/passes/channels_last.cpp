@@ -21,6 +21,7 @@
 
 #include "graph/builder.h"
 #include "ops/data/transpose/transpose.h"
+#include "ops/elementwise/unary/unary.h"
 #include "ops/nn/matmul/matmul.h"
 #include "passes/layout_rules.h"
 #include "passes/list.h"
@@ -194,6 +195,7 @@ class Problem {
     std::vector<int> if_1;
   };
   Need& need(const Root& root, const Permutation& layout) { return needs_[at(root.value)][layout]; }
+  Permutation own_layout(const Root& root) const { return Permutation::identity(graph_.value(root.value).desc.rank); }
   void need_always(ValueId id) { need(roots_[at(id)], roots_[at(id)].layout).always = true; }
 
   void add_reader(NodeId n) {
@@ -218,6 +220,9 @@ class Problem {
         present.if_0.push_back(variables_[at(n)]);
         changed.if_1.push_back(variables_[at(n)]);
       }
+      // Beside the operator that computes its operand a function may become its last step.
+      if (node.is(ops::kUnary) && graph_.value(root.value).producer != kNone && other == own_layout(root))
+        cut_.cost_of_0(variables_[at(n)], kViewCost);
       if (candidate->kinds[i] == Operand::kBroadcast) cut_.cost_of_1(variables_[at(n)], broadcast_cost(id, *candidate));
     }
   }

@@ -242,6 +242,42 @@ TEST(ChannelsLast, SwappedMatricesBecomeFlags) {
   })"));
 }
 
+TEST(ChannelsLast, FunctionsStayBesideWhatComputesTheirOperand) {
+  EXPECT_EQ(after(channels_last, R"(graph "g" {
+    %0 "x" = input : f32[1,4,4,2]
+    %1 = pool2d(%0)
+    %2 = transpose(%1) {perm=[0, 3, 1, 2]}
+    %3 = unary(%2) {function="silu"}
+    output "y" %3
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : f32[1,4,4,2]
+    %1 = pool2d(%0)
+    %2 = unary(%1) {function="silu"}
+    %3 = transpose(%2) {perm=[0, 3, 1, 2]}
+    output "y" %3
+  })"));
+}
+
+TEST(ChannelsLast, TheRangeOfAllElementsIsTheSameInAnyOrder) {
+  EXPECT_EQ(after(channels_last, R"(graph "g" {
+    %0 "x" = input : f32[1,4,4,2]
+    %1 = pool2d(%0)
+    %2 = transpose(%1) {perm=[0, 3, 1, 2]}
+    %3, %4 = quantization_range(%2)
+    %5 = quantize(%2, %3, %4) {to="u8"}
+    %6 = transpose(%5) {perm=[0, 2, 3, 1]}
+    output "y" %6
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : f32[1,4,4,2]
+    %1 = pool2d(%0)
+    %2, %3 = quantization_range(%1)
+    %4 = quantize(%1, %2, %3) {to="u8"}
+    output "y" %4
+  })"));
+}
+
 TEST(ChannelsLast, StatesAndPortsKeepTheirAxes) {
   graph::Graph graph = testing::parse(R"(graph "g" {
     %0 "x" = input : f32[1,4,4,2]

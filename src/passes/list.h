@@ -18,6 +18,8 @@ Result<bool> recognize_functions(graph::Graph& graph);
 Result<bool> integer_arithmetic(graph::Graph& graph);
 Result<bool> fuse_attention(graph::Graph& graph);
 Result<bool> channels_last(graph::Graph& graph);
+Result<bool> sink_reshapes(graph::Graph& graph);
+Result<bool> sink_reshapes_at_any_size(graph::Graph& graph);
 Result<bool> scale_integer_sums(graph::Graph& graph);
 Result<bool> fuse_affine(graph::Graph& graph);
 Result<bool> fuse_pads(graph::Graph& graph);

@@ -519,6 +519,51 @@ TEST(MergeConvolutions, KeepsOnesOfOtherStridesImagesAndWholePanels) {
   EXPECT_EQ(after(merge_convolutions, text), normalised(text));
 }
 
+TEST(SinkReshapes, MovesThemBehindElementWiseOperators) {
+  EXPECT_EQ(after(sink_reshapes, R"(graph "g" {
+    %0 "x" = input : f32[1,3,2]
+    %1 "row" = input : f32[1,2]
+    %2 = const : f32[1] {0.5}
+    %3 = reshape(%0) {shape=[3,2]}
+    %4 = binary(%1, %3) {function="sub"}
+    %5 = binary(%4, %2) {function="mul"}
+    %6 = unary(%5) {function="relu"}
+    %7 = cast(%6) {to="i32"}
+    output "y" %7
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : f32[1,3,2]
+    %1 "row" = input : f32[1,2]
+    %2 = reshape(%1) {shape=[2]}
+    %3 = binary(%2, %0) {function="sub"}
+    %4 = const : f32[] {0.5}
+    %5 = binary(%3, %4) {function="mul"}
+    %6 = unary(%5) {function="relu"}
+    %7 = cast(%6) {to="i32"}
+    %8 = reshape(%7) {shape=[3,2]}
+    output "y" %8
+  })"));
+}
+
+TEST(SinkReshapes, LeavesOthersReadersAndOtherAxesAlone) {
+  const char* text = R"(graph "g" {
+    %0 "x" = input : f32[2,3]
+    %1 "row" = input : f32[2]
+    %2 = reshape(%0) {shape=[3,2]}
+    %3 = binary(%2, %1) {function="add"}
+    %4 = reshape(%0) {shape=[6]}
+    %5 = unary(%4) {function="relu"}
+    %6 = const : f32[1,1,1] {0.5}
+    %7 = reshape(%0) {shape=[1,6]}
+    %8 = binary(%7, %6) {function="add"}
+    output "y" %3
+    output "read" %4
+    output "z" %5
+    output "wide" %8
+  })";
+  EXPECT_EQ(after(sink_reshapes, text), normalised(text));
+}
+
 TEST(ScaleIntegerSums, AScaleIsTheProductsOwn) {
   EXPECT_EQ(after(scale_integer_sums, R"(graph "g" {
     %0 "x" = input : u8[3,2]
@@ -540,18 +585,17 @@ TEST(ScaleIntegerSums, AScaleIsTheProductsOwn) {
   })"));
 }
 
-TEST(ScaleIntegerSums, AConstantRowIsTheBiasThroughAReshape) {
+TEST(ScaleIntegerSums, AConstantRowIsTheBias) {
   EXPECT_EQ(after(scale_integer_sums, R"(graph "g" {
     %0 "x" = input : u8[1,1,3,2]
     %1 = const : i8[2,1,1,2] {3, -4, 5, 6}
     %2 "s" = input : f32[]
     %3 = const : f32[1,2] {7, 8}
     %4 = conv2d_affine(%0, %1) {to="i32"}
-    %5 = reshape(%4) {shape=[1,3,2]}
-    %6 = cast(%5) {to="f32"}
-    %7 = binary(%6, %2) {function="mul"}
-    %8 = binary(%3, %7) {function="add"}
-    output "y" %8
+    %5 = cast(%4) {to="f32"}
+    %6 = binary(%5, %2) {function="mul"}
+    %7 = binary(%3, %6) {function="add", activation="relu"}
+    output "y" %7
   })"),
             normalised(R"(graph "g" {
     %0 "x" = input : u8[1,1,3,2]
@@ -559,9 +603,8 @@ TEST(ScaleIntegerSums, AConstantRowIsTheBiasThroughAReshape) {
     %2 "s" = input : f32[]
     %3 = const : f32[2] {7, 8}
     %4 = reshape(%2) {shape=[1]}
-    %5 = conv2d_affine(%0, %1, %3, %4) {to="f32"}
-    %6 = reshape(%5) {shape=[1,3,2]}
-    output "y" %6
+    %5 = conv2d_affine(%0, %1, %3, %4) {to="f32", activation="relu"}
+    output "y" %5
   })"));
 }
 

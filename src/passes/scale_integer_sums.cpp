@@ -5,11 +5,9 @@
 //   mul(cast(product), factor): the product's own scale, known while compiling or not, one or one per channel; bit for
 //     bit the same
 //   add(product, row): the product's bias, a constant row of channels, when it has none; bit for bit the same
-// A reshape between the two that keeps the last axis stays behind the product. Only when nobody else reads what lies
-// between, and the product has no activation yet.
+// Only when nobody else reads what lies between, and the product has no activation yet.
 #include <algorithm>
 
-#include "ops/data/reshape/reshape.h"
 #include "ops/elementwise/binary/binary.h"
 #include "ops/elementwise/cast/cast.h"
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
@@ -37,18 +35,10 @@ const ops::AffineForm& form_of(const Node& product) {
                                         : product.as<ops::MatmulAffineParams>().form;
 }
 
-/// The product that alone gives `x`, maybe reshaped; null if there is none.
+/// The product that gives `x` to one reader; null if there is none.
 const Node* product_of(const Rewriter& rewriter, ValueId x) {
-  if (!rewriter.only_reader(x)) return nullptr;
   const Node* node = rewriter.producer(x);
-  if (node != nullptr && node->is(ops::kReshape)) {
-    const ValueId sums = node->inputs[0];
-    const TensorDesc& before = rewriter.desc(sums);
-    const TensorDesc& after = rewriter.desc(x);
-    const bool keeps_channels = before.rank > 0 && after.rank > 0 && before.last(0) == after.last(0);
-    node = keeps_channels && rewriter.only_reader(sums) ? rewriter.producer(sums) : nullptr;
-  }
-  return node != nullptr && is_product(*node) ? node : nullptr;
+  return node != nullptr && rewriter.only_reader(x) && is_product(*node) ? node : nullptr;
 }
 
 /// `row` as a list, when it has one element per channel of `y`, or one for all if that may be.
@@ -64,9 +54,9 @@ Replacement channel_list(Rewriter& rewriter, ValueId row, const TensorDesc& y, b
   return rewriter.reshape(row, list);
 }
 
-/// The product with operand `i` and f32 results behind `activation`, in the shape of `y`.
+/// The product with operand `i` and f32 results behind `activation`.
 Replacement rebuild(Rewriter& rewriter, const Node& product, std::size_t i, ValueId operand,
-                    const ops::Activation& activation, const TensorDesc& y) {
+                    const ops::Activation& activation) {
   std::vector<ValueId> inputs = product.inputs;
   inputs.resize(std::max(inputs.size(), i + 1), kNone);
   inputs[i] = operand;
@@ -75,9 +65,8 @@ Replacement rebuild(Rewriter& rewriter, const Node& product, std::size_t i, Valu
     params.form.activation = activation;
     return rewriter.emit(*product.op, params, std::move(inputs));
   };
-  const auto result = product.is(ops::kConv2dAffine) ? emit(product.as<ops::Conv2dAffineParams>())
-                                                     : emit(product.as<ops::MatmulAffineParams>());
-  return result ? rewriter.reshape(*result, y) : std::nullopt;
+  return product.is(ops::kConv2dAffine) ? emit(product.as<ops::Conv2dAffineParams>())
+                                        : emit(product.as<ops::MatmulAffineParams>());
 }
 
 /// What `node`, a binary operator on a product of which `x` is the result, makes of it.
@@ -90,9 +79,9 @@ Replacement scale_sums(Rewriter& rewriter, const Node& node, ValueId x, ValueId 
   const Node product = *found;  // emitting moves nodes
   const TensorDesc y = rewriter.desc(node.outputs[0]);
   const auto scale = channel_list(rewriter, factor, y, true);
-  if (!scale || rewriter.desc(x).elements() != y.elements()) return std::nullopt;
+  if (!scale || !same_shape_and_type(rewriter.desc(x), y)) return std::nullopt;
   rewriter.set_fused_source(product, node);
-  return rebuild(rewriter, product, kScale, *scale, node.as<ops::BinaryParams>().activation, y);
+  return rebuild(rewriter, product, kScale, *scale, node.as<ops::BinaryParams>().activation);
 }
 
 Replacement add_bias(Rewriter& rewriter, const Node& node, ValueId x, ValueId row) {
@@ -104,9 +93,9 @@ Replacement add_bias(Rewriter& rewriter, const Node& node, ValueId x, ValueId ro
   const Node product = *found;
   const TensorDesc y = rewriter.desc(node.outputs[0]);
   const auto bias = channel_list(rewriter, row, y, false);
-  if (!bias || rewriter.desc(x).elements() != y.elements()) return std::nullopt;
+  if (!bias || !same_shape_and_type(rewriter.desc(x), y)) return std::nullopt;
   rewriter.set_fused_source(product, node);
-  return rebuild(rewriter, product, kBias, *bias, node.as<ops::BinaryParams>().activation, y);
+  return rebuild(rewriter, product, kBias, *bias, node.as<ops::BinaryParams>().activation);
 }
 
 Replacement move_into_product(Rewriter& rewriter, const Node& node) {
