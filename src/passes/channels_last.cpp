@@ -462,7 +462,7 @@ std::optional<ValueId> absorb_into_matmul(Rewriter& rewriter, const Node& node) 
 }  // namespace
 
 Result<bool> channels_last(Graph& graph) {
-  const auto named = name_turned(graph);
+  auto named = name_turned(graph);
   if (!named) return named;
   bool changed = *named;
   int idle = 0;
