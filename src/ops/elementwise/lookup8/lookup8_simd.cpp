@@ -8,6 +8,7 @@
 #include "hwy/highway.h"
 #include "ops/common/elementwise.h"
 #include "ops/common/parallel.h"
+#include "ops/common/short_copy.h"
 #include "ops/common/strides.h"
 #include "ops/elementwise/lookup8/kernels.h"
 #include "ops/nn/gemm/unroll-inl.h"
@@ -101,12 +102,57 @@ HWY_INLINE void look_up_row(const std::uint8_t* table, const Table& in_vectors, 
   for (; i < n; ++i) y[i] = table[x[i]];
 }
 
+/// Rows too short for vectors, several of which are looked up together.
+class ShortRows {
+ public:
+  static constexpr std::int64_t kLongest = 128;
+
+  ShortRows(const std::uint8_t* table, const Table& in_vectors) : table_(table), in_vectors_(in_vectors) {}
+
+  void add(const std::uint8_t* x, std::int64_t n, std::uint8_t* y) {
+    if (count_ == kMostRows || bytes_ + n > kMostBytes) look_up();
+    copy_short(x, n, buffer_ + bytes_);
+    rows_[count_++] = {y, n};
+    bytes_ += n;
+  }
+
+  /// All that were added.
+  void look_up() {
+    look_up_row(table_, in_vectors_, buffer_, bytes_, buffer_);
+    const std::uint8_t* from = buffer_;
+    for (std::int64_t i = 0; i < count_; from += rows_[i++].bytes) copy_short(from, rows_[i].bytes, rows_[i].y);
+    count_ = bytes_ = 0;
+  }
+
+ private:
+  struct Row {
+    std::uint8_t* y;
+    std::int64_t bytes;
+  };
+  static constexpr std::int64_t kMostRows = 64;
+  static constexpr std::int64_t kMostBytes = 1024;
+
+  const std::uint8_t* table_;
+  const Table& in_vectors_;
+  std::int64_t count_ = 0;
+  std::int64_t bytes_ = 0;
+  Row rows_[kMostRows];
+  HWY_ALIGN std::uint8_t buffer_[kMostBytes];
+};
+
 /// Elements [begin, end).
 void look_up_range(const Invocation& invocation, const StridedRows<2>& rows, std::int64_t begin, std::int64_t end) {
   const auto* table = invocation.input<std::uint8_t>(1);
   const auto* x = invocation.input<std::uint8_t>(0);
   auto* y = invocation.output<std::uint8_t>();
   const Table in_vectors(table);
+  if (rows.row_length < ShortRows::kLongest && rows.outer_rank > 0) {
+    ShortRows short_rows(table, in_vectors);
+    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
+      short_rows.add(x + offsets[1], n, y + offsets[0]);
+    });
+    return short_rows.look_up();
+  }
   for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
     look_up_row(table, in_vectors, x + offsets[1], n, y + offsets[0]);
   });
