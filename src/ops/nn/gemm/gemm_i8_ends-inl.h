@@ -16,6 +16,7 @@
 #include "ops/common/affine_simd-inl.h"
 #include "ops/common/byte_rows_avx2-inl.h"
 #include "ops/common/requantize_simd-inl.h"
+#include "ops/common/short_copy.h"
 #include "ops/nn/gemm/gemm_i8_tiles-inl.h"
 #include "ops/nn/gemm/store_neon-inl.h"
 
@@ -175,10 +176,8 @@ class TileEnd {
 };
 
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
-/// Vectors of so many columns, if these are whole ones; 0: not.
-constexpr int whole_vectors(std::int64_t columns) {
-  return columns % kLanes == 0 ? static_cast<int>(columns / kLanes) : 0;
-}
+/// Vectors of so many columns, of which the last may not be whole.
+constexpr int vectors_of(std::int64_t columns) { return static_cast<int>((columns + kLanes - 1) / kLanes); }
 
 /// The zero points of a tile's columns, of which the products with the rows' sums are taken off in registers.
 class ColumnZeros {
@@ -210,7 +209,7 @@ class ColumnZeros {
   hn::Vec<D32> high_;
 };
 
-/// finish_tile of bytes. Whole and half panels are stored several rows at a time by what is made once for many rows.
+/// finish_tile of bytes, several rows at a time, by what is made once for many rows.
 /// Scale: the last stage of a vector of channels, made of a Scaler.
 template <typename Result, class Scale>
 class PanelEnd {
@@ -219,7 +218,7 @@ class PanelEnd {
   HWY_INLINE PanelEnd(const Result& y, const Scaler& scaler, std::uint8_t flip, const ColumnZeros& zeros,
                       std::int64_t first, std::int64_t columns)
       : plain_(y, first, columns),
-        vectors_(whole_vectors(columns)),
+        columns_(columns),
         zeros_(zeros),
         activated_(activated(scaler)),
         y_(reinterpret_cast<std::uint8_t*>(y.data) + first),
@@ -230,7 +229,7 @@ class PanelEnd {
                                      : ByteRows(scaler.zero_point, scaler.minimum, scaler.maximum, flip)) {}
 
   HWY_INLINE void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
-    if (vectors_ < kVectors || zeros_.any() || activated_ != nullptr) return plain_(sums, m, rows, row_sums);
+    if (columns_ < kColumns || zeros_.any() || activated_ != nullptr) return plain_(sums, m, rows, row_sums);
     const std::int32_t* from = sums.at;
     std::uint8_t* y = y_ + m * row_stride_;
     for (; rows >= 2; rows -= 2, from += 2 * kPanel, y += 2 * row_stride_)
@@ -238,8 +237,8 @@ class PanelEnd {
     if (rows > 0) store_rows(load_row(from), load_row(from), y, y);
   }
 
-  /// Vectors of columns of tiles that can be stored from registers; 0: none can.
-  int vectors() const { return vectors_; }
+  /// Vectors of columns of whole tiles, which are stored from registers.
+  int vectors() const { return vectors_of(columns_); }
 
   /// What stores them, from row m on, whose sums come first in `row_sums`.
   class Tiles {
@@ -253,6 +252,18 @@ class PanelEnd {
       std::uint8_t* y = y_ + tile * kTileRows * stride;
       end_.zeros_.subtract(row_sums_ + tile * kTileRows, sum);
       end_.scale(sum);
+      constexpr std::int64_t kWhole = kTileVectors * kLanes;
+      std::uint8_t whole[kTileRows * kWhole];
+      const bool fits = end_.columns_ == kWhole;
+      store(sum, fits ? y : whole, fits ? stride : kWhole);
+      if (fits) return;
+      for (int r = 0; r < kTileRows; ++r) copy_short(whole + r * kWhole, end_.columns_, y + r * stride);
+    }
+
+   private:
+    /// All columns of the vectors.
+    template <int kTileRows, int kTileVectors>
+    HWY_INLINE void store(hn::Vec<D32> (&sum)[kTileRows][kTileVectors], std::uint8_t* y, std::int64_t stride) const {
       if constexpr (kTileVectors == kVectors) {
         static_assert(kTileRows % 2 == 0);
         unroll<kTileRows / 2>([&](auto i) HWY_ATTR {
@@ -267,7 +278,6 @@ class PanelEnd {
       }
     }
 
-   private:
     const PanelEnd& end_;
     std::uint8_t* y_;
     const std::int32_t* row_sums_;
@@ -302,13 +312,19 @@ class PanelEnd {
     if constexpr (std::is_same_v<Scale, AffineVector<D32>>) {
       if (activated_ != nullptr) return activate(sum);
     }
-    const auto scale_all = [&](auto usual) HWY_ATTR {
-      unroll<kTileRows>([&](auto r) HWY_ATTR {
-        unroll<kTileVectors>([&](auto v)
-                                 HWY_ATTR { sum[r][v] = (v == 0 ? low_ : high_).template rounded<usual>(sum[r][v]); });
-      });
-    };
-    is_usual() ? scale_all(std::true_type()) : scale_all(std::false_type());
+    is_usual() ? round_as<true>(sum) : round_unusual(sum);
+  }
+  /// Apart, so that the registers are the usual way's.
+  template <int kTileRows, int kTileVectors>
+  HWY_NOINLINE void round_unusual(hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
+    round_as<false>(sum);
+  }
+  template <bool kUsual, int kTileRows, int kTileVectors>
+  HWY_INLINE void round_as(hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
+    unroll<kTileRows>([&](auto r) HWY_ATTR {
+      unroll<kTileVectors>([&](auto v)
+                               HWY_ATTR { sum[r][v] = (v == 0 ? low_ : high_).template rounded<kUsual>(sum[r][v]); });
+    });
   }
   template <int kTileRows, int kTileVectors>
   HWY_INLINE void activate(hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
@@ -331,7 +347,7 @@ class PanelEnd {
   }
 
   TileEnd<Result> plain_;
-  int vectors_;
+  std::int64_t columns_;
   ColumnZeros zeros_;
   const AffineScaler* activated_;  ///< not null: results have an activation
   std::uint8_t* y_;
@@ -359,7 +375,7 @@ class NumberEnd {
  public:
   HWY_INLINE NumberEnd(const AffineResult<Y>& y, std::int64_t first, std::int64_t columns)
       : plain_(y, first, columns),
-        vectors_(whole_vectors(columns)),
+        columns_(columns),
         zeros_(y.zero_points, first, columns),
         activation_(y.scaler.activation),
         y_(y.data + first),
@@ -372,7 +388,7 @@ class NumberEnd {
   }
 
   /// As of PanelEnd.
-  int vectors() const { return vectors_; }
+  int vectors() const { return vectors_of(columns_); }
 
   class Tiles {
    public:
@@ -386,11 +402,11 @@ class NumberEnd {
       end_.zeros_.subtract(row_sums_ + tile * kTileRows, sum);
       unroll<kTileRows>([&](auto r) HWY_ATTR {
         unroll<kTileVectors>([&](auto v) HWY_ATTR {
-          (v == 0 ? end_.low_ : end_.high_).store(sum[r][v], kLanes, y + r * stride + v * kLanes);
+          const std::int64_t lanes = std::min<std::int64_t>(end_.columns_ - v * kLanes, kLanes);
+          (v == 0 ? end_.low_ : end_.high_).store(sum[r][v], lanes, y + r * stride + v * kLanes);
         });
       });
-      if constexpr (std::is_same_v<Y, float>)
-        activate_rows(end_.activation_, y, kTileRows, stride, kTileVectors * kLanes);
+      if constexpr (std::is_same_v<Y, float>) activate_rows(end_.activation_, y, kTileRows, stride, end_.columns_);
     }
 
    private:
@@ -401,7 +417,7 @@ class NumberEnd {
 
  private:
   TileEnd<AffineResult<Y>> plain_;
-  int vectors_;
+  std::int64_t columns_;
   ColumnZeros zeros_;
   Activation activation_;
   Y* y_;

@@ -347,14 +347,14 @@ void store_tiles_of(const Piece& a, std::int64_t tiles, const TileColumns& b, co
 }
 #endif
 
-/// Computes and stores tiles of whole rows, from row m of the result on, if that can be done in registers; how many
+/// Computes and stores whole tiles of rows, from row m of the result on, where that is done from registers; how many
 /// rows that were.
 template <class End>
 std::int64_t store_tiles(const Piece& a, TileColumns& b, const End& end, std::int64_t m, const std::int32_t* row_sums) {
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
   if constexpr (requires { end.vectors(); }) {
     static_assert(kRows == kByteRows);
-    const std::int64_t tiles = end.vectors() == 0 || a.quads == 0 ? 0 : a.rows / kRows;
+    const std::int64_t tiles = a.quads == 0 ? 0 : a.rows / kRows;
     if (tiles == 0) return 0;
     const auto store = end.vectors() == kVectors ? store_tiles_of<kVectors, typename End::Tiles>
                                                  : store_tiles_of<1, typename End::Tiles>;
