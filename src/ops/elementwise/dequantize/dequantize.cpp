@@ -6,6 +6,7 @@
 #include "ops/common/params.h"
 #include "ops/common/quantization_operands.h"
 #include "ops/common/strides.h"
+#include "ops/elementwise/dequantize/kernels.h"
 
 namespace bantam::ops {
 namespace {
@@ -75,6 +76,9 @@ Status run_ref(const Invocation& invocation) {
 }
 
 constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "i8_f32__simd", .supports = supports_dequantize_i8_simd, .run = run_dequantize_i8_simd},
+#endif
     {.name = "any__ref", .run = run_ref},
 };
 
