@@ -116,7 +116,7 @@ class Stage {
   bool spread_axis(const Node& node, bool& changed) {
     const ValueId result = node.outputs[0];
     if (values_.at(result).axis < 0) {
-      int axis = window_axis(graph_, node);
+      int axis = own_row_axis(graph_, node);
       if (axis < 0) axis = axis_from_operands(node);
       if (axis < 0) return true;
       if (!give_axis(result, axis, changed)) return false;

@@ -22,6 +22,8 @@
 #include "ops/elementwise/unary/unary.h"
 #include "ops/nn/conv2d/conv2d.h"
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
+#include "ops/nn/matmul/matmul.h"
+#include "ops/nn/norm/norm.h"
 #include "ops/nn/pool2d/pool2d.h"
 #include "ops/nn/resize/resize.h"
 
@@ -102,7 +104,7 @@ class RandomStage {
   void add() {
     const ValueId x = value();
     const std::int64_t channels = desc(x).dims[3];
-    switch (pick(0, 9)) {
+    switch (pick(0, 11)) {
       case 0:
       case 1: {
         const std::int64_t out = pick(1, 6);
@@ -141,6 +143,16 @@ class RandomStage {
       case 6: meet(x); break;
       case 7: resize(x); break;
       case 8: separable(x); break;
+      case 9: {
+        const std::int64_t out = pick(1, 6);
+        ops::MatmulParams p{.transpose_b = 1};
+        if (quantised()) p.input_zero_point = pick(-5, 5);
+        keep(builder_.emit1(ops::kMatmul, p, weights(x, {out, channels}, out)));
+        break;
+      }
+      case 10:
+        if (!quantised()) keep(builder_.emit1(ops::kNorm, ops::NormParams{{1, {3}}, 1e-1F, 0}, {x}));
+        break;
       default:
         keep(quantised() ? builder_.emit1(ops::kRequantize,
                                           ops::RequantizeParams{ElementType::kI8, 3, -2, 1 << 30, 1, 0, 0, 0}, {x})
@@ -288,6 +300,30 @@ TEST(PatchRows, RowsOfAStageThatAreReadOnlyOnceLeaveRoomForItsResult) {
   // The input alone is half of what the model needs; a few rows of each value come on top, not its whole result.
   EXPECT_GE(before, 2 * 64 * 64 * 4 * 4);
   EXPECT_LT(after, 64 * 64 * 4 * 4 * 5 / 4);
+}
+
+TEST(PatchRows, ThePositionsOfAFeedForwardBlockAreRowsToo) {
+  const Graph graph = testing::parse(R"(graph "g" {
+    %0 "x" = input : f32[1,64,8]
+    %1 = const : f32[8,64] splat(0.1)
+    %2 = const : f32[64,8] splat(0.01)
+    %3 = norm(%0) {axes=[2]}
+    %4 = matmul(%3, %1) {activation="gelu"}
+    %5 = matmul(%4, %2)
+    %6 = binary(%5, %0) {function="add"}
+    output "y" %6
+  })");
+  const auto patched = patch_rows(graph, {0, 3, 8});
+  ASSERT_TRUE(patched && *patched);
+  std::int64_t before = 0;
+  std::int64_t after = 0;
+  std::int64_t weights = 0;
+  const auto expected = results(graph, 1, &before, &weights);
+  const auto actual = results((*patched)->graph, 1, &after, &weights);
+  testing::expect_close(expected.at(0), actual.at(0), ElementType::kF32);
+  // The wide value takes eight times the input; of it one band lives at once.
+  EXPECT_GE(before, 9 * 64 * 8 * 4);
+  EXPECT_LT(after, 4 * 64 * 8 * 4);
 }
 
 TEST(PatchRows, WhatIsNotLocalInRowsIsNoStage) {

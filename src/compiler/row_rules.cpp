@@ -21,6 +21,9 @@
 #include "ops/nn/conv2d/conv2d.h"
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
+#include "ops/nn/matmul/matmul.h"
+#include "ops/nn/matmul_affine/matmul_affine.h"
+#include "ops/nn/norm/norm.h"
 #include "ops/nn/pool2d/pool2d.h"
 #include "ops/nn/resize/resize.h"
 #include "ops/nn/resize/sampling.h"
@@ -227,20 +230,56 @@ std::optional<RowBand> pad(const Graph& graph, const Node& node, int axis, RowRa
   return band;
 }
 
+/// Rows of the left matrix, or of whole products of a batch, where the right matrix is one for all.
+std::optional<RowBand> rows_of_product(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  const TensorDesc& y = graph.value(node.outputs[0]).desc;
+  if (axis == y.rank - 1 || operand(graph, node, 0).rank != y.rank || operand(graph, node, 1).rank != 2)
+    return std::nullopt;
+  return first_operand(graph, node, axis, rows);
+}
+
+std::optional<RowBand> matmul(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  if (node.as<ops::MatmulParams>().transpose_a != 0) return std::nullopt;
+  return rows_of_product(graph, node, axis, rows);
+}
+
+/// Zero points of single rows are not cut.
+std::optional<RowBand> matmul_affine(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  if (node.inputs.size() > 4 && node.inputs[4] != graph::kNone && operand(graph, node, 4).elements() != 1)
+    return std::nullopt;
+  return rows_of_product(graph, node, axis, rows);
+}
+
+std::optional<RowBand> norm(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  const ops::IntList& axes = node.as<ops::NormParams>().axes;
+  if (std::find(axes.v, axes.v + axes.size, axis) != axes.v + axes.size) return std::nullopt;
+  return elementwise(graph, node, axis, rows);
+}
+
+/// What says along which axis an operator's rows are counted, where its neighbours do not.
+enum class OwnAxis : std::uint8_t {
+  kNeighbours,  ///< nothing
+  kWindow,      ///< height, or width where the height is one
+  kLongest,     ///< of matrix products: height too, or the longest axis of what is no image
+};
+
 struct RowRule {
   const ops::OpDef* op;
   std::optional<RowBand> (*band)(const Graph& graph, const Node& node, int axis, RowRange rows);
-  bool has_windows = false;
+  OwnAxis own_axis = OwnAxis::kNeighbours;
 };
 
 constexpr RowRule kRules[] = {
-    {&ops::kConv2d, conv2d, true},
-    {&ops::kDepthwiseConv2d, depthwise_conv2d, true},
-    {&ops::kSeparableConv2d, separable_conv2d, true},
-    {&ops::kConv2dAffine, conv2d_affine, true},
-    {&ops::kSeparableConv2dAffine, conv2d_affine, true},
-    {&ops::kPool2d, pool2d, true},
+    {&ops::kConv2d, conv2d, OwnAxis::kWindow},
+    {&ops::kDepthwiseConv2d, depthwise_conv2d, OwnAxis::kWindow},
+    {&ops::kSeparableConv2d, separable_conv2d, OwnAxis::kWindow},
+    {&ops::kConv2dAffine, conv2d_affine, OwnAxis::kWindow},
+    {&ops::kSeparableConv2dAffine, conv2d_affine, OwnAxis::kWindow},
+    {&ops::kPool2d, pool2d, OwnAxis::kWindow},
     {&ops::kResize, resize},
+    {&ops::kMatmul, matmul, OwnAxis::kLongest},
+    {&ops::kMatmulAffine, matmul_affine, OwnAxis::kLongest},
+    {&ops::kNorm, norm},
     {&ops::kUnary, first_operand},
     {&ops::kCast, first_operand},
     {&ops::kCopy, first_operand},
@@ -273,10 +312,14 @@ std::optional<RowBand> row_band(const Graph& graph, const Node& node, int axis, 
 
 bool has_row_rule(const Node& node) { return rule_of(node) != nullptr; }
 
-int window_axis(const Graph& graph, const Node& node) {
+int own_row_axis(const Graph& graph, const Node& node) {
   const RowRule* rule = rule_of(node);
-  if (rule == nullptr || !rule->has_windows) return -1;
-  return graph.value(node.outputs[0]).desc.dims[1] > 1 || operand(graph, node, 0).dims[1] > 1 ? 1 : 2;
+  const TensorDesc& y = graph.value(node.outputs[0]).desc;
+  const bool is_image = y.rank == 4 && (y.dims[1] > 1 || operand(graph, node, 0).dims[1] > 1);
+  if (rule == nullptr || rule->own_axis == OwnAxis::kNeighbours) return -1;
+  if (is_image) return 1;
+  return rule->own_axis == OwnAxis::kWindow ? 2
+                                            : static_cast<int>(std::max_element(y.dims, y.dims + y.rank - 1) - y.dims);
 }
 
 }  // namespace bantam::compiler

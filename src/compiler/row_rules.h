@@ -39,7 +39,8 @@ std::optional<RowBand> row_band(const graph::Graph& graph, const graph::Node& no
 /// Is there a rule for the node's operator?
 bool has_row_rule(const graph::Node& node);
 
-/// The axis that a windowed operator counts rows along: height, or width where the height is one; -1 for others.
-int window_axis(const graph::Graph& graph, const graph::Node& node);
+/// The axis that rows are counted along if only the node is asked: of windowed operators and matrix products; -1 for
+/// others.
+int own_row_axis(const graph::Graph& graph, const graph::Node& node);
 
 }  // namespace bantam::compiler
