@@ -95,7 +95,7 @@ class RandomStage {
     return p;
   }
 
-  std::vector<ValueId> weights(ValueId x, std::vector<std::int64_t> dims, std::int64_t channels) {
+  std::vector<ValueId> weights(ValueId x, const std::vector<std::int64_t>& dims, std::int64_t channels) {
     if (!quantised()) return {x, constant<float>(dims, -9, 9, 0.1), constant<float>({channels}, -9, 9, 0.1)};
     return {x, constant<std::int8_t>(dims, -90, 90, 1), constant<std::int32_t>({channels}, -900, 900, 1),
             constant<std::int32_t>({channels}, 1 << 29, 1 << 30, 1), constant<std::int32_t>({channels}, -8, -5, 1)};
