@@ -15,6 +15,14 @@ namespace {
 
 /// More phases than this are left to the reference: they would hold next to no tap each.
 constexpr std::int64_t kMaxStride = 16;
+/// With so few output channels that most of a panel is empty, one product of all taps takes a fraction of the time.
+bool columns_pay(const Geometry& g) {
+  constexpr std::int64_t kFraction = 4;
+  const std::int64_t taps = g.vertical.kernel * g.horizontal.kernel;
+  return g.groups == 1 &&
+         kFraction * gemm::panel_count(g.channels_out * taps) <= taps * gemm::panel_count(g.channels_out);
+}
+
 /// Few output channels per group leave most of a panel empty: fine while it costs little memory.
 constexpr std::int64_t kSmallPackedBytes = 65536;
 constexpr std::int64_t kMaxPackedGrowth = 4;
@@ -126,6 +134,7 @@ bool gemm_supports(const OpCall& call) {
       call.out().elements() == 0)
     return false;
   const Geometry g = geometry_of(call);
+  if (columns_pay(g) && columns_supports(call)) return false;
   if (p.stride_h > kMaxStride || p.stride_w > kMaxStride || g.group_in() < 1) return false;
   // A huge dilation would make the border dwarf the image.
   const PaddedImage image(g);
