@@ -30,7 +30,28 @@ void sample(const TensorDesc& x, const float* image, float row, float column, st
   }
 }
 
-/// The samples of one window, [KH*KW, C].
+/// Output channel oc of a window.
+float product(const Invocation& call, const float* samples, std::int64_t oc) {
+  const TensorDesc& w = call.in(1);
+  const std::int64_t taps = elements_between(w, 1, 3);
+  const std::int64_t members = w.dims[3];
+  const std::int64_t group = oc / (w.dims[0] / call.as<DeformConv2dParams>().groups);
+  const float* weights = call.input<float>(1) + oc * taps * members;
+  const float* from = samples + group * members;
+  float sum = 0.0F;
+  for (std::int64_t k = 0; k < taps; ++k, from += call.in(0).dims[3], weights += members)
+    for (std::int64_t c = 0; c < members; ++c) sum += from[c] * weights[c];
+  return call.has(3) ? sum + call.input<float>(3)[oc] : sum;
+}
+
+/// Bytes of one thread's samples.
+std::int64_t sample_bytes(const TensorDesc& x, const TensorDesc& w) {
+  const auto elements = checked_multiply(elements_between(w, 1, 3), x.dims[3]).value_or(kMaxElements);
+  return align_up(std::min(elements, kMaxElements) * static_cast<std::int64_t>(sizeof(float)), kAlignment);
+}
+
+}  // namespace
+
 void gather(const Invocation& call, std::int64_t position, float* samples) {
   const auto& p = call.as<DeformConv2dParams>();
   const TensorDesc& x = call.in(0);
@@ -54,28 +75,6 @@ void gather(const Invocation& call, std::int64_t position, float* samples) {
              samples + k * channels + g * members);
     }
 }
-
-/// Output channel oc of a window.
-float product(const Invocation& call, const float* samples, std::int64_t oc) {
-  const TensorDesc& w = call.in(1);
-  const std::int64_t taps = elements_between(w, 1, 3);
-  const std::int64_t members = w.dims[3];
-  const std::int64_t group = oc / (w.dims[0] / call.as<DeformConv2dParams>().groups);
-  const float* weights = call.input<float>(1) + oc * taps * members;
-  const float* from = samples + group * members;
-  float sum = 0.0F;
-  for (std::int64_t k = 0; k < taps; ++k, from += call.in(0).dims[3], weights += members)
-    for (std::int64_t c = 0; c < members; ++c) sum += from[c] * weights[c];
-  return call.has(3) ? sum + call.input<float>(3)[oc] : sum;
-}
-
-/// Bytes of one thread's samples.
-std::int64_t sample_bytes(const TensorDesc& x, const TensorDesc& w) {
-  const auto elements = checked_multiply(elements_between(w, 1, 3), x.dims[3]).value_or(kMaxElements);
-  return align_up(std::min(elements, kMaxElements) * static_cast<std::int64_t>(sizeof(float)), kAlignment);
-}
-
-}  // namespace
 
 Footprint footprint(const OpCall& call, int threads) {
   return {.scratch_bytes = sample_bytes(call.in(0), call.in(1)) * threads};
