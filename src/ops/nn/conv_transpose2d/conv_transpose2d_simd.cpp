@@ -15,12 +15,17 @@ namespace {
 
 /// More phases than this are left to the reference: they would hold next to no tap each.
 constexpr std::int64_t kMaxStride = 16;
-/// With so few output channels that most of a panel is empty, one product of all taps takes a fraction of the time.
+/// One product of all taps takes a fraction of the time where there are so few output channels that most of a panel is
+/// empty, or so few inputs that most outputs meet little but the border.
 bool columns_pay(const Geometry& g) {
   constexpr std::int64_t kFraction = 4;
   const std::int64_t taps = g.vertical.kernel * g.horizontal.kernel;
+  const std::int64_t inputs = g.vertical.in * g.horizontal.in;
+  const std::int64_t phases = g.vertical.stride * g.horizontal.stride;
+  const std::int64_t outputs = (g.vertical.out * g.horizontal.out + phases - 1) / phases;
   return g.groups == 1 &&
-         kFraction * gemm::panel_count(g.channels_out * taps) <= taps * gemm::panel_count(g.channels_out);
+         (kFraction * gemm::panel_count(g.channels_out * taps) <= taps * gemm::panel_count(g.channels_out) ||
+          kFraction * inputs <= outputs);
 }
 
 /// Few output channels per group leave most of a panel empty: fine while it costs little memory.

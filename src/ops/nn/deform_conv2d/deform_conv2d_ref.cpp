@@ -69,10 +69,10 @@ void gather(const Invocation& call, std::int64_t position, float* samples) {
   for (std::int64_t g = 0; g < p.offset_groups; ++g)
     for (std::int64_t k = 0; k < taps; ++k) {
       const float* offset = offsets + (g * taps + k) * 2;
-      const auto at_row = static_cast<float>(row + k / w.dims[2] * p.dilation_h) + offset[0];
-      const auto at_column = static_cast<float>(column + k % w.dims[2] * p.dilation_w) + offset[1];
-      sample(x, image, at_row, at_column, g * members, (g + 1) * members, mask != nullptr ? mask[g * taps + k] : 1.0F,
-             samples + k * channels + g * members);
+      const std::int64_t tap_row = row + k / w.dims[2] * p.dilation_h;
+      const std::int64_t tap_column = column + k % w.dims[2] * p.dilation_w;
+      sample(x, image, static_cast<float>(tap_row) + offset[0], static_cast<float>(tap_column) + offset[1], g * members,
+             (g + 1) * members, mask != nullptr ? mask[g * taps + k] : 1.0F, samples + k * channels + g * members);
     }
 }
 
