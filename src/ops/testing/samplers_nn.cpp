@@ -170,7 +170,7 @@ void recurrent(Sampling& s, P& p, std::int64_t gates, std::int64_t bias_gates, b
   p.clip = s.one_in(3) ? s.real(0.5, 2.0) : 0.0F;
   const TensorDesc x = s.any(s.type({kF32}), 3, 3);
   const std::int64_t d = p.direction == RnnDirection::kBidirectional ? 2 : 1;
-  const std::int64_t h = s.pick(1, 9);
+  const std::int64_t h = s.pick(1, 20);
   s.constant(dense_desc(kF32, {d, gates * h, x.dims[2]}), {-0.5, 0.5});
   s.constant(dense_desc(kF32, {d, gates * h, h}), {-0.5, 0.5});
   const auto optional = [&](const TensorDesc& desc) {

@@ -74,7 +74,7 @@ void deform_conv2d(Sampling& s) {
   const std::int64_t oh = (x.dims[1] + p.pad_top + p.pad_bottom - p.dilation_h * (kh - 1) - 1) / p.stride_h + 1;
   const std::int64_t ow = (x.dims[2] + p.pad_left + p.pad_right - p.dilation_w * (kw - 1) - 1) / p.stride_w + 1;
   const std::int64_t out = p.groups * s.pick(1, 4);
-  s.like(dense_desc(kF32, {out, kh, kw, channels / p.groups}), {-1.0, 1.0});
+  s.constant(dense_desc(kF32, {out, kh, kw, channels / p.groups}), {-1.0, 1.0});
   if (oh > 0 && ow > 0) s.like(dense_desc(kF32, {x.dims[0], oh, ow, p.offset_groups * kh * kw * 2}));
   if (s.one_in(2)) s.like(dense_desc(kF32, {out}));
   s.set_params(p);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ops/common/box.h"
+#include "ops/common/dispatch.h"
 #include "ops/common/operands.h"
 #include "ops/common/params.h"
 #include "ops/common/strides.h"
@@ -65,20 +66,31 @@ Footprint slice_footprint(const OpCall& call, int /*threads*/) {
   return footprint;
 }
 
+/// Elements that lie `stride` apart to neighbouring places, which they may share.
+template <typename T>
+void move_elements(std::int64_t n, const std::byte* from, std::int64_t stride, std::byte* to) {
+  for (std::int64_t i = 0; i < n; ++i, from += stride * static_cast<std::int64_t>(sizeof(T)), to += sizeof(T)) {
+    T element;
+    std::memcpy(&element, from, sizeof element);
+    std::memcpy(to, &element, sizeof element);
+  }
+}
+
 /// Moves rows to the front of the memory that they lie in, element after element.
 void move_rows(const Invocation& call, const TensorDesc& from, std::int64_t first) {
   const auto bytes = static_cast<std::size_t>(element_size(from.type));
   auto* base = call.output<std::byte>();
   const auto rows = make_rows<2>(call.out(), {&call.out(), &from});
-  for_each_row(rows, [&](std::array<std::int64_t, 2> offsets, std::int64_t n) {
-    auto* to = base + static_cast<std::size_t>(offsets[0]) * bytes;
-    const auto* source = base + static_cast<std::size_t>(first + offsets[1]) * bytes;
-    if (rows.all_contiguous()) {
-      std::memmove(to, source, static_cast<std::size_t>(n) * bytes);
-      return;
-    }
-    for (std::int64_t i = 0; i < n; ++i, to += bytes, source += static_cast<std::size_t>(rows.row_strides[1]) * bytes)
-      std::memmove(to, source, bytes);
+  dispatch_size(element_size(from.type), [&](auto tag) {
+    for_each_row(rows, [&](std::array<std::int64_t, 2> offsets, std::int64_t n) {
+      auto* to = base + static_cast<std::size_t>(offsets[0]) * bytes;
+      const auto* source = base + static_cast<std::size_t>(first + offsets[1]) * bytes;
+      if (rows.all_contiguous()) {
+        std::memmove(to, source, static_cast<std::size_t>(n) * bytes);
+      } else {
+        move_elements<typename decltype(tag)::type>(n, source, rows.row_strides[1], to);
+      }
+    });
   });
 }
 

@@ -77,6 +77,64 @@ struct Lanes<BFloat16> {
   }
 };
 
+/// By the arithmetic of to_f32 and to_half, unless the target is known to have an instruction of the same results.
+template <>
+struct Lanes<Half> {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> load(D d, const Half* from) {
+    const hn::RebindToSigned<D> di;
+    const hn::Rebind<std::uint16_t, D> narrow;
+    const auto bits = hn::PromoteTo(di, hn::LoadU(narrow, reinterpret_cast<const std::uint16_t*>(from)));
+    const auto rest = hn::And(bits, hn::Set(di, 0x7fff));
+    const auto shifted = hn::ShiftLeft<13>(rest);
+    const auto normal = hn::Add(shifted, hn::Set(di, 112 << 23));
+    const auto subnormal = hn::BitCast(di, hn::Mul(hn::ConvertTo(d, rest), hn::Set(d, 0x1p-24F)));
+    const auto special = hn::Or(shifted, hn::Set(di, 0x7f800000));
+    const auto finite = hn::IfThenElse(hn::Lt(rest, hn::Set(di, 0x400)), subnormal, normal);
+    const auto magnitude = hn::IfThenElse(hn::Gt(rest, hn::Set(di, 0x7bff)), special, finite);
+    return hn::BitCast(d, hn::Or(magnitude, hn::ShiftLeft<16>(hn::And(bits, hn::Set(di, 0x8000)))));
+  }
+  template <class D>
+  static HWY_INLINE void store([[maybe_unused]] D d, hn::Vec<D> v, Half* to) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+    const hn::Rebind<hwy::float16_t, D> halves;
+    hn::StoreU(hn::DemoteTo(halves, v), halves, reinterpret_cast<hwy::float16_t*>(to));
+#else
+    const hn::RebindToSigned<D> di;
+    const auto bits = hn::BitCast(di, v);
+    const auto magnitude = hn::And(bits, hn::Set(di, 0x7fffffff));
+    const auto shifted = hn::ShiftRight<13>(magnitude);
+    const auto rounded = hn::Add(hn::Sub(magnitude, hn::Set(di, 0x38000000 - 0xfff)), hn::And(shifted, hn::Set(di, 1)));
+    const auto subnormal = hn::BitCast(di, hn::Add(hn::BitCast(d, magnitude), hn::Set(d, 0.5F)));
+    const auto nan = hn::Or(hn::Set(di, 0x7e00), hn::And(shifted, hn::Set(di, 0x3ff)));
+    auto half = hn::IfThenElse(hn::Lt(magnitude, hn::Set(di, 0x38800000)), hn::Sub(subnormal, hn::Set(di, 0x3f000000)),
+                               hn::ShiftRight<13>(rounded));
+    half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(di, 0x477fffff)), hn::Set(di, 0x7c00), half);
+    half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(di, 0x7f800000)), nan, half);
+    half = hn::Or(half, hn::And(hn::ShiftRight<16>(bits), hn::Set(di, 0x8000)));
+    const hn::Rebind<std::uint16_t, D> narrow;
+    hn::StoreU(hn::DemoteTo(narrow, half), narrow, reinterpret_cast<std::uint16_t*>(to));
+#endif
+  }
+};
+
+/// Zero or one.
+template <>
+struct Lanes<Bool8> {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> load(D d, const Bool8* from) {
+    const auto value = Lanes<std::uint8_t>::load(d, reinterpret_cast<const std::uint8_t*>(from));
+    return hn::IfThenElseZero(hn::Ne(value, hn::Zero(d)), hn::Set(d, 1.0F));
+  }
+  template <class D>
+  static HWY_INLINE void store(D d, hn::Vec<D> v, Bool8* to) {
+    const hn::RebindToSigned<D> di;
+    const hn::Rebind<std::uint8_t, D> narrow;
+    const auto truth = hn::IfThenElseZero(hn::RebindMask(di, hn::Ne(v, hn::Zero(d))), hn::Set(di, 1));
+    hn::StoreU(hn::DemoteTo(narrow, truth), narrow, reinterpret_cast<std::uint8_t*>(to));
+  }
+};
+
 template <typename From, typename To>
 HWY_INLINE void cast_row(std::size_t n, const From* x, To* y) {
   const hn::ScalableTag<float> d;
@@ -106,10 +164,10 @@ void cast_rows(const Invocation& invocation, const StridedRows<2>& rows) {
 
 void run_cast(const Invocation& invocation, const StridedRows<2>& rows) {
   if (invocation.in(0).type == ElementType::kF32) {
-    dispatch_type<std::int8_t, std::uint8_t, std::int32_t>(
+    dispatch_type<std::int8_t, std::uint8_t, std::int32_t, Half, Bool8>(
         invocation.out().type, [&](auto to) { cast_rows<float, typename decltype(to)::type>(invocation, rows); });
   } else {
-    dispatch_type<std::int8_t, std::uint8_t, std::int32_t, BFloat16>(
+    dispatch_type<std::int8_t, std::uint8_t, std::int32_t, Half, BFloat16, Bool8>(
         invocation.in(0).type, [&](auto from) { cast_rows<typename decltype(from)::type, float>(invocation, rows); });
   }
 }
@@ -126,8 +184,9 @@ HWY_EXPORT(run_cast);
 bool supports_cast_simd(const OpCall& call) {
   const ElementType from = call.in(0).type;
   const ElementType to = call.out().type;
-  const bool covered = (from == ElementType::kF32 && is_one_of<std::int8_t, std::uint8_t, std::int32_t>(to)) ||
-                       (to == ElementType::kF32 && is_one_of<std::int8_t, std::uint8_t, std::int32_t, BFloat16>(from));
+  const bool covered =
+      (from == ElementType::kF32 && is_one_of<std::int8_t, std::uint8_t, std::int32_t, Half, Bool8>(to)) ||
+      (to == ElementType::kF32 && is_one_of<std::int8_t, std::uint8_t, std::int32_t, Half, BFloat16, Bool8>(from));
   return covered && make_rows<2>(call.out(), {&call.out(), &call.in(0)}).all_contiguous();
 }
 

@@ -7,7 +7,7 @@ namespace bantam::ops {
 
 Status run_cast_ref(const Invocation& invocation);
 
-/// i8, u8, i32 and bf16 to f32; f32 to i8, u8 and i32; contiguous rows.
+/// i8, u8, i32, f16, bf16 and bool to f32; f32 to i8, u8, i32, f16 and bool; contiguous rows.
 bool supports_cast_simd(const OpCall& call);
 Status run_cast_simd(const Invocation& invocation);
 

@@ -95,6 +95,12 @@ constexpr ParamField kFields[] = {
 };
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
+    {.name = "f32_depthwise__simd",
+     .supports = conv_transpose2d::depthwise_supports,
+     .packed_bytes = conv_transpose2d::depthwise_packed_bytes,
+     .pack = conv_transpose2d::depthwise_pack,
+     .run = conv_transpose2d::run_depthwise,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
     {.name = "f32_gemm__simd",
      .supports = conv_transpose2d::gemm_supports,
      .footprint = conv_transpose2d::gemm_footprint,

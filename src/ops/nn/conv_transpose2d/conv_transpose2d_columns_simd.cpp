@@ -2,7 +2,9 @@
 // to each tap of each output channel; those are then added where the taps meet the output. It suits what the products
 // by phase do not: few output channels or a large stride, as in the inverse of a short-time Fourier transform.
 #include <algorithm>
+#include <iterator>
 
+#include "ops/common/activate_rows.h"
 #include "ops/common/operands.h"
 #include "ops/common/parallel.h"
 #include "ops/nn/conv_transpose2d/geometry.h"
@@ -23,47 +25,97 @@ Geometry geometry_of(const OpCall& call) {
 
 std::int64_t taps(const Geometry& g) { return g.vertical.kernel * g.horizontal.kernel; }
 
-/// Columns of the product: output channel by output channel, its taps.
+/// Columns of the product: tap by tap, its output channels.
 std::int64_t columns(const Geometry& g) { return g.channels_out * taps(g); }
+
+/// Floats from one row of products to the next, which is stored in whole vectors.
+std::int64_t product_row(const Geometry& g) { return align_up(columns(g), gemm::kPanel / 2); }
 
 std::int64_t block_of(const Geometry& g) {
   const std::int64_t positions = g.vertical.in * g.horizontal.in;
-  return std::clamp<std::int64_t>(kBlockFloats / columns(g), 1, std::clamp<std::int64_t>(positions, 1, kMaxBlock));
+  return std::clamp<std::int64_t>(kBlockFloats / product_row(g), 1, std::clamp<std::int64_t>(positions, 1, kMaxBlock));
 }
 
-/// The taps [first, last) of input position i that meet an output.
-struct TapRange {
+/// The input positions [first, last) of those whose tap k meets an output.
+struct Positions {
   std::int64_t first = 0;
   std::int64_t last = 0;
 };
 
-TapRange taps_inside(const Axis& a, std::int64_t i) {
-  const std::int64_t start = a.stride * i - a.pad;  // output of tap 0
-  const std::int64_t first = start >= 0 ? 0 : (-start + a.dilation - 1) / a.dilation;
-  const std::int64_t last = start >= a.out ? 0 : (a.out - start + a.dilation - 1) / a.dilation;
-  return {first, std::min(last, a.kernel)};
+Positions meeting(const Axis& a, std::int64_t k, Positions all) {
+  const std::int64_t start = a.dilation * k - a.pad;  // output of position 0
+  const std::int64_t first = start >= 0 ? 0 : (-start + a.stride - 1) / a.stride;
+  const std::int64_t last = start >= a.out ? 0 : (a.out - start + a.stride - 1) / a.stride;
+  return {std::max(first, all.first), std::min(last, all.last)};
 }
 
-/// Adds the products of input position (ih, iw) to the image `y`.
-void scatter(const Geometry& g, std::int64_t ih, std::int64_t iw, const float* products, float* y) {
-  const TapRange vertical = taps_inside(g.vertical, ih);
-  const TapRange horizontal = taps_inside(g.horizontal, iw);
-  const std::int64_t step = g.horizontal.dilation * g.channels_out;
-  for (std::int64_t kh = vertical.first; kh < vertical.last; ++kh) {
+/// Adds runs of numbers, kNumbers unless 0, else n, to others; both lie at equal distances.
+template <int kNumbers>
+void add_runs(std::int64_t runs, std::int64_t n, const float* __restrict from, std::int64_t from_step,
+              float* __restrict to, std::int64_t to_step) {
+  const std::int64_t numbers = kNumbers != 0 ? kNumbers : n;
+  for (std::int64_t r = 0; r < runs; ++r, from += from_step, to += to_step)
+    for (std::int64_t i = 0; i < numbers; ++i) to[i] += from[i];
+}
+
+using AddRuns = decltype(&add_runs<0>);
+
+/// Short runs of a length that the compiler knows are not loops.
+AddRuns add_runs_of(std::int64_t n) {
+  constexpr AddRuns kShort[] = {add_runs<0>, add_runs<1>, add_runs<2>, add_runs<3>, add_runs<4>};
+  return n < static_cast<std::int64_t>(std::size(kShort)) ? kShort[n] : kShort[0];
+}
+
+/// Adds the products of positions `all` of input row `ih` to the image `y`, tap by tap.
+void scatter(const Geometry& g, std::int64_t ih, Positions all, const float* products, float* y) {
+  const Axis& axis = g.horizontal;
+  const AddRuns add = add_runs_of(g.channels_out);
+  for (std::int64_t kh = 0; kh < g.vertical.kernel; ++kh) {
     const std::int64_t oh = g.vertical.stride * ih + g.vertical.dilation * kh - g.vertical.pad;
-    const std::int64_t ow = g.horizontal.stride * iw + g.horizontal.dilation * horizontal.first - g.horizontal.pad;
-    for (std::int64_t c = 0; c < g.channels_out; ++c) {
-      const float* from = products + c * taps(g) + kh * g.horizontal.kernel;
-      std::int64_t to = (oh * g.horizontal.out + ow) * g.channels_out + c;
-      for (std::int64_t kw = horizontal.first; kw < horizontal.last; ++kw, to += step) y[to] += from[kw];
+    if (oh < 0 || oh >= g.vertical.out) continue;
+    for (std::int64_t kw = 0; kw < axis.kernel; ++kw) {
+      const Positions met = meeting(axis, kw, all);
+      const float* from =
+          products + (met.first - all.first) * product_row(g) + (kh * axis.kernel + kw) * g.channels_out;
+      const std::int64_t ow = axis.stride * met.first + axis.dilation * kw - axis.pad;
+      add(met.last - met.first, g.channels_out, from, product_row(g), y + (oh * axis.out + ow) * g.channels_out,
+          axis.stride * g.channels_out);
     }
   }
 }
 
+/// The products of `count` input positions from `first` on.
+void scatter_block(const Geometry& g, std::int64_t first, std::int64_t count, const float* products, float* y) {
+  const std::int64_t end = first + count;
+  while (first < end) {
+    const std::int64_t ih = first / g.horizontal.in;
+    const std::int64_t row = ih * g.horizontal.in;
+    const std::int64_t row_end = std::min(row + g.horizontal.in, end);
+    scatter(g, ih, {first - row, row_end - row}, products, y);
+    products += (row_end - first) * product_row(g);
+    first = row_end;
+  }
+}
+
 void fill_bias(const Geometry& g, const float* bias, float* y) {
-  const std::int64_t positions = g.vertical.out * g.horizontal.out;
-  for (std::int64_t i = 0; i < positions; ++i, y += g.channels_out)
-    for (std::int64_t c = 0; c < g.channels_out; ++c) y[c] = bias != nullptr ? bias[c] : 0.0F;
+  const std::int64_t count = g.vertical.out * g.horizontal.out * g.channels_out;
+  if (bias == nullptr || g.channels_out == 1) {
+    std::fill_n(y, count, bias != nullptr ? bias[0] : 0.0F);
+  } else {
+    for (std::int64_t i = 0; i < count; i += g.channels_out)
+      for (std::int64_t c = 0; c < g.channels_out; ++c) y[i + c] = bias[c];
+  }
+}
+
+/// Writes the panels of w [output channels, taps, input channels].
+void pack_columns(const Geometry& g, const float* w, float* to) {
+  for (std::int64_t panel = 0; panel < gemm::panel_count(columns(g)); ++panel)
+    for (std::int64_t k = 0; k < g.channels_in; ++k)
+      for (std::int64_t i = 0; i < gemm::kPanel; ++i) {
+        const std::int64_t column = panel * gemm::kPanel + i;
+        const std::int64_t row = column % g.channels_out * taps(g) + column / g.channels_out;
+        *to++ = column < columns(g) ? w[row * g.channels_in + k] : 0.0F;
+      }
 }
 
 }  // namespace
@@ -81,7 +133,7 @@ bool columns_supports(const OpCall& call) {
 Footprint columns_footprint(const OpCall& call, int /*threads*/) {
   const Geometry g = geometry_of(call);
   Footprint footprint;
-  footprint.scratch_bytes = block_of(g) * columns(g) * 4;
+  footprint.scratch_bytes = block_of(g) * product_row(g) * 4;
   return footprint;
 }
 
@@ -93,8 +145,7 @@ std::int64_t columns_packed_bytes(const OpCall& call, int input) {
 
 void columns_pack(const OpCall& call, int /*input*/, std::byte* destination) {
   const Geometry g = geometry_of(call);
-  gemm::pack_panels(static_cast<const float*>(call.inputs[1].data), g.channels_in, columns(g), 1, g.channels_in, 0,
-                    gemm::panel_count(columns(g)), reinterpret_cast<float*>(destination));
+  pack_columns(g, static_cast<const float*>(call.inputs[1].data), reinterpret_cast<float*>(destination));
 }
 
 Status run_columns(const Invocation& call) {
@@ -114,13 +165,12 @@ Status run_columns(const Invocation& call) {
                                 .row_stride = g.channels_in,
                                 .length = g.channels_in};
       parallel_ranges(*call.threads, gemm::panel_count(columns(g)), 1, [&](std::int64_t begin, std::int64_t end) {
-        gemm::multiply(left, {.data = call.input<float>(1), .n = columns(g), .first = begin, .last = end},
-                       {.data = products, .row_stride = columns(g)});
+        gemm::multiply(left, {.data = call.input<float>(1), .n = product_row(g), .first = begin, .last = end},
+                       {.data = products, .row_stride = product_row(g)});
       });
-      for (std::int64_t i = 0; i < left.rows; ++i)
-        scatter(g, (first + i) / g.horizontal.in, (first + i) % g.horizontal.in, products + i * columns(g), y);
+      scatter_block(g, first, left.rows, products, y);
     }
-    for (std::int64_t i = 0; i < image; ++i) y[i] = apply_activation(y[i], p.activation);
+    activate_rows(p.activation, y, 1, image, image);
   }
   return ok_status();
 }

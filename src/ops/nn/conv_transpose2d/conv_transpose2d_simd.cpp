@@ -15,6 +15,19 @@ namespace {
 
 /// More phases than this are left to the reference: they would hold next to no tap each.
 constexpr std::int64_t kMaxStride = 16;
+/// One product of all taps takes a fraction of the time where there are so few output channels that most of a panel is
+/// empty, or so few inputs that most outputs meet little but the border.
+bool columns_pay(const Geometry& g) {
+  constexpr std::int64_t kFraction = 4;
+  const std::int64_t taps = g.vertical.kernel * g.horizontal.kernel;
+  const std::int64_t inputs = g.vertical.in * g.horizontal.in;
+  const std::int64_t phases = g.vertical.stride * g.horizontal.stride;
+  const std::int64_t outputs = (g.vertical.out * g.horizontal.out + phases - 1) / phases;
+  return g.groups == 1 &&
+         (kFraction * gemm::panel_count(g.channels_out * taps) <= taps * gemm::panel_count(g.channels_out) ||
+          kFraction * inputs <= outputs);
+}
+
 /// Few output channels per group leave most of a panel empty: fine while it costs little memory.
 constexpr std::int64_t kSmallPackedBytes = 65536;
 constexpr std::int64_t kMaxPackedGrowth = 4;
@@ -126,6 +139,7 @@ bool gemm_supports(const OpCall& call) {
       call.out().elements() == 0)
     return false;
   const Geometry g = geometry_of(call);
+  if (columns_pay(g) && columns_supports(call)) return false;
   if (p.stride_h > kMaxStride || p.stride_w > kMaxStride || g.group_in() < 1) return false;
   // A huge dilation would make the border dwarf the image.
   const PaddedImage image(g);

@@ -39,16 +39,16 @@ ConvTranspose2dParams random_params(Random& random) {
           .dilation_h = draw(1, 3),
           .dilation_w = draw(1, 3),
           .output_pad_h = draw(0, 3),
-          .output_pad_w = draw(0, 3),
-          .groups = draw(1, 3)};
+          .output_pad_w = draw(0, 3)};
 }
 
-/// Random parameters with paddings that leave something of the image.
-OpCase random_conv_transpose2d_case(Random& random) {
+/// Random parameters with paddings that leave something of the image, for groups of `cg` channels of the operand and
+/// `og` of the result.
+OpCase random_case(Random& random, std::int64_t groups, std::int64_t cg, std::int64_t og) {
   ConvTranspose2dParams p = random_params(random);
+  p.groups = static_cast<std::int32_t>(groups);
   const std::int64_t n = random_int(random, 1, 2), h = random_int(random, 1, 6), w = random_int(random, 1, 9);
   const std::int64_t kh = random_int(random, 1, 4), kw = random_int(random, 1, 5);
-  const std::int64_t cg = random_int(random, 1, 6), og = random_int(random, 1, 20);
   const auto split = [&](std::int64_t room, std::int32_t* before, std::int32_t* after) {
     *before = static_cast<std::int32_t>(random_int(random, 0, room / 2));
     *after = static_cast<std::int32_t>(random_int(random, 0, room / 2));
@@ -64,9 +64,18 @@ OpCase random_conv_transpose2d_case(Random& random) {
                     random_int(random, 0, 1) == 1 ? Operand(tensor({og * p.groups})) : absent()});
 }
 
+OpCase random_conv_transpose2d_case(Random& random) {
+  return random_case(random, random_int(random, 1, 3), random_int(random, 1, 6), random_int(random, 1, 20));
+}
+
 TEST(ConvTranspose2d, VariantsMatchReference) {
   expect_variants_match_reference(random_conv_transpose2d_case,
                                   {.cases = 150, .must_cover = {"f32_gemm__simd", "f32_columns__simd"}});
+}
+
+TEST(ConvTranspose2d, DepthwiseMatchesReference) {
+  expect_variants_match_reference([](Random& random) { return random_case(random, random_int(random, 1, 70), 1, 1); },
+                                  {.cases = 100, .must_cover = {"f32_depthwise__simd"}});
 }
 
 /// Overlapping frames of a signal, as the inverse of a short-time Fourier transform adds them: a stride beyond what the

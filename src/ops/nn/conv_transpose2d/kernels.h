@@ -7,6 +7,13 @@ namespace bantam::ops::conv_transpose2d {
 
 Status run_reference(const Invocation& call);
 
+/// Vectors of channels, each of which is a group of its own. Weights are packed as [vertical taps, horizontal taps,
+/// channels].
+bool depthwise_supports(const OpCall& call);
+std::int64_t depthwise_packed_bytes(const OpCall& call, int input);
+void depthwise_pack(const OpCall& call, int input, std::byte* destination);
+Status run_depthwise(const Invocation& call);
+
 /// Matrix products on constant weights (nn/gemm/gemm_f32.h). Weights are packed phase by phase: per group, vertical and
 /// horizontal phase the panels of a matrix [vertical taps, horizontal taps, group's input channels] x output channels.
 /// The scratch holds one batch item with zeros around it.

@@ -94,10 +94,21 @@ constexpr ParamField kFields[] = {
     i32_field("groups", offsetof(DeformConv2dParams, groups)),
     i32_field("offset_groups", offsetof(DeformConv2dParams, offset_groups)),
 };
-constexpr KernelVariant kVariants[] = {{.name = "f32__ref",
-                                        .supports = all_dense,
-                                        .footprint = deform_conv2d::footprint,
-                                        .run = deform_conv2d::run_reference}};
+constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "f32_gemm__simd",
+     .supports = deform_conv2d::gemm_supports,
+     .footprint = deform_conv2d::gemm_footprint,
+     .packed_bytes = deform_conv2d::gemm_packed_bytes,
+     .pack = deform_conv2d::gemm_pack,
+     .run = deform_conv2d::run_gemm,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+#endif
+    {.name = "f32__ref",
+     .supports = all_dense,
+     .footprint = deform_conv2d::footprint,
+     .run = deform_conv2d::run_reference},
+};
 
 }  // namespace
 

@@ -30,31 +30,6 @@ void sample(const TensorDesc& x, const float* image, float row, float column, st
   }
 }
 
-/// The samples of one window, [KH*KW, C].
-void gather(const Invocation& call, std::int64_t position, float* samples) {
-  const auto& p = call.as<DeformConv2dParams>();
-  const TensorDesc& x = call.in(0);
-  const TensorDesc& w = call.in(1);
-  const TensorDesc& y = call.out();
-  const std::int64_t taps = elements_between(w, 1, 3);
-  const std::int64_t channels = x.dims[3];
-  const std::int64_t members = channels / p.offset_groups;
-  const std::int64_t row = position / y.dims[2] % y.dims[1] * p.stride_h - p.pad_top;
-  const std::int64_t column = position % y.dims[2] * p.stride_w - p.pad_left;
-  const std::int64_t per_image = elements_between(y, 1, 3);
-  const float* image = call.input<float>(0) + position / per_image * x.strides[0];
-  const float* offsets = call.input<float>(2) + position * call.in(2).dims[3];
-  const float* mask = call.has(4) ? call.input<float>(4) + position * call.in(4).dims[3] : nullptr;
-  for (std::int64_t g = 0; g < p.offset_groups; ++g)
-    for (std::int64_t k = 0; k < taps; ++k) {
-      const float* offset = offsets + (g * taps + k) * 2;
-      const auto at_row = static_cast<float>(row + k / w.dims[2] * p.dilation_h) + offset[0];
-      const auto at_column = static_cast<float>(column + k % w.dims[2] * p.dilation_w) + offset[1];
-      sample(x, image, at_row, at_column, g * members, (g + 1) * members, mask != nullptr ? mask[g * taps + k] : 1.0F,
-             samples + k * channels + g * members);
-    }
-}
-
 /// Output channel oc of a window.
 float product(const Invocation& call, const float* samples, std::int64_t oc) {
   const TensorDesc& w = call.in(1);
@@ -76,6 +51,30 @@ std::int64_t sample_bytes(const TensorDesc& x, const TensorDesc& w) {
 }
 
 }  // namespace
+
+void gather(const Invocation& call, std::int64_t position, float* samples) {
+  const auto& p = call.as<DeformConv2dParams>();
+  const TensorDesc& x = call.in(0);
+  const TensorDesc& w = call.in(1);
+  const TensorDesc& y = call.out();
+  const std::int64_t taps = elements_between(w, 1, 3);
+  const std::int64_t channels = x.dims[3];
+  const std::int64_t members = channels / p.offset_groups;
+  const std::int64_t row = position / y.dims[2] % y.dims[1] * p.stride_h - p.pad_top;
+  const std::int64_t column = position % y.dims[2] * p.stride_w - p.pad_left;
+  const std::int64_t per_image = elements_between(y, 1, 3);
+  const float* image = call.input<float>(0) + position / per_image * x.strides[0];
+  const float* offsets = call.input<float>(2) + position * call.in(2).dims[3];
+  const float* mask = call.has(4) ? call.input<float>(4) + position * call.in(4).dims[3] : nullptr;
+  for (std::int64_t g = 0; g < p.offset_groups; ++g)
+    for (std::int64_t k = 0; k < taps; ++k) {
+      const float* offset = offsets + (g * taps + k) * 2;
+      const std::int64_t tap_row = row + k / w.dims[2] * p.dilation_h;
+      const std::int64_t tap_column = column + k % w.dims[2] * p.dilation_w;
+      sample(x, image, static_cast<float>(tap_row) + offset[0], static_cast<float>(tap_column) + offset[1], g * members,
+             (g + 1) * members, mask != nullptr ? mask[g * taps + k] : 1.0F, samples + k * channels + g * members);
+    }
+}
 
 Footprint footprint(const OpCall& call, int threads) {
   return {.scratch_bytes = sample_bytes(call.in(0), call.in(1)) * threads};

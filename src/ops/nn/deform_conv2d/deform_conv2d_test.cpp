@@ -62,14 +62,17 @@ TEST(DeformConv2d, WithoutOffsetsItIsAConvolution) {
 TEST(DeformConv2d, ThreadsGiveTheSame) {
   expect_variants_match_reference(
       [](Random& random) {
-        const std::int64_t groups = random_int(random, 1, 2);
-        const DeformConv2dParams p{.offset_groups = static_cast<std::int32_t>(groups)};
+        const auto groups = static_cast<std::int32_t>(random_int(random, 1, 2));
+        const std::int64_t members = random_int(random, 1, 9), outputs = groups * random_int(random, 1, 20);
+        const DeformConv2dParams p{.groups = groups, .offset_groups = groups};
         return make_case(kDeformConv2d, p,
-                         {random_tensor(ElementType::kF32, {1, 6, 7, 4}, random),
-                          random_tensor(ElementType::kF32, {3, 2, 2, 4}, random),
-                          random_tensor(ElementType::kF32, {1, 5, 6, groups * 8}, random, -3, 3)});
+                         {random_tensor(ElementType::kF32, {1, 6, 7, groups * members}, random),
+                          constant(random_tensor(ElementType::kF32, {outputs, 2, 2, members}, random)),
+                          random_tensor(ElementType::kF32, {1, 5, 6, groups * 8}, random, -3, 3),
+                          random_tensor(ElementType::kF32, {outputs}, random),
+                          random_tensor(ElementType::kF32, {1, 5, 6, groups * 4}, random)});
       },
-      {.cases = 20});
+      {.cases = 30, .must_cover = {kDeformConv2d.variants[0].name}});
 }
 
 TEST(DeformConv2d, RefusesWhatDoesNotFit) {

@@ -67,8 +67,9 @@ void multiply_row(const float* a, const NarrowPanels& b, std::int64_t first, std
 /// are widened on the stack. Rows of y are n floats apart; `bias` may be where a single row's result is.
 void multiply_rows(const float* a, std::int64_t rows, const NarrowPanels& b, const float* bias, float* y);
 
-/// The same, but what y holds already is added to: in the bits of bias and product at once.
-void add_rows(const float* a, std::int64_t rows, const NarrowPanels& b, float* y);
+/// The same, but what y holds already is added to: in the bits of bias and product at once. Rows of y are `stride`
+/// floats apart.
+void add_rows(const float* a, std::int64_t rows, const NarrowPanels& b, float* y, std::int64_t stride);
 
 /// Panels that fill a tile where vectors are wide, and the rows of them that are worth widening at once.
 inline constexpr std::int64_t kTilePanels = 2;

@@ -237,14 +237,14 @@ void multiply_rows(const float* a, std::int64_t rows, const NarrowPanels& b, con
                    });
 }
 
-void add_rows(const float* a, std::int64_t rows, const NarrowPanels& b, float* y) {
+void add_rows(const float* a, std::int64_t rows, const NarrowPanels& b, float* y, std::int64_t stride) {
   if (rows == 1 || b.type != ElementType::kF32) {
-    for (std::int64_t m = 0; m < rows; ++m) multiply_rows(a + m * b.k, 1, b, y + m * b.n, y + m * b.n);
+    for (std::int64_t m = 0; m < rows; ++m) multiply_rows(a + m * b.k, 1, b, y + m * stride, y + m * stride);
     return;
   }
   multiply({.data = a, .rows = rows, .row_stride = b.k, .length = b.k},
            {.data = reinterpret_cast<const float*>(b.data), .n = b.n, .first = 0, .last = panel_count(b.n)},
-           {.data = y, .row_stride = b.n, .resumes = true});
+           {.data = y, .row_stride = stride, .resumes = true});
 }
 
 }  // namespace bantam::ops::gemm

@@ -55,7 +55,12 @@ constexpr ParamField kFields[] = {
     enum_field("padding", offsetof(GridSampleParams, padding), kPaddingNames),
     bool_field("align_corners", offsetof(GridSampleParams, align_corners)),
 };
-constexpr KernelVariant kVariants[] = {{.name = "f32__ref", .supports = all_dense, .run = grid_sample::run_reference}};
+constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "f32_channels__simd", .supports = all_dense, .run = grid_sample::run_channels},
+#endif
+    {.name = "f32__ref", .supports = all_dense, .run = grid_sample::run_reference},
+};
 
 }  // namespace
 

@@ -1,127 +1,33 @@
 #include <algorithm>
-#include <cmath>
 
-#include "ops/common/interpolate.h"
 #include "ops/common/operands.h"
 #include "ops/common/parallel.h"
 #include "ops/nn/grid_sample/kernels.h"
+#include "ops/nn/grid_sample/sampling.h"
 
 namespace bantam::ops::grid_sample {
 namespace {
 
-constexpr int kMaxTaps = 4;
-constexpr float kCubicCoefficient = -0.75F;
-
-/// The elements of one axis that a coordinate needs; those outside are left out.
-struct Taps {
-  int count = 0;
-  std::int32_t index[kMaxTaps] = {};
-  float weight[kMaxTaps] = {};
-
-  void add(std::int32_t i, float w) noexcept {
-    index[count] = i;
-    weight[count++] = w;
+/// Points [begin, end) of all images.
+void sample_points(const Invocation& call, std::int64_t begin, std::int64_t end) {
+  const TensorDesc& x = call.in(0);
+  const std::int64_t channels = x.last(0);
+  const std::int64_t per_image = elements_between(call.out(), 1, x.rank - 1);
+  Sample samples[kMaxSamples];
+  for (std::int64_t i = begin; i < end; ++i) {
+    const float* image = call.input<float>(0) + i / per_image * x.strides[0];
+    float* to = call.output<float>() + i * channels;
+    std::fill_n(to, channels, 0.0F);
+    const int count = samples_at(call.as<GridSampleParams>(), x, call.input<float>(1) + i * (x.rank - 2), samples);
+    for (int s = 0; s < count; ++s)
+      for (std::int64_t c = 0; c < channels; ++c) to[c] += samples[s].weight * image[samples[s].offset + c];
   }
-};
-
-/// `x` reflected at both ends until it lies between them.
-float reflect(float x, float low, float high) noexcept {
-  const float range = high - low;
-  if (!(range > 0.0F)) return low;
-  // fmod is exact, so far coordinates keep their place.
-  const float distance = std::fmod(std::abs(x - low), 2.0F * range);
-  return distance <= range ? low + distance : high - (distance - range);
-}
-
-/// One axis of an image.
-struct Axis {
-  std::int32_t size = 0;
-  float low = 0;   ///< where coordinates are reflected
-  float high = 0;  ///< both ends inclusive
-
-  Axis(std::int32_t elements, bool align_corners) noexcept
-      : size(elements),
-        low(align_corners ? 0.0F : -0.5F),
-        high(align_corners ? static_cast<float>(elements - 1) : static_cast<float>(elements) - 0.5F) {}
-
-  float denormalised(float coordinate, bool align_corners) const noexcept {
-    const auto length = static_cast<float>(size);
-    return align_corners ? (coordinate + 1.0F) / 2.0F * (length - 1.0F) : ((coordinate + 1.0F) * length - 1.0F) / 2.0F;
-  }
-
-  float inside(float x, GridSamplePadding padding) const noexcept {
-    if (x >= low && x <= high) return x;
-    if (padding == GridSamplePadding::kReflection && std::isfinite(x)) return reflect(x, low, high);
-    if (padding == GridSamplePadding::kBorder) return std::clamp(x, 0.0F, static_cast<float>(size - 1));
-    return x;
-  }
-
-  /// Adds element i, or what stands for it outside the image.
-  void add(std::int32_t i, float weight, GridSamplePadding padding, Taps& taps) const noexcept {
-    if (i >= 0 && i < size) return taps.add(i, weight);
-    if (padding == GridSamplePadding::kBorder) return taps.add(std::clamp<std::int32_t>(i, 0, size - 1), weight);
-    if (padding != GridSamplePadding::kReflection) return;
-    const float reflected = reflect(static_cast<float>(i), low, high);
-    taps.add(std::clamp<std::int32_t>(static_cast<std::int32_t>(reflected), 0, size - 1), weight);
-  }
-};
-
-Taps taps_at(const GridSampleParams& p, const Axis& axis, float coordinate) noexcept {
-  Taps taps;
-  float x = axis.denormalised(coordinate, p.align_corners != 0);
-  if (p.mode == GridSampleMode::kNearest) x = std::nearbyint(x);
-  // Behind a border each cubic tap is clamped by itself: the nearest elements still mix.
-  const bool each_tap = p.mode == GridSampleMode::kCubic && p.padding == GridSamplePadding::kBorder;
-  if (!each_tap) x = axis.inside(x, p.padding);
-  x = bounded_coordinate(x, axis.size);
-  const std::int32_t floor = floor_index(x);
-  const float s = x - std::floor(x);
-  if (p.mode == GridSampleMode::kNearest) {
-    axis.add(floor_index(std::nearbyint(x)), 1.0F, p.padding, taps);
-  } else if (p.mode == GridSampleMode::kLinear) {
-    axis.add(floor, 1.0F - s, p.padding, taps);
-    axis.add(floor + 1, s, p.padding, taps);
-  } else {
-    float weights[kMaxTaps];
-    cubic_weights(s, kCubicCoefficient, weights);
-    for (int i = 0; i < kMaxTaps; ++i) axis.add(floor - 1 + i, weights[i], p.padding, taps);
-  }
-  return taps;
-}
-
-/// to += weight * element, for every combination of the taps of axes `axis`.. of one image.
-void accumulate(const TensorDesc& x, const Taps* taps, int axis, const float* from, float weight, float* to) {
-  const std::int32_t channels = x.last(0);
-  if (axis == x.rank - 2) {
-    for (std::int32_t c = 0; c < channels; ++c) to[c] += weight * from[c];
-    return;
-  }
-  for (int i = 0; i < taps[axis].count; ++i)
-    accumulate(x, taps, axis + 1, from + static_cast<std::int64_t>(taps[axis].index[i]) * x.strides[1 + axis],
-               weight * taps[axis].weight[i], to);
 }
 
 }  // namespace
 
 Status run_reference(const Invocation& call) {
-  const auto& p = call.as<GridSampleParams>();
-  const TensorDesc& x = call.in(0);
-  const int axes = x.rank - 2;
-  const std::int64_t channels = x.last(0);
-  const std::int64_t per_image = elements_between(call.out(), 1, x.rank - 1);
-  const std::int64_t grain = 1 + 1024 / std::max<std::int64_t>(channels, 1);
-  if (call.out().elements() == 0) return ok_status();
-  parallel_ranges(*call.threads, call.out().dims[0] * per_image, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const float* at = call.input<float>(1) + i * axes;
-      Taps taps[kMaxRank];
-      for (int axis = 0; axis < axes; ++axis)
-        taps[axis] = taps_at(p, Axis(x.dims[1 + axis], p.align_corners != 0), at[axes - 1 - axis]);
-      float* to = call.output<float>() + i * channels;
-      std::fill_n(to, channels, 0.0F);
-      accumulate(x, taps, 0, call.input<float>(0) + i / per_image * x.strides[0], 1.0F, to);
-    }
-  });
+  for_each_range(call, [&](std::int64_t begin, std::int64_t end) { sample_points(call, begin, end); });
   return ok_status();
 }
 

@@ -77,7 +77,7 @@ TEST(GridSample, CoordinatesOfAnyKindSampleInside) {
         }
 }
 
-TEST(GridSample, ThreadsGiveTheSame) {
+TEST(GridSample, VariantsMatchReference) {
   expect_variants_match_reference([](Random& random) {
     const GridSampleParams p{static_cast<Mode>(random_int(random, 0, 2)),
                              static_cast<Padding>(random_int(random, 0, 2)),
@@ -89,7 +89,7 @@ TEST(GridSample, ThreadsGiveTheSame) {
       image.push_back(random_int(random, 1, 5));
       grid.push_back(random_int(random, 0, 6));
     }
-    image.push_back(random_int(random, 0, 3));
+    image.push_back(random_int(random, 0, 40));
     grid.push_back(axes);
     return make_case(
         kGridSample, p,

@@ -1,5 +1,5 @@
 // GRU on packed weights: the inputs' share of the gates is one matrix product for many steps, the state's share two
-// products of a row per step, the rest passes over the hidden units.
+// products per step for all items of the batch, the rest passes over the hidden units.
 #include <algorithm>
 
 #undef HWY_TARGET_INCLUDE
@@ -49,13 +49,13 @@ void reset_gru_state(std::size_t hidden, const float* gates, const float* h, flo
   map_units(hidden, reset_state, [=](D, auto load) HWY_ATTR { return hn::Mul(load(gates + hidden), load(h)); });
 }
 
-/// h from the gates, the input's share of the candidate and the state's share, which the reset gate scales when the
-/// product came before the reset (else it holds the sum of both shares).
+/// h from gates [3H], of which the last holds the input's share of the candidate. The reset gate scales the state's
+/// share when the product came before the reset; else it is null, the input's share being the sum of both.
 void update_gru_state(const GruParams& p, const Activation& activation, std::size_t hidden, const float* gates,
-                      const float* input_share, const float* state_share, float* h) {
+                      const float* state_share, float* h) {
   map_units(hidden, h, [&](D d, auto load) HWY_ATTR {
-    const V share = load(state_share);
-    const V sum = p.linear_before_reset != 0 ? hn::MulAdd(load(gates + hidden), share, load(input_share)) : share;
+    V sum = load(gates + 2 * hidden);
+    if (state_share != nullptr) sum = hn::MulAdd(load(gates + hidden), load(state_share), sum);
     const V candidate = apply_activation(d, clip(d, sum, p.clip), activation);
     // (1 - z) c + z h
     return hn::MulAdd(load(gates), hn::Sub(load(h), candidate), candidate);
@@ -109,16 +109,15 @@ void for_each_matrix(int input, const rnn::Extents& e, ElementType type, const s
 
 /// The regions of the scratch memory.
 struct Scratch {
-  float* input_bias;   ///< [3H] wb, plus rb where it may be added beforehand
-  float* gates;        ///< [2H]
-  float* reset_state;  ///< [H]
-  float* state_share;  ///< [H]
-  float* products;     ///< [steps at once, batch, 3H]
+  float* input_bias;  ///< [3H] wb, plus rb where it may be added beforehand
+  float* states;      ///< [batch, H] after their reset, or their share of the candidate
+  float* products;    ///< [steps at once, batch, 3H]; then the gates
 };
 
 /// Bytes of scratch for the products of so many steps at once.
 std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t steps) {
-  return (7 * round_up(e.hidden) + steps * e.batch * kGates * e.hidden) * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t floats = round_up(kGates * e.hidden) + round_up(e.state()) + steps * kGates * e.state();
+  return floats * static_cast<std::int64_t>(sizeof(float));
 }
 
 /// As many steps as the scratch has room for.
@@ -129,9 +128,9 @@ std::int64_t steps_at_once(const Invocation& call, const rnn::Extents& e) {
 
 /// The regions begin at multiples of kAlignment.
 Scratch scratch_of(const Invocation& call, const rnn::Extents& e) {
-  const std::int64_t row = round_up(e.hidden);
-  auto* memory = reinterpret_cast<float*>(call.scratch);
-  return {memory, memory + 3 * row, memory + 5 * row, memory + 6 * row, memory + 7 * row};
+  auto* const bias = reinterpret_cast<float*>(call.scratch);
+  float* const states = bias + round_up(kGates * e.hidden);
+  return {bias, states, states + round_up(e.state())};
 }
 
 void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, float* sum) {
@@ -168,21 +167,21 @@ Weights weights_of(const Invocation& call, const rnn::Extents& e, ElementType ty
   return result;
 }
 
-/// `products` is the input's share of one step, [3H]; `d` the direction.
-void run_step(const GruParams& p, std::int64_t d, const rnn::Extents& e, const Weights& weights, const Scratch& scratch,
-              const float* products, float* h) {
+/// One step of direction d for all items of the batch, also for those beyond their sequence, whose gates nobody reads.
+/// `gates` [batch, 3H] holds the input's share, and in the end the gates; the state's share of the candidate is added
+/// to it only if it comes after the reset.
+void compute_gates(const GruParams& p, std::int64_t d, const rnn::Extents& e, const Weights& weights, float* states,
+                   float* gates, const float* h) {
   const auto hidden = static_cast<std::size_t>(e.hidden);
-  gemm::multiply_rows(h, 1, weights.gates, products, scratch.gates);
-  HWY_DYNAMIC_DISPATCH(activate_gru_gates)(p, rnn::fused(p.activations.of(d, 0)), hidden, scratch.gates);
-  const float* input_share = products + 2 * e.hidden;
-  if (p.linear_before_reset != 0) {
-    gemm::multiply_rows(h, 1, weights.candidate, weights.candidate_bias, scratch.state_share);
-  } else {
-    HWY_DYNAMIC_DISPATCH(reset_gru_state)(hidden, scratch.gates, h, scratch.reset_state);
-    gemm::multiply_rows(scratch.reset_state, 1, weights.candidate, input_share, scratch.state_share);
-  }
-  HWY_DYNAMIC_DISPATCH(update_gru_state)
-  (p, rnn::fused(p.activations.of(d, 1)), hidden, scratch.gates, input_share, scratch.state_share, h);
+  const std::int64_t row = kGates * e.hidden;
+  gemm::add_rows(h, e.batch, weights.gates, gates, row);
+  for (std::int64_t b = 0; b < e.batch; ++b)
+    HWY_DYNAMIC_DISPATCH(activate_gru_gates)(p, rnn::fused(p.activations.of(d, 0)), hidden, gates + b * row);
+  if (p.linear_before_reset != 0)
+    return gemm::multiply_rows(h, e.batch, weights.candidate, weights.candidate_bias, states);
+  for (std::int64_t b = 0; b < e.batch; ++b)
+    HWY_DYNAMIC_DISPATCH(reset_gru_state)(hidden, gates + b * row, h + b * e.hidden, states + b * e.hidden);
+  gemm::add_rows(states, e.batch, weights.candidate, gates + 2 * e.hidden, row);
 }
 
 void run_direction(const Invocation& call, const rnn::Extents& e, ElementType type, std::int64_t d) {
@@ -191,6 +190,7 @@ void run_direction(const Invocation& call, const rnn::Extents& e, ElementType ty
   const Weights weights = weights_of(call, e, type, d);
   const std::int64_t count = kGates * e.hidden;
   const bool backward = rnn::is_backward(p.direction, d);
+  float* const h = call.output<float>(1) + d * e.state();
   sum_biases(call, e, d, scratch.input_bias);
   const std::int64_t at_once = steps_at_once(call, e);
   for (std::int64_t k = 0; k < e.steps; k += at_once) {
@@ -198,10 +198,16 @@ void run_direction(const Invocation& call, const rnn::Extents& e, ElementType ty
     const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
     gemm::multiply_rows(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, weights.w,
                         scratch.input_bias, scratch.products);
-    rnn::walk(call, e, d, backward, k, last, [&](std::int64_t t, std::int64_t b) {
-      run_step(p, d, e, weights, scratch, scratch.products + ((t - first_step) * e.batch + b) * count,
-               call.output<float>(1) + d * e.state() + b * e.hidden);
-    });
+    for (std::int64_t i = k; i < last; ++i) {
+      float* const gates = scratch.products + (rnn::step_at(e, backward, i) - first_step) * e.batch * count;
+      compute_gates(p, d, e, weights, scratch.states, gates, h);
+      rnn::walk(call, e, d, backward, i, i + 1, [&](std::int64_t, std::int64_t b) {
+        const float* const share = p.linear_before_reset != 0 ? scratch.states + b * e.hidden : nullptr;
+        HWY_DYNAMIC_DISPATCH(update_gru_state)
+        (p, rnn::fused(p.activations.of(d, 1)), static_cast<std::size_t>(e.hidden), gates + b * count, share,
+         h + b * e.hidden);
+      });
+    }
   }
 }
 

@@ -170,7 +170,7 @@ void run_direction(const Invocation& call, const rnn::Extents& e, ElementType ty
       float* const states = call.output<float>(1) + d * e.state();
       float* const gates = scratch.products + (rnn::step_at(e, backward, i) - first_step) * step_floats(e);
       // Of all items at once, also of those beyond their sequence, whose gates nobody reads.
-      gemm::add_rows(states, e.batch, r, gates);
+      gemm::add_rows(states, e.batch, r, gates, count);
       rnn::walk(call, e, d, backward, i, i + 1, [&](std::int64_t, std::int64_t b) {
         float* c = call.output<float>(2) + d * e.state() + b * e.hidden;
         HWY_DYNAMIC_DISPATCH(update_lstm_state)

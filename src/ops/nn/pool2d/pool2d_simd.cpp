@@ -170,52 +170,92 @@ InsideRange columns_inside(const PoolGeometry& g) {
   return {first, room < 0 ? first : std::clamp<std::int64_t>(room / stride + 1, first, g.y.w)};
 }
 
-/// Output row oy of item n, in vectors of kLanes <= channels.
+/// Calls f(lanes), a constant, with the most lanes of T that vectors have and that so many channels fill.
+template <typename T, typename F>
+HWY_INLINE void with_lanes(std::int64_t channels, F f) {
+  constexpr int kFull = static_cast<int>(hn::MaxLanes(hn::CappedTag<T, 64>()));
+  if (channels >= kFull) return f(std::integral_constant<int, kFull>());
+  if (channels >= 16) return f(std::integral_constant<int, std::min(kFull, 16)>());
+  if (channels >= 8) return f(std::integral_constant<int, std::min(kFull, 8)>());
+  if (channels >= 4) return f(std::integral_constant<int, std::min(kFull, 4)>());
+  f(std::integral_constant<int, 1>());
+}
+
+/// One row of windows: the image, the rows of taps and the output columns that see all columns of taps.
+template <typename T>
+struct WindowRow {
+  const T* image = nullptr;
+  T* to = nullptr;  ///< column 0
+  PoolTaps rows;
+  InsideRange inside;
+};
+
+template <typename T>
+Window<T> window_at(const PoolGeometry& g, const Pool2dParams& p, const WindowRow<T>& row, std::int64_t ox) {
+  return window_of(g, row.image, row.rows, pool_taps(g.horizontal, ox, g.x.w, p.count_include_pad != 0));
+}
+
+/// Output columns [first, last) of a row, in vectors of kLanes <= channels.
 template <int kLanes, typename T>
-void pool_row(const PoolGeometry& g, const Pool2dParams& p, const T* x, T* y, std::int64_t n, std::int64_t oy) {
-  const bool padding = p.count_include_pad != 0;
-  const PoolTaps rows = pool_taps(g.vertical, oy, g.x.h, padding);
-  const InsideRange inside = rows.inside.size() > 0 ? columns_inside(g) : InsideRange{};
+void pool_columns(const PoolGeometry& g, const Pool2dParams& p, const WindowRow<T>& row, std::int64_t first,
+                  std::int64_t last) {
   const std::int64_t step = g.horizontal.stride * g.x.w_stride;
-  T* to = y + g.y.offset(n, oy, 0);
+  T* to = row.to + first * g.y.w_stride;
   Window<T> window;
-  for (std::int64_t ox = 0; ox < g.y.w; ++ox, to += g.y.w_stride) {
-    if (ox > inside.first && ox < inside.last) {
+  for (std::int64_t ox = first; ox < last; ++ox, to += g.y.w_stride) {
+    if (ox > std::max(row.inside.first, first) && ox < row.inside.last) {
       window.x += step;
     } else {
-      window = window_of(g, x + n * g.x.n_stride, rows, pool_taps(g.horizontal, ox, g.x.w, padding));
+      window = window_at(g, p, row, ox);
     }
     pool_window<kLanes>(p, window, to, g.y.c);
   }
 }
 
+/// Output row oy of item n. Where windows move by one dense column, those that see all columns of taps are one window
+/// over the channels of all of them.
 template <typename T>
-void pool_row_of_width(const PoolGeometry& g, const Pool2dParams& p, const T* x, T* y, std::int64_t n,
-                       std::int64_t oy) {
-  constexpr int kFull = static_cast<int>(hn::MaxLanes(hn::CappedTag<T, 64>()));
-  if (g.y.c >= kFull) return pool_row<kFull>(g, p, x, y, n, oy);
-  if (g.y.c >= 16) return pool_row<std::min(kFull, 16)>(g, p, x, y, n, oy);
-  if (g.y.c >= 8) return pool_row<std::min(kFull, 8)>(g, p, x, y, n, oy);
-  if (g.y.c >= 4) return pool_row<std::min(kFull, 4)>(g, p, x, y, n, oy);
-  return pool_row<1>(g, p, x, y, n, oy);
+void pool_row(const PoolGeometry& g, const Pool2dParams& p, const T* x, T* y, std::int64_t n, std::int64_t oy) {
+  const PoolTaps rows = pool_taps(g.vertical, oy, g.x.h, p.count_include_pad != 0);
+  const WindowRow<T> row{x + n * g.x.n_stride, y + g.y.offset(n, oy, 0), rows,
+                         rows.inside.size() > 0 ? columns_inside(g) : InsideRange{}};
+  const auto pool = [&](std::int64_t first, std::int64_t last) HWY_ATTR {
+    with_lanes<T>(g.y.c, [&](auto lanes) HWY_ATTR { pool_columns<lanes>(g, p, row, first, last); });
+  };
+  const bool slides = g.horizontal.stride == 1 && g.x.w_stride == g.y.c && g.y.w_stride == g.y.c;
+  const auto [first, last] = row.inside;
+  if (!slides || last - first < 2) return pool(0, g.y.w);
+  pool(0, first);
+  Window<T> window = window_at(g, p, row, first);
+  T* to = row.to + first * g.y.c;
+  // No step overlaps the one before, since the result may lie where its operand was.
+  for (std::int64_t left = (last - first) * g.y.c; left > 0;)
+    with_lanes<T>(left, [&](auto lanes) HWY_ATTR {
+      const std::int64_t channels = left / lanes * lanes;
+      pool_window<lanes>(p, window, to, channels);
+      window.x += channels;
+      to += channels;
+      left -= channels;
+    });
+  pool(last, g.y.w);
 }
 
 void pool_row_f32(const PoolGeometry& g, const Pool2dParams& p, const void* x, void* y, std::int64_t n,
                   std::int64_t oy) {
   auto* out = static_cast<float*>(y);
-  pool_row_of_width(g, p, static_cast<const float*>(x), out, n, oy);
+  pool_row(g, p, static_cast<const float*>(x), out, n, oy);
   if (!ClampedStore(p.activation).complete())
     activate_rows(p.activation, out + g.y.offset(n, oy, 0), g.y.w, g.y.w_stride, g.y.c);
 }
 
 void pool_row_i8(const PoolGeometry& g, const Pool2dParams& p, const void* x, void* y, std::int64_t n,
                  std::int64_t oy) {
-  pool_row_of_width(g, p, static_cast<const std::int8_t*>(x), static_cast<std::int8_t*>(y), n, oy);
+  pool_row(g, p, static_cast<const std::int8_t*>(x), static_cast<std::int8_t*>(y), n, oy);
 }
 
 void pool_row_u8(const PoolGeometry& g, const Pool2dParams& p, const void* x, void* y, std::int64_t n,
                  std::int64_t oy) {
-  pool_row_of_width(g, p, static_cast<const std::uint8_t*>(x), static_cast<std::uint8_t*>(y), n, oy);
+  pool_row(g, p, static_cast<const std::uint8_t*>(x), static_cast<std::uint8_t*>(y), n, oy);
 }
 
 }  // namespace

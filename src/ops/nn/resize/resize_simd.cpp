@@ -97,18 +97,20 @@ struct Samples {
   float weight[kMax];
 };
 
-/// Walks the rows of the result in their order.
+/// Walks the places of the result along its first `axes` axes in their order: its rows, if these are all but the
+/// innermost that is resampled.
 class RowCursor {
  public:
-  RowCursor(const Resampling& r, const TapTables& tables, std::int64_t row) : r_(r), tables_(tables) {
-    for (int axis = r.last - 1; axis >= 0; --axis) {
+  RowCursor(const Resampling& r, const TapTables& tables, int axes, std::int64_t row)
+      : r_(r), tables_(tables), axes_(axes) {
+    for (int axis = axes - 1; axis >= 0; --axis) {
       at_[axis] = row % r.p.sizes[axis];
       row /= r.p.sizes[axis];
     }
   }
 
   void next() {
-    for (int axis = r_.last - 1; axis >= 0; --axis) {
+    for (int axis = axes_ - 1; axis >= 0; --axis) {
       if (++at_[axis] < r_.p.sizes[axis]) return;
       at_[axis] = 0;
     }
@@ -117,7 +119,7 @@ class RowCursor {
   /// Where the row begins that the present one is a copy of, if nothing but the innermost axis has weights.
   std::int64_t source() const {
     std::int64_t from = 0;
-    for (int axis = 0; axis < r_.last; ++axis) {
+    for (int axis = 0; axis < axes_; ++axis) {
       const TapTable& table = tables_.axes[axis];
       from += table.count == 0 ? at_[axis] * r_.x.strides[axis] : table.offset[at_[axis]];
     }
@@ -128,7 +130,7 @@ class RowCursor {
     samples->count = 1;
     samples->from[0] = 0;
     samples->weight[0] = 1.0F;
-    for (int axis = 0; axis < r_.last; ++axis) {
+    for (int axis = 0; axis < axes_; ++axis) {
       if (tables_.axes[axis].count == 0) {
         for (int s = 0; s < samples->count; ++s) samples->from[s] += at_[axis] * r_.x.strides[axis];
       } else {
@@ -154,8 +156,35 @@ class RowCursor {
 
   const Resampling& r_;
   const TapTables& tables_;
+  int axes_;
   std::int64_t at_[kMaxRank] = {};
 };
+
+/// Upsampling by integers, as feature pyramids do it: how often each element, and each row of elements, follows itself.
+struct Repetition {
+  static constexpr std::int64_t kMostElements = 4;  ///< as vectors interleave
+
+  std::int64_t rows = 0;
+  std::int64_t elements = 0;
+
+  bool is_given() const { return rows >= 1 && elements >= 2 && elements <= kMostElements; }
+};
+
+/// How often each coordinate of an axis follows itself; 0 if not all do so equally often.
+std::int64_t times_along(const Resampling& r, const TapTable& table, int axis) {
+  if (table.count == 0) return 1;
+  const std::int64_t times = table.size / r.x.dims[axis];
+  if (times == 0 || table.size % r.x.dims[axis] != 0) return 0;
+  for (std::int64_t i = 0; i < table.size; ++i)
+    if (table.offset[i] != i / times * r.x.strides[axis]) return 0;
+  return times;
+}
+
+Repetition repetition_of(const Resampling& r, const TapTables& tables) {
+  if (!r.moves() || r.run != 1) return {};
+  return {r.last == 0 ? 1 : times_along(r, tables.axes[r.last - 1], r.last - 1),
+          times_along(r, tables.axes[r.last], r.last)};
+}
 
 }  // namespace
 }  // namespace bantam::ops::resize
@@ -285,12 +314,67 @@ void sample_runs(const TapTable& table, std::int64_t run, const float* from, flo
   }
 }
 
+template <int kTimes, class D, class V>
+HWY_INLINE void store_repeated(D d, V v, hn::TFromD<D>* to) {
+  if constexpr (kTimes == 2) hn::StoreInterleaved2(v, v, d, to);
+  if constexpr (kTimes == 3) hn::StoreInterleaved3(v, v, v, d, to);
+  if constexpr (kTimes == 4) hn::StoreInterleaved4(v, v, v, v, d, to);
+}
+
+/// A row of n elements, each kTimes in turn, as so many rows of the result.
+template <int kTimes, typename T>
+void repeat_row(const T* from, std::size_t n, std::int64_t rows, T* to) {
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto repeat_vector = [=](std::size_t i) HWY_ATTR {
+    const auto v = hn::LoadU(d, from + i);
+    T* at = to + i * kTimes;
+    for (std::int64_t k = 0; k < rows; ++k, at += n * kTimes) store_repeated<kTimes>(d, v, at);
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) repeat_vector(i);
+  // The last ones once more, with the same result.
+  if (i < n && n >= lanes) return repeat_vector(n - lanes);
+  for (; i < n; ++i)
+    for (std::int64_t k = 0; k < rows; ++k)
+      std::fill_n(to + (static_cast<std::size_t>(k) * n + i) * kTimes, kTimes, from[i]);
+}
+
+template <int kTimes, typename T>
+void repeat_rows(const std::byte* from, std::int64_t count, std::int64_t n, std::int64_t rows, std::byte* to) {
+  const auto* source = reinterpret_cast<const T*>(from);
+  auto* result = reinterpret_cast<T*>(to);
+  for (std::int64_t row = 0; row < count; ++row, source += n, result += rows * n * kTimes)
+    repeat_row<kTimes>(source, static_cast<std::size_t>(n), rows, result);
+}
+
+template <int kTimes>
+void repeat_rows(std::int64_t element, const std::byte* from, std::int64_t count, std::int64_t n, std::int64_t rows,
+                 std::byte* to) {
+  switch (element) {
+    case 1: return repeat_rows<kTimes, std::uint8_t>(from, count, n, rows, to);
+    case 2: return repeat_rows<kTimes, std::uint16_t>(from, count, n, rows, to);
+    case 4: return repeat_rows<kTimes, std::uint32_t>(from, count, n, rows, to);
+    default: return repeat_rows<kTimes, std::uint64_t>(from, count, n, rows, to);
+  }
+}
+
+/// `count` rows of n elements of 1, 2, 4 or 8 bytes.
+void upsample_rows(const Repetition& times, std::int64_t element, const std::byte* from, std::int64_t count,
+                   std::int64_t n, std::byte* to) {
+  switch (times.elements) {
+    case 2: return repeat_rows<2>(element, from, count, n, times.rows, to);
+    case 3: return repeat_rows<3>(element, from, count, n, times.rows, to);
+    default: return repeat_rows<4>(element, from, count, n, times.rows, to);
+  }
+}
+
 /// Rows [begin, end) of the result; `row` holds a row of the operand.
 void interpolate_rows(const Resampling& r, const TapTables& tables, const float* from, std::int64_t begin,
                       std::int64_t end, float* row, float* to) {
   const TapTable& table = tables.axes[r.last];
   const bool close = r.run == 1 && is_close(table, r.in);
-  RowCursor cursor(r, tables, begin);
+  RowCursor cursor(r, tables, r.last, begin);
   Samples samples{};
   to += begin * r.out * r.run;
   for (std::int64_t i = begin; i < end; ++i, cursor.next(), to += r.out * r.run) {
@@ -319,6 +403,7 @@ namespace bantam::ops::resize {
 namespace {
 
 HWY_EXPORT(interpolate_rows);
+HWY_EXPORT(upsample_rows);
 
 template <typename T>
 void move_elements(const TapTable& table, const std::byte* from, std::byte* to) {
@@ -350,7 +435,7 @@ void move_rows(const Resampling& r, const TapTables& tables, const std::byte* fr
                std::int64_t end, std::byte* to) {
   const std::int64_t element = element_size(r.x.type);
   const std::int64_t row_bytes = r.out * r.run * element;
-  RowCursor cursor(r, tables, begin);
+  RowCursor cursor(r, tables, r.last, begin);
   std::int64_t before = -1;  // where the row begins that the last one was made of
   to += begin * row_bytes;
   for (std::int64_t i = begin; i < end; ++i, cursor.next(), to += row_bytes) {
@@ -361,6 +446,25 @@ void move_rows(const Resampling& r, const TapTables& tables, const std::byte* fr
       move_runs(tables.axes[r.last], element, r.run * element, from + row * element, to);
     }
     before = row;
+  }
+}
+
+/// The rows of an innermost pair of axes.
+std::int64_t rows_of_plane(const Resampling& r) { return r.last == 0 ? 1 : r.x.dims[r.last - 1]; }
+
+/// As move_rows, but [begin, end) are rows that the result repeats, counted in all its planes.
+void repeat_planes(const Resampling& r, const TapTables& tables, const Repetition& times, const std::byte* from,
+                   std::int64_t begin, std::int64_t end, std::byte* to) {
+  const std::int64_t element = element_size(r.x.type);
+  const std::int64_t plane = rows_of_plane(r);
+  RowCursor cursor(r, tables, std::max(r.last - 1, 0), begin / plane);
+  for (std::int64_t row = begin; row < end; cursor.next()) {
+    const std::int64_t first = row % plane;
+    const std::int64_t count = std::min(plane - first, end - row);
+    HWY_DYNAMIC_DISPATCH(upsample_rows)
+    (times, element, from + (cursor.source() + first * r.in) * element, count, r.in,
+     to + row * times.rows * r.out * element);
+    row += count;
   }
 }
 
@@ -385,6 +489,12 @@ Status run_rows(const Invocation& call) {
   const Resampling r(call.as<ResizeParams>(), call.in(0), call.out());
   const TapTables tables(r, call.scratch);
   const std::int64_t grain = std::max<std::int64_t>(8192 / (r.out * r.run), 1);
+  if (const Repetition times = repetition_of(r, tables); times.is_given()) {
+    parallel_ranges(*call.threads, r.rows / times.rows, grain, [&](std::int64_t begin, std::int64_t end) {
+      repeat_planes(r, tables, times, call.input<std::byte>(0), begin, end, call.output<std::byte>());
+    });
+    return ok_status();
+  }
   parallel_slots(*call.threads, r.rows, grain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
     if (r.moves()) return move_rows(r, tables, call.input<std::byte>(0), begin, end, call.output<std::byte>());
     auto* row = reinterpret_cast<float*>(call.scratch + r.table_bytes() + slot * r.row_bytes());

@@ -171,6 +171,23 @@ TEST(Resize, VariantsMatchReference) {
   expect_variants_match_reference(random_resize_case, {.cases = 200, .must_cover = {"any_rows__simd"}});
 }
 
+/// Nearest by integers, in planes or volumes of any element size.
+OpCase upsampling_case(Random& random) {
+  constexpr ElementType kTypes[] = {ElementType::kU8, ElementType::kF16, ElementType::kF32, ElementType::kF64};
+  std::vector<std::int64_t> dims = {random_int(random, 1, 2), random_int(random, 1, 3), random_int(random, 1, 5),
+                                    random_int(random, 1, 70)};
+  ResizeParams p{.coordinates = ResizeCoordinates::kAsymmetric, .nearest = ResizeNearest::kFloor};
+  for (const std::int64_t dim : dims) {
+    const std::int64_t times = p.sizes.size == 0 ? 1 : random_int(random, 1, 4);
+    p = with_sizes(p, {{static_cast<std::int32_t>(dim * times), static_cast<float>(times)}});
+  }
+  return make_case(kResize, p, {random_tensor(kTypes[random_int(random, 0, 3)], dims, random)});
+}
+
+TEST(Resize, UpsamplingMatchesReference) {
+  expect_variants_match_reference(upsampling_case, {.cases = 100, .must_cover = {"any_rows__simd"}});
+}
+
 TEST(Resize, RefusesHostileParameters) {
   std::vector<TensorDesc> outputs;
   const TestTensor x = tensor_of<float>({2}, {1, 2});

@@ -25,6 +25,16 @@ constexpr ParamField kFields[] = {
     rnn::beta_field<1>(offsetof(SimpleRnnParams, activations)),
 };
 constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "f32_packed__simd",
+     .supports = simple_rnn::supports_packed,
+     .footprint = simple_rnn::packed_footprint,
+     .packed_bytes = simple_rnn::packed_bytes,
+     .pack = simple_rnn::pack,
+     .run = simple_rnn::run_packed,
+     // Rounding of the products' sums, carried on through the steps.
+     .accuracy = {Accuracy::Kind::kRelative, 3e-5F}},
+#endif
     {.name = "f32__ref",
      .supports = all_dense,
      .footprint = simple_rnn::reference_footprint,

@@ -34,7 +34,7 @@ void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d
 Footprint reference_footprint(const OpCall& call, int /*threads*/) {
   Footprint footprint;
   footprint.scratch_bytes = static_cast<std::int64_t>(call.in(rnn::kR).dims[2]) * 4;
-  if (call.has(rnn::kInitialH)) footprint.overwrites[1] = std::uint64_t{1} << rnn::kInitialH;
+  allow_state_in_place(call, &footprint);
   return footprint;
 }
 

@@ -7,6 +7,7 @@
 #include "ops/common/parallel.h"
 #include "ops/common/params.h"
 #include "ops/reduce/axis_loop.h"
+#include "ops/reduce/cumsum/kernels.h"
 
 namespace bantam::ops {
 namespace {
@@ -45,7 +46,7 @@ T add(T a, T b) {
 }
 
 template <typename T>
-void cumsum(const Invocation& invocation) {
+void sum_lines(const Invocation& invocation) {
   const auto& p = invocation.as<CumsumParams>();
   const AxisLoop loop(invocation.in(0), p.axis);
   const auto* x = invocation.input<T>(0);
@@ -65,13 +66,19 @@ void cumsum(const Invocation& invocation) {
 
 Status run_ref(const Invocation& invocation) {
   dispatch_type<float, double, std::int32_t, std::int64_t>(
-      invocation.in(0).type, [&](auto tag) { cumsum<typename decltype(tag)::type>(invocation); });
+      invocation.in(0).type, [&](auto tag) { sum_lines<typename decltype(tag)::type>(invocation); });
   return ok_status();
 }
 
 bool supports_ref(const OpCall& call) { return call.in(0).is_dense() && call.out().is_dense(); }
 
 constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "any_columns__simd",
+     .supports = cumsum::supports_columns,
+     .footprint = overwrite_same_layout,
+     .run = cumsum::run_columns},
+#endif
     {.name = "any__ref", .supports = supports_ref, .footprint = overwrite_same_layout, .run = run_ref},
 };
 

@@ -108,19 +108,27 @@ HWY_INLINE V reduce_row(D d, const float* x, std::int64_t n) {
   return total;
 }
 
+/// The reduction of the lanes of a vector: of its halves to one, until that is a number.
+template <class R, class D, class V>
+HWY_INLINE float reduce_lanes(D /*d*/, V v) {
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    return hn::GetLane(v);
+  } else {
+    const hn::Half<D> half;
+    return reduce_lanes<R>(half, R::step(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+
 /// Reduces rows that are contiguous in x to one number.
 template <class R>
 HWY_INLINE float reduce_contiguous(const StridedRows<1>& reduced, const float* x) {
   const hn::ScalableTag<float> d;
+  // Mostly there is one row, and often a short one.
+  if (reduced.outer_rank == 0) return reduce_lanes<R>(d, reduce_row<R>(d, x, reduced.row_length));
   auto total = hn::Set(d, R::kStart);
   for_each_row(reduced, [&](const auto& offsets, std::int64_t n)
                             HWY_ATTR { total = R::step(total, reduce_row<R>(d, x + offsets[0], n)); });
-  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)] = {};
-  hn::Store(total, d, lanes);
-  const hn::CappedTag<float, 1> one;
-  auto result = hn::Set(one, R::kStart);
-  for (std::size_t i = 0; i < hn::Lanes(d); ++i) result = R::step(result, hn::Set(one, lanes[i]));
-  return hn::GetLane(result);
+  return reduce_lanes<R>(d, total);
 }
 
 /// Reduces `count` <= Lanes neighbouring kept elements at once, over all reduced elements; in order when all of them

@@ -1,0 +1,123 @@
+// The plain recurrent layer on packed weights: the inputs' share of the sums is one matrix product for many steps, the
+// state's share one product per step for all items of the batch, whose activations are computed in place.
+#include <algorithm>
+
+#include "ops/common/activate_rows.h"
+#include "ops/nn/gemm/narrow_panels.h"
+#include "ops/nn/simple_rnn/kernels.h"
+
+namespace bantam::ops::simple_rnn {
+namespace {
+
+/// Steps whose input products are computed at once: enough rows for the matrix kernel, little scratch.
+constexpr std::int64_t kStepsAtOnce = 16;
+
+constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, kAlignment / sizeof(float)); }
+
+/// Bytes of scratch for the bias and the products of so many steps at once.
+std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t steps) {
+  return (round_up(e.hidden) + steps * e.state()) * static_cast<std::int64_t>(sizeof(float));
+}
+
+/// As many steps as the scratch has room for.
+std::int64_t steps_at_once(const Invocation& call, const rnn::Extents& e) {
+  const std::int64_t bytes = std::max<std::int64_t>(scratch_bytes(e, 1) - scratch_bytes(e, 0), 1);
+  return std::clamp<std::int64_t>((call.scratch_bytes - scratch_bytes(e, 0)) / bytes, 1, kStepsAtOnce);
+}
+
+/// Elements of a row of operand w or r.
+std::int64_t row_elements(int input, const rnn::Extents& e) { return input == rnn::kW ? e.input : e.hidden; }
+
+/// Floats of the packed form of one direction of w or r.
+std::int64_t direction_floats(int input, const rnn::Extents& e) {
+  return gemm::packed_floats(row_elements(input, e), e.hidden);
+}
+
+gemm::NarrowPanels direction_panels(const Invocation& call, int input, const rnn::Extents& e, std::int64_t d) {
+  const float* packed = call.input<float>(input) + d * direction_floats(input, e);
+  return {ElementType::kF32, reinterpret_cast<const std::byte*>(packed), row_elements(input, e), e.hidden};
+}
+
+void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, float* sum) {
+  const float* bias = call.has(rnn::kB) ? call.input<float>(rnn::kB) + d * 2 * e.hidden : nullptr;
+  for (std::int64_t i = 0; i < e.hidden; ++i) sum[i] = bias != nullptr ? bias[i] + bias[e.hidden + i] : 0.0F;
+}
+
+void activate(const RnnActivation& activation, float clip, float* sums, std::int64_t count) {
+  if (clip != 0.0F) activate_rows({UnaryFunction::kClip, -clip, clip}, sums, 1, count, count);
+  if (is_fusible(rnn::unary_of(activation.function))) {
+    activate_rows(rnn::fused(activation), sums, 1, count, count);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) sums[i] = rnn::apply(sums[i], activation);
+  }
+}
+
+void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d) {
+  const auto& p = call.as<SimpleRnnParams>();
+  auto* const bias = reinterpret_cast<float*>(call.scratch);
+  float* const products = bias + round_up(e.hidden);
+  const gemm::NarrowPanels w = direction_panels(call, rnn::kW, e, d);
+  const gemm::NarrowPanels r = direction_panels(call, rnn::kR, e, d);
+  const bool backward = rnn::is_backward(p.direction, d);
+  float* const states = call.output<float>(1) + d * e.state();
+  sum_biases(call, e, d, bias);
+  const std::int64_t at_once = steps_at_once(call, e);
+  for (std::int64_t k = 0; k < e.steps; k += at_once) {
+    const std::int64_t last = std::min(k + at_once, e.steps);
+    const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
+    gemm::multiply_rows(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, w, bias,
+                        products);
+    for (std::int64_t i = k; i < last; ++i) {
+      float* const sums = products + (rnn::step_at(e, backward, i) - first_step) * e.state();
+      // Of all items at once, also of those beyond their sequence, whose sums nobody reads.
+      gemm::add_rows(states, e.batch, r, sums, e.hidden);
+      activate(p.activations.of(d, 0), p.clip, sums, e.state());
+      rnn::walk(call, e, d, backward, i, i + 1, [&](std::int64_t, std::int64_t b) {
+        std::memcpy(states + b * e.hidden, sums + b * e.hidden, static_cast<std::size_t>(e.hidden) * sizeof(float));
+      });
+    }
+  }
+}
+
+}  // namespace
+
+bool supports_packed(const OpCall& call) {
+  return all_dense(call) && call.inputs[rnn::kW].data != nullptr && call.inputs[rnn::kR].data != nullptr;
+}
+
+Footprint packed_footprint(const OpCall& call, int /*threads*/) {
+  const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  Footprint footprint;
+  footprint.scratch_bytes = scratch_bytes(e, 1);
+  footprint.useful_scratch_bytes = scratch_bytes(e, std::min(e.steps, kStepsAtOnce));
+  allow_state_in_place(call, &footprint);
+  return footprint;
+}
+
+std::int64_t packed_bytes(const OpCall& call, int input) {
+  if (input != rnn::kW && input != rnn::kR) return 0;
+  const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  return e.directions * direction_floats(input, e) * static_cast<std::int64_t>(sizeof(float));
+}
+
+void pack(const OpCall& call, int input, std::byte* destination) {
+  const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  const std::int64_t k = row_elements(input, e);
+  const auto* from = static_cast<const float*>(call.inputs[static_cast<std::size_t>(input)].data);
+  auto* const to = reinterpret_cast<float*>(destination);
+  for (std::int64_t d = 0; d < e.directions; ++d)
+    gemm::pack_narrow(ElementType::kF32, from + d * e.hidden * k, k, e.hidden, 1, k,
+                      reinterpret_cast<std::byte*>(to + d * direction_floats(input, e)));
+}
+
+Status run_packed(const Invocation& call) {
+  const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  BANTAM_RETURN_IF_ERROR(rnn::check_lengths(call, e));
+  for (std::int64_t d = 0; d < e.directions; ++d) {
+    rnn::start_state(call, e, d, rnn::kInitialH, 1);
+    run_direction(call, e, d);
+  }
+  return ok_status();
+}
+
+}  // namespace bantam::ops::simple_rnn
