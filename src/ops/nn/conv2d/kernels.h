@@ -48,6 +48,13 @@ std::int64_t int8_winograd_packed_bytes(const OpCall& call, int input);
 void int8_winograd_pack(const OpCall& call, int input, std::byte* destination);
 Status run_int8_winograd(const Invocation& call);
 
+/// int8, several narrow groups (narrow_groups.h), constant weights.
+bool int8_narrow_groups_supports(const OpCall& call);
+Footprint int8_narrow_groups_footprint(const OpCall& call, int threads);
+std::int64_t int8_narrow_groups_packed_bytes(const OpCall& call, int input);
+void int8_narrow_groups_pack(const OpCall& call, int input, std::byte* destination);
+Status run_int8_narrow_groups(const Invocation& call);
+
 /// int8 and hybrid, constant weights.
 bool int8_supports(const OpCall& call);
 Footprint int8_footprint(const OpCall& call, int threads);

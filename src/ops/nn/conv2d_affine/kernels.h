@@ -57,6 +57,13 @@ std::int64_t winograd_packed_bytes(const OpCall& call, int input);
 void winograd_pack(const OpCall& call, int input, std::byte* destination);
 Status run_winograd(const Invocation& call);
 
+/// Several narrow groups; constant weights without a zero point (conv2d/narrow_groups.h).
+bool narrow_groups_supports(const OpCall& call);
+Footprint narrow_groups_footprint(const OpCall& call, int threads);
+std::int64_t narrow_groups_packed_bytes(const OpCall& call, int input);
+void narrow_groups_pack(const OpCall& call, int input, std::byte* destination);
+Status run_narrow_groups(const Invocation& call);
+
 /// Constant weights.
 bool gemm_supports(const OpCall& call);
 Footprint gemm_footprint(const OpCall& call, int threads);
