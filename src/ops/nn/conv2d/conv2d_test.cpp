@@ -243,6 +243,44 @@ TEST(Conv2d, NarrowGroupsMatchReference) {
       {.cases = 120, .must_cover = {"f32_narrow_groups__simd"}});
 }
 
+OpCase random_few_outputs_case(Random& random, ElementType type) {
+  const auto small = [&](std::int64_t low, std::int64_t high) {
+    return static_cast<std::int32_t>(random_int(random, low, high));
+  };
+  Conv2dParams p;
+  p.stride_h = small(1, 2);
+  p.stride_w = small(1, 3);
+  p.dilation_h = small(1, 2);
+  p.dilation_w = small(1, 2);
+  p.pad_top = small(0, 4);
+  p.pad_left = small(0, 4);
+  p.pad_right = small(0, 4);
+  const std::int64_t inputs = 16 * small(1, 5);
+  const std::int64_t oc = small(1, 4);
+  const std::vector<std::int64_t> x{small(1, 2), small(5, 9), small(5, 40), inputs};
+  const std::vector<std::int64_t> w{oc, small(1, 3), small(1, 3), inputs};
+  if (type == ElementType::kF32) {
+    p.activation = {small(0, 1) == 0 ? UnaryFunction::kSigmoid : UnaryFunction::kIdentity};
+    return make_case(kConv2d, p,
+                     {random_tensor(type, x, random), constant(random_tensor(type, w, random)),
+                      small(0, 1) == 0 ? absent() : constant(random_tensor(type, {oc}, random))});
+  }
+  p.input_zero_point = small(-128, 127);
+  return make_case(kConv2d, p,
+                   {random_tensor(type, x, random, -128, 127), constant(random_tensor(type, w, random, -128, 127)),
+                    constant(random_tensor(ElementType::kI32, {oc}, random, -20000, 20000)),
+                    constant(random_tensor(ElementType::kI32, {oc}, random, 0x40000000, 0x7fffffff)),
+                    constant(random_tensor(ElementType::kI32, {oc}, random, -14, -6))});
+}
+
+TEST(Conv2d, FewOutputsMatchReference) {
+  for (const auto& [type, variant] :
+       {std::pair{ElementType::kF32, "f32_few_outputs__simd"}, std::pair{ElementType::kI8, "i8_few_outputs__simd"}})
+    testing::expect_variants_match_reference(
+        [type = type](Random& random) { return random_few_outputs_case(random, type); },
+        {.cases = 60, .must_cover = {variant}});
+}
+
 TEST(Conv2d, PointwiseVariantsMatchReference) {
   testing::expect_variants_match_reference(
       [](Random& random) {
@@ -389,6 +427,37 @@ TEST(Conv2d, TransformedTilesOfIntegersMatchReferenceExactly) {
              constant(random_tensor(ElementType::kI32, {oc}, random, -14, -9))});
       },
       {.cases = 8, .must_cover = {"i8_winograd__simd"}});
+}
+
+// Groups of one input and of several, odd ones too, of less than a block of outputs and of several blocks; in 16
+// channels of the image and in more.
+TEST(Conv2d, NarrowGroupsOfIntegersMatchReferenceExactly) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const auto small = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        Conv2dParams p;
+        p.groups = small(2, 9);
+        p.stride_h = small(1, 2);
+        p.stride_w = small(1, 3);
+        p.dilation_w = small(1, 2);
+        p.pad_top = small(0, 4);
+        p.pad_left = small(0, 4);
+        p.pad_right = small(0, 4);
+        p.input_zero_point = small(-128, 127);
+        const std::int64_t inputs = small(1, small(0, 1) == 0 ? 20 : 4);
+        const std::int64_t oc = p.groups * (small(0, 3) == 0 ? 8 * small(2, 3) : small(1, 8));
+        const std::int64_t width = small(5, small(0, 3) == 0 ? 300 : 30);
+        return make_case(
+            kConv2d, p,
+            {random_tensor(ElementType::kI8, {small(1, 2), small(5, 9), width, p.groups * inputs}, random, -128, 127),
+             constant(random_tensor(ElementType::kI8, {oc, small(1, 3), small(2, 3), inputs}, random, -128, 127)),
+             constant(random_tensor(ElementType::kI32, {oc}, random, -20000, 20000)),
+             constant(random_tensor(ElementType::kI32, {oc}, random, 0x40000000, 0x7fffffff)),
+             constant(random_tensor(ElementType::kI32, {oc}, random, -14, -6))});
+      },
+      {.cases = 120, .must_cover = {"i8_narrow_groups__simd"}});
 }
 
 // The largest sums that there are: beyond 2^25 with more than 112 channels.

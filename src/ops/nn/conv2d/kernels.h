@@ -27,6 +27,15 @@ std::int64_t narrow_groups_packed_bytes(const OpCall& call, int input);
 void narrow_groups_pack(const OpCall& call, int input, std::byte* destination);
 Status run_narrow_groups(const Invocation& call);
 
+/// f32, one group, few outputs (few_outputs.h).
+bool few_outputs_supports(const OpCall& call);
+Footprint few_outputs_footprint(const OpCall& call, int threads);
+Status run_few_outputs(const Invocation& call);
+
+/// The same in int8.
+bool int8_few_outputs_supports(const OpCall& call);
+Status run_int8_few_outputs(const Invocation& call);
+
 /// f32, 3x3, strides 1, one group, whole panels of channels, where it pays; constant weights.
 bool winograd_supports(const OpCall& call);
 Footprint winograd_footprint(const OpCall& call, int threads);
@@ -47,6 +56,13 @@ Footprint int8_winograd_footprint(const OpCall& call, int threads);
 std::int64_t int8_winograd_packed_bytes(const OpCall& call, int input);
 void int8_winograd_pack(const OpCall& call, int input, std::byte* destination);
 Status run_int8_winograd(const Invocation& call);
+
+/// int8, several narrow groups (narrow_groups.h), constant weights.
+bool int8_narrow_groups_supports(const OpCall& call);
+Footprint int8_narrow_groups_footprint(const OpCall& call, int threads);
+std::int64_t int8_narrow_groups_packed_bytes(const OpCall& call, int input);
+void int8_narrow_groups_pack(const OpCall& call, int input, std::byte* destination);
+Status run_int8_narrow_groups(const Invocation& call);
 
 /// int8 and hybrid, constant weights.
 bool int8_supports(const OpCall& call);

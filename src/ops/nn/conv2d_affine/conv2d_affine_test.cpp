@@ -204,6 +204,48 @@ TEST(Conv2dAffine, TransformedTilesMatchReference) {
       {.cases = 10, .must_cover = {"i8_winograd__simd"}});
 }
 
+/// Weights whose bytes have no zero point as int8.
+OpCase random_symmetric_case(Random& random, std::int32_t groups, std::int64_t inputs, std::int64_t outputs) {
+  constexpr ElementType kTypes[] = {ElementType::kI8, ElementType::kU8, ElementType::kI32, ElementType::kF32};
+  const auto some = [&](std::int64_t low, std::int64_t high) {
+    return static_cast<std::int32_t>(random_int(random, low, high));
+  };
+  const ElementType x = kTypes[some(0, 1)];
+  const ElementType w = kTypes[some(0, 1)];
+  const ElementType to = kTypes[some(0, 3)];
+  Conv2dAffineParams p{.stride_w = some(1, 2), .pad_top = some(0, 2), .pad_left = some(0, 2)};
+  p.groups = groups;
+  p.form = form_to(to, some(0, 127), w == ElementType::kU8 ? 128 : 0);
+  const bool activates = to != ElementType::kI32 && some(0, 1) != 0;
+  if (activates) p.form.activation = exact_activation(random);
+  const std::int64_t oc = groups * outputs;
+  const bool real_bias = p.form.has_real_bias();
+  return make_case(
+      kConv2dAffine, p,
+      {random_tensor(x, {some(1, 2), some(3, 14), some(3, 30), p.groups * inputs}, random, 0, 127),
+       constant(random_tensor(w, {oc, some(1, 3), some(2, 3), inputs}, random, 0, 127)),
+       constant(random_tensor(real_bias ? ElementType::kF32 : ElementType::kI32, {oc}, random, -20, 20)),
+       to != ElementType::kI32 ? constant(random_tensor(ElementType::kF32, {oc}, random, 0.0001, 0.001)) : absent()});
+}
+
+TEST(Conv2dAffine, NarrowGroupsMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const std::int64_t outputs = random() % 4 == 0 ? 8 * random_int(random, 2, 3) : random_int(random, 1, 8);
+        return random_symmetric_case(random, static_cast<std::int32_t>(random_int(random, 2, 20)),
+                                     random_int(random, 1, 9), outputs);
+      },
+      {.cases = 120, .must_cover = {"i8_narrow_groups__simd"}});
+}
+
+TEST(Conv2dAffine, FewOutputsMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        return random_symmetric_case(random, 1, 16 * random_int(random, 1, 5), random_int(random, 1, 4));
+      },
+      {.cases = 60, .must_cover = {"i8_few_outputs__simd"}});
+}
+
 TEST(Conv2dAffine, DepthwiseVariantsMatchReference) {
   testing::expect_variants_match_reference([](Random& random) { return random_conv2d_affine_case(random, true); },
                                            {.cases = 80, .must_cover = {"i8_depthwise__simd", "i8_gemm__simd"}});

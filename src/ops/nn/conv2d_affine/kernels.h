@@ -57,6 +57,18 @@ std::int64_t winograd_packed_bytes(const OpCall& call, int input);
 void winograd_pack(const OpCall& call, int input, std::byte* destination);
 Status run_winograd(const Invocation& call);
 
+/// Several narrow groups; constant weights without a zero point (conv2d/narrow_groups.h).
+bool narrow_groups_supports(const OpCall& call);
+Footprint narrow_groups_footprint(const OpCall& call, int threads);
+std::int64_t narrow_groups_packed_bytes(const OpCall& call, int input);
+void narrow_groups_pack(const OpCall& call, int input, std::byte* destination);
+Status run_narrow_groups(const Invocation& call);
+
+/// One group, few outputs, weights without a zero point (conv2d/few_outputs.h).
+bool few_outputs_supports(const OpCall& call);
+Footprint few_outputs_footprint(const OpCall& call, int threads);
+Status run_few_outputs(const Invocation& call);
+
 /// Constant weights.
 bool gemm_supports(const OpCall& call);
 Footprint gemm_footprint(const OpCall& call, int threads);

@@ -48,6 +48,12 @@ constexpr KernelVariant kVariants[] = {
      .supports = depthwise::int8_supports,
      .footprint = depthwise::channels_footprint,
      .run = depthwise::run_int8},
+    {.name = "i8_multiplied__simd",
+     .supports = depthwise::int8_multiplied_supports,
+     .footprint = depthwise::int8_multiplied_footprint,
+     .packed_bytes = depthwise::int8_multiplied_packed_bytes,
+     .pack = depthwise::int8_multiplied_pack,
+     .run = depthwise::run_int8_multiplied},
 #endif
     {.name = "i8__portable",
      .supports = depthwise::portable_supports,

@@ -27,6 +27,13 @@ std::int64_t multiplied_packed_bytes(const OpCall& call, int input);
 void multiplied_pack(const OpCall& call, int input, std::byte* destination);
 Status run_multiplied(const Invocation& call);
 
+/// The same in int8.
+bool int8_multiplied_supports(const OpCall& call);
+Footprint int8_multiplied_footprint(const OpCall& call, int threads);
+std::int64_t int8_multiplied_packed_bytes(const OpCall& call, int input);
+void int8_multiplied_pack(const OpCall& call, int input, std::byte* destination);
+Status run_int8_multiplied(const Invocation& call);
+
 /// int8, multiplier 1, four channels or more, dense weights.
 bool int8_supports(const OpCall& call);
 Status run_int8(const Invocation& call);

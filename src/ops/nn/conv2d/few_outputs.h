@@ -1,0 +1,38 @@
+// Convolutions of one group with few outputs, as of heads that give depths, masks or scores: a matrix product would
+// leave most of a panel's columns empty. Each sum is a dot product instead, vectors run over the channels of the image,
+// and several pixels share the weights that were loaded. Weights stay as the operator has them, [OC,KH,KW,C]. Used by
+// the kernels of conv2d and conv2d_affine; freestanding; without scratch.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/nn/conv2d/problem.h"
+#include "ops/nn/gemm/gemm_i8.h"
+#include "ops/op.h"
+
+namespace bantam::ops::conv2d::few_outputs {
+
+inline constexpr std::int64_t kMostOutputs = 4;
+
+/// Vectors of channels are whole ones.
+inline constexpr std::int64_t kChannels = 16;
+
+constexpr bool fits(const Problem& p) noexcept {
+  return p.g.groups == 1 && p.group_outputs <= kMostOutputs && p.group_inputs > 0 && p.group_inputs % kChannels == 0;
+}
+
+/// The result of `call`, whose operands are the image, dense weights, and the bias, which may be absent. Requires
+/// elements in all of them. Results do not depend on the number of threads.
+void run(const Invocation& call, const Problem& p, const Activation& activation);
+
+/// The same of 8-bit operands: bytes of the image have the form `x`, and weights have no zero point once the bits of
+/// `flip` are inverted. y: the first result.
+void run(const Invocation& call, const Problem& p, gemm::ByteForm x, std::uint8_t flip, const gemm::Int8Result& y);
+void run(const Invocation& call, const Problem& p, gemm::ByteForm x, std::uint8_t flip,
+         const gemm::AffineResult<std::uint8_t>& y);
+void run(const Invocation& call, const Problem& p, gemm::ByteForm x, std::uint8_t flip,
+         const gemm::AffineResult<std::int32_t>& y);
+void run(const Invocation& call, const Problem& p, gemm::ByteForm x, std::uint8_t flip,
+         const gemm::AffineResult<float>& y);
+
+}  // namespace bantam::ops::conv2d::few_outputs
