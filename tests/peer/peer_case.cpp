@@ -10,6 +10,7 @@
 
 #include "bantam/open_fleet.h"
 #include "compiler/testing/placed_fleet.h"
+#include "import/testing/onnx_writer.h"
 #include "io/array.h"
 #include "io/file.h"
 
@@ -144,6 +145,25 @@ Result<std::vector<OutputDifference>> compare_with_peer(const std::string& model
   const auto expected = run_in_peer(file.path(), inputs, true);
   if (!expected) return fail(expected.error());
   return compare_outputs(*expected, *found);
+}
+
+bool peer_limits_sums() {
+  static const bool limits = [] {
+    constexpr std::int64_t kLength = 64;
+    const std::string largest_left(kLength, static_cast<char>(255));
+    const std::string largest_right(kLength, 127);
+    import::testing::GraphWriter g;
+    g.input("x", {1}, ElementType::kF32)
+        .initializer(import::testing::raw_tensor("a", ElementType::kU8, {1, kLength}, largest_left))
+        .initializer(import::testing::raw_tensor("b", ElementType::kI8, {kLength, 1}, largest_right))
+        .node("MatMulInteger", {"a", "b"}, {"y"})
+        .node("Relu", {"x"}, {"z"})
+        .output("y", ElementType::kI32)
+        .output("z", ElementType::kF32);
+    const auto differences = compare_with_peer(g.model(13), 1);
+    return differences && std::ranges::any_of(*differences, [](const OutputDifference& d) { return d.largest > 0; });
+  }();
+  return limits;
 }
 
 }  // namespace bantam::testing

@@ -21,6 +21,13 @@ const peer::Library* peer_library();
 inline constexpr const char* kNoPeer =
     "there is no ONNX Runtime under build/onnxruntime (bench/fetch_onnxruntime.sh): nothing is compared";
 
+/// Does ONNX Runtime limit sums of two products of u8 and i8 to 16 bits here, as its kernels for AVX2 without VNNI do?
+/// Found by a product of large numbers. Its results are then no measure for other large numbers.
+bool peer_limits_sums();
+
+inline constexpr const char* kPeerLimitsSums =
+    "ONNX Runtime limits sums of two products to 16 bits on this machine: its results are not exact";
+
 struct OutputDifference {
   std::string name;
   double largest = 0;           ///< absolute; steps for integers
