@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/common/linear_form.h"
+#include "ops/common/short_copy.h"
 #include "ops/nn/conv2d/narrow_groups_layout.h"
 
 #ifndef BANTAM_NARROW_GROUPS_OPERANDS_
@@ -70,7 +71,9 @@ class FloatSpreader {
  private:
   HWY_NOINLINE void spread(const float* x, std::int64_t count, float* to) const {
     if (shares_inputs(p_)) {
-      for (x += channels_[0]; count > 0; --count, x += p_.g.x.w_stride, to += p_.inputs) std::copy_n(x, p_.inputs, to);
+      const std::int64_t bytes = p_.inputs * static_cast<std::int64_t>(sizeof(float));
+      for (x += channels_[0]; count > 0; --count, x += p_.g.x.w_stride, to += p_.inputs)
+        copy_short(reinterpret_cast<const std::uint8_t*>(x), bytes, reinterpret_cast<std::uint8_t*>(to));
       return;
     }
     const TagF d;
