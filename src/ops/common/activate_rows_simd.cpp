@@ -47,14 +47,14 @@ HWY_INLINE void with_activation(const Activation& activation, Run run) {
   }
 }
 
-/// The same for f = activation(x) / step, by one division where the activation ends with one: then a unit in the last
-/// place more off.
+/// The same for f = activation(x) / step, by one division where the activation ends with one, and exponentials are
+/// computed for results of few digits.
 template <class Run>
 HWY_INLINE void with_activated_steps(const Activation& activation, float step, Run run) {
   if (activation.function == UnaryFunction::kSigmoid)
-    return run([step](const auto& x) HWY_ATTR { return sigmoid_steps_f32(kF, x, hn::Set(kF, step)); });
+    return run([step](const auto& x) HWY_ATTR { return sigmoid_steps(kF, x, hn::Set(kF, step)); });
   if (activation.function == UnaryFunction::kSilu)
-    return run([step](const auto& x) HWY_ATTR { return silu_steps_f32(kF, x, hn::Set(kF, step)); });
+    return run([step](const auto& x) HWY_ATTR { return silu_steps(kF, x, hn::Set(kF, step)); });
   with_activation(activation, [&](auto f) HWY_ATTR {
     run([f, step](const auto& x) HWY_ATTR {
       auto y = f(x);

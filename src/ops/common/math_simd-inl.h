@@ -315,6 +315,25 @@ HWY_INLINE V sigmoid_f32(D d, V x) {
   return sigmoid_f32(d, Lockstep<1, V>(x)).v[0];
 }
 
+/// 1 + e^-x for results of few digits: relative errors are below 4e-6 within 16 of zero, below 2e-5 beyond, where it
+/// ends at 2^126. 2^t = 2^n 2^f with a polynomial of fourth degree for 2^f, |f| <= 1/2. NaN gives a number.
+template <class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> rough_sigmoid_reciprocal(D d, const Lockstep<kCount, V>& x) {
+  Lockstep<kCount, V> t, n, y;
+  t.set([&](auto i) HWY_ATTR {
+    const V power = hn::Mul(x.v[i], hn::Set(d, -1.44269504088896341F));
+    return hn::Max(hn::Min(power, hn::Set(d, 126.0F)), hn::Set(d, -126.0F));
+  });
+  n.set([&](auto i) HWY_ATTR { return hn::Add(t.v[i], hn::Set(d, kRounder)); });
+  t.set([&](auto i) HWY_ATTR { return hn::Sub(t.v[i], hn::Sub(n.v[i], hn::Set(d, kRounder))); });
+  // Horner's rule takes fewer instructions than `polynomial`, and these are what counts here.
+  y.set([&](auto) HWY_ATTR { return hn::Set(d, 0x1.39978ep-7F); });
+  for (const float c : {0x1.ca1424p-5F, 0x1.ec06dap-3F, 0x1.62e0dep-1F, 0x1.ffffe8p-1F})
+    y.set([&](auto i) HWY_ATTR { return hn::MulAdd(y.v[i], t.v[i], hn::Set(d, c)); });
+  y.set([&](auto i) HWY_ATTR { return hn::MulAdd(y.v[i], reduced_power_of_two(d, n.v[i]), hn::Set(d, 1.0F)); });
+  return y;
+}
+
 /// x p(x^2) / q(x^2) for -limit <= x <= limit, and its values there beyond: an odd function that soon is constant.
 template <class D, std::size_t N, std::size_t M, int kCount, class V = hn::Vec<D>>
 HWY_INLINE Lockstep<kCount, V> odd_ratio(D d, Lockstep<kCount, V> x, float limit, const float (&p)[N],
