@@ -163,6 +163,15 @@ struct AffineScaler {
   }
 };
 
+/// The scaler, of whichever arithmetic, if results have an activation that is quantised; else null.
+inline const AffineScaler* activated_scaler(const AffineScaler& s) noexcept {
+  return s.has_activation() ? &s : nullptr;
+}
+template <class Scaler>
+const AffineScaler* activated_scaler(const Scaler& /*s*/) noexcept {
+  return nullptr;
+}
+
 AffineScaler make_affine_scaler(const Invocation& call, const AffineForm& form) noexcept;
 
 /// The zero point and limits of 8-bit results, without a scale.

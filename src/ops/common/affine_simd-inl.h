@@ -72,6 +72,11 @@ class AffineVector {
 
   HWY_INLINE void store(V sum, std::int64_t lanes, float* y) const { store_lanes(DF(), real(sum), lanes, y); }
 
+  /// Scales of these channels with which 8-bit results are the same, but no product is without a number.
+  static HWY_INLINE VF limited_scales(const AffineScaler& s, std::int64_t first, std::int64_t lanes) {
+    return limited(scales(s, first, lanes));
+  }
+
   /// The f32 result before an activation.
   HWY_INLINE VF real(V sum) const {
     const auto scaled = hn::Mul(hn::ConvertTo(DF(), sum), scale_);
@@ -99,9 +104,11 @@ class AffineVector {
   static constexpr bool is_usual() { return true; }
 
   /// The same of a sum that has its bias.
+  template <bool kUsual = true>
   HWY_INLINE V rounded_total(V total) const {
     const auto scaled = hn::Mul(hn::ConvertTo(DF(), total), limited_scale_);
-    return nearest_in_range(hn::Min(scaled, high_));
+    // What exceeds int32 becomes its largest number on Arm, its least on x86.
+    return nearest_in_range(HWY_ARCH_ARM_A64 ? scaled : hn::Min(scaled, high_));
   }
 
   /// An 8-bit result without an activation as a number in the range of int8.

@@ -1,5 +1,5 @@
-// The two rounding steps of ops/fixed_point.h in 64-bit Arm's own instructions, to the bit, and how scaled sums become
-// bytes. Called by vector kernels where they are compiled for NEON; pure.
+// The two rounding steps of ops/fixed_point.h in 64-bit Arm's own instructions, to the bit. Called by vector kernels
+// where they are compiled for NEON; pure.
 #pragma once
 
 #if defined(__aarch64__)
@@ -15,16 +15,6 @@ namespace bantam::ops::neon {
 [[gnu::always_inline]] inline int32x4_t divide_by_power(int32x4_t x, int32x4_t n) noexcept {
   // The instruction rounds ties up; a negative number that is one less has them rounded down.
   return vrshlq_s32(vsraq_n_s32(x, vandq_s32(x, n), 31), n);
-}
-
-/// The low bytes of all lanes: numbers in the range of int8 need no more.
-[[gnu::always_inline]] inline uint8x16_t low_bytes(const int32x4_t (&v)[4]) noexcept {
-  const uint16x8_t low = vuzp1q_u16(vreinterpretq_u16_s32(v[0]), vreinterpretq_u16_s32(v[1]));
-  const uint16x8_t high = vuzp1q_u16(vreinterpretq_u16_s32(v[2]), vreinterpretq_u16_s32(v[3]));
-  return vuzp1q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(high));
-}
-[[gnu::always_inline]] inline uint8x8_t low_bytes(const int32x4_t (&v)[2]) noexcept {
-  return vmovn_u16(vuzp1q_u16(vreinterpretq_u16_s32(v[0]), vreinterpretq_u16_s32(v[1])));
 }
 
 }  // namespace bantam::ops::neon

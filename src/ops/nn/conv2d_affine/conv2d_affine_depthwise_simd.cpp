@@ -5,6 +5,7 @@
 // (depthwise_conv2d/pairs_avx2-inl.h), and on 64-bit Arm (depthwise_conv2d/bytes_neon-inl.h).
 #include <algorithm>
 
+#include "ops/common/dispatch.h"
 #include "ops/common/parallel.h"
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d_affine/kernels.h"
@@ -256,26 +257,6 @@ void convolve_row(const Invocation& call, const ConvGeometry& g, const AffineSca
     activate_rows(scaler.activation, y + g.y.offset(n, oy, 0), g.y.w, g.y.w_stride, g.y.c);
 }
 
-#if HWY_ARCH_ARM_A64
-/// Output rows [begin, end) of all items. x_zero is that of the signed bytes.
-template <typename X>
-void convolve_in_bytes(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler, std::int32_t x_zero,
-                       std::int64_t begin, std::int64_t end) {
-  namespace bytes = depthwise::HWY_NAMESPACE;
-  const bool overlaps = result_overlaps(call);
-  for (std::int64_t row = begin; row < end; ++row) {
-    const std::int64_t n = row / g.y.h;
-    const std::int64_t oy = row % g.y.h;
-    const auto visit = [&](const Pixels<X>& pixels, std::int64_t ox, std::int64_t count) HWY_ATTR {
-      auto* y = call.output<std::uint8_t>() + g.y.offset(n, oy, ox);
-      const bytes::ByteResult result{y, g.y.w_stride, scaler.flip, overlaps};
-      bytes::convolve_bytes<AffineVector<hn::CappedTag<std::int32_t, 4>>>(pixels, x_zero, scaler, result, count);
-    };
-    depthwise::for_each_run(g, call.input<X>(0), call.input<std::int8_t>(1), n, oy, visit);
-  }
-}
-#endif
-
 /// Output rows [begin, end) of all items in quads of bytes, or AVX2's or Arm's way, if that is possible.
 bool convolve_in_quads(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler,
                        const ZeroPoints& w_zeros, std::int32_t x_zero, std::int64_t begin, std::int64_t end) {
@@ -297,11 +278,16 @@ bool convolve_in_quads(const Invocation& call, const ConvGeometry& g, const Affi
 #endif
   return fits;
 #elif HWY_ARCH_ARM_A64
-  if (element_size(call.out().type) != 1 || !w_zeros.are_zero() || scaler.has_activation()) return false;
-  if (!depthwise::HWY_NAMESPACE::bytes_fit(g, call.input<std::int8_t>(1))) return false;
-  const bool is_signed = call.in(0).type == ElementType::kI8;
-  const auto convolve = is_signed ? convolve_in_bytes<std::int8_t> : convolve_in_bytes<std::uint8_t>;
-  convolve(call, g, scaler, x_zero, begin, end);
+  if (element_size(call.out().type) != 1 || !w_zeros.are_zero()) return false;
+  namespace bytes = depthwise::HWY_NAMESPACE;
+  const auto* w = call.input<std::int8_t>(1);
+  if (!bytes::bytes_fit(g, w)) return false;
+  dispatch_type<std::int8_t, std::uint8_t>(call.in(0).type, [&](auto tag) {
+    using X = typename decltype(tag)::type;
+    const bytes::ByteProblem<X> problem{g,           call.input<X>(0),     w, x_zero, call.output<std::uint8_t>(),
+                                        scaler.flip, result_overlaps(call)};
+    bytes::convolve_bytes<AffineVector<hn::CappedTag<std::int32_t, 4> > >(problem, scaler, begin, end);
+  });
   return true;
 #else
   static_cast<void>(call), static_cast<void>(g), static_cast<void>(scaler), static_cast<void>(w_zeros);

@@ -100,25 +100,6 @@ void convolve_row_i8(const ConvGeometry& g, const std::int8_t* x, const std::int
   });
 }
 
-#if HWY_ARCH_ARM_A64
-/// Output rows [begin, end) of all items.
-void convolve_in_bytes(const Invocation& call, const ConvGeometry& g, const Requantizer& requantize, std::int64_t begin,
-                       std::int64_t end) {
-  using Scale = RequantizeVector<hn::CappedTag<std::int32_t, 4>>;
-  const std::int32_t zero = call.as<Conv2dParams>().input_zero_point;
-  const bool overlaps = result_overlaps(call);
-  for (std::int64_t row = begin; row < end; ++row) {
-    const std::int64_t n = row / g.y.h;
-    const std::int64_t oy = row % g.y.h;
-    const auto visit = [&](const Pixels& pixels, std::int64_t ox, std::int64_t count) HWY_ATTR {
-      const ByteResult result{call.output<std::uint8_t>() + g.y.offset(n, oy, ox), g.y.w_stride, 0, overlaps};
-      convolve_bytes<Scale>(pixels, zero, requantize, result, count);
-    };
-    for_each_run(g, call.input<std::int8_t>(0), call.input<std::int8_t>(1), n, oy, visit);
-  }
-}
-#endif
-
 /// Output rows [begin, end) of all items.
 void convolve_rows_i8(const Invocation& call, const ConvGeometry& g, std::int64_t begin, std::int64_t end) {
   const auto& params = call.as<Conv2dParams>();
@@ -137,8 +118,10 @@ void convolve_rows_i8(const Invocation& call, const ConvGeometry& g, std::int64_
 #endif
 #elif HWY_ARCH_ARM_A64
   if (bytes_fit(g, call.input<std::int8_t>(1))) {
-    convolve_in_bytes(call, g, requantize, begin, end);
-    return;
+    const ByteProblem<std::int8_t> problem{
+        g, call.input<std::int8_t>(0), call.input<std::int8_t>(1), params.input_zero_point, call.output<std::uint8_t>(),
+        0, result_overlaps(call)};
+    return convolve_bytes<RequantizeVector<hn::CappedTag<std::int32_t, 4> > >(problem, requantize, begin, end);
   }
 #endif
   for (std::int64_t row = begin; row < end; ++row)

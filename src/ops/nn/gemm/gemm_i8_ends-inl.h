@@ -67,12 +67,6 @@ HWY_INLINE void store_bytes(const Scale scale, const std::int32_t* sums, std::in
 /// left matrix, from row m on; not used by most.
 void finish_tile(const Int8Result& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
                  std::int64_t columns, const std::int32_t* /*row_sums*/) {
-#if HWY_ARCH_ARM_A64
-  if (columns == kColumns) {
-    auto* to = reinterpret_cast<std::uint8_t*>(y.data + m * y.row_stride + first);
-    return store_panel<RequantizeVector<D32>>(y.requantize, first, sums.at, rows, 0, to, y.row_stride);
-  }
-#endif
   for (std::int64_t c = 0; c < columns; c += kLanes) {
     const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
     store_bytes<kColumns>(RequantizeVector<D32>(kD32, y.requantize, first + c, lanes), sums.at + c, rows, lanes, 0,
@@ -119,20 +113,22 @@ void subtract_row_sums(const AffineResult<Y>& y, std::int64_t rows, std::int64_t
   }
 }
 
-/// Results of an activation, quantised.
-void finish_activated(const AffineResult<std::uint8_t>& y, const Sums& sums, std::int64_t m, std::int64_t rows,
+/// Results of an activation, quantised, in place of the sums.
+void finish_activated(const AffineResult<std::uint8_t>& y, Sums& sums, std::int64_t m, std::int64_t rows,
                       std::int64_t first, std::int64_t columns) {
-  HWY_ALIGN std::int32_t numbers[kByteRows * kLanes];
-  for (std::int64_t c = 0; c < columns; c += kLanes) {
-    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
+  for (std::int64_t c = 0; c < kColumns; c += kLanes) {
+    const std::int64_t lanes = std::clamp<std::int64_t>(columns - c, 0, kLanes);
     const AffineVector<D32> scale(kD32, y.scaler, first + c, lanes);
     for (std::int64_t r = 0; r < rows; ++r) {
-      const auto real = scale.real(hn::LoadU(kD32, sums.at + r * kColumns + c));
-      hn::Store(hn::BitCast(kD32, real), kD32, numbers + r * kLanes);
+      std::int32_t* at = sums.at + r * kColumns + c;
+      hn::StoreU(lanes > 0 ? hn::BitCast(kD32, scale.real(hn::LoadU(kD32, at))) : hn::Zero(kD32), kD32, at);
     }
-    quantize_activated(y.scaler, numbers, rows * kLanes);
-    store_bytes<kLanes>([](hn::Vec<D32> number) HWY_ATTR { return number; }, numbers, rows, lanes, y.scaler.flip,
-                        y.data + m * y.row_stride + first + c, y.row_stride);
+  }
+  quantize_activated(y.scaler, sums.at, rows * kColumns);
+  for (std::int64_t c = 0; c < columns; c += kLanes) {
+    const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
+    store_bytes<kColumns>([](hn::Vec<D32> number) HWY_ATTR { return number; }, sums.at + c, rows, lanes, y.scaler.flip,
+                          y.data + m * y.row_stride + first + c, y.row_stride);
   }
 }
 
@@ -220,7 +216,7 @@ class PanelEnd {
       : plain_(y, first, columns),
         columns_(columns),
         zeros_(zeros),
-        activated_(activated(scaler)),
+        activated_(activated_scaler(scaler)),
         y_(reinterpret_cast<std::uint8_t*>(y.data) + first),
         row_stride_(y.row_stride),
         low_(kD32, scaler, first, std::min<std::int64_t>(columns, kLanes)),
@@ -300,11 +296,6 @@ class PanelEnd {
   }
 
   bool is_usual() const { return low_.is_usual() && high_.is_usual(); }
-
-  static const AffineScaler* activated(const AffineScaler& scaler) {
-    return scaler.has_activation() ? &scaler : nullptr;
-  }
-  static const AffineScaler* activated(const Requantizer& /*scaler*/) { return nullptr; }
 
   /// Numbers that only lack what bytes_ does.
   template <int kTileRows, int kTileVectors>
@@ -437,6 +428,65 @@ struct TileEndType<Int8Result> {
 template <typename Y>
 struct TileEndType<AffineResult<Y>> {
   using Type = NumberEnd<Y>;
+};
+template <>
+struct TileEndType<AffineResult<std::uint8_t>> {
+  using Type = AffineEnd;
+};
+
+template <typename Result>
+using TileEndOf = typename TileEndType<Result>::Type;
+#elif HWY_ARCH_ARM_A64
+/// finish_tile of bytes by what is made once for many rows.
+template <typename Result, class Scaler>
+class PanelEnd {
+ public:
+  PanelEnd(const Result& y, const Scaler& scaler, std::uint8_t flip, bool is_plain, std::int64_t first,
+           std::int64_t columns)
+      : plain_(y, first, columns),
+        is_plain_(is_plain || columns < kColumns),
+        y_(reinterpret_cast<std::uint8_t*>(y.data) + first),
+        row_stride_(y.row_stride),
+        store_(scaler, first, flip, columns == kColumns) {}
+
+  /// Sums that are given to this from now on begin with what it makes of `start`; or, if that is null, with nothing.
+  void begin(std::int32_t* start) {
+    is_plain_ = is_plain_ || start == nullptr;
+    if (!is_plain_) store_.add_bias(start);
+  }
+
+  void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
+    if (is_plain_) return plain_(sums, m, rows, row_sums);
+    store_.store(sums.at, rows, y_ + m * row_stride_, row_stride_);
+  }
+
+ private:
+  TileEnd<Result> plain_;
+  bool is_plain_;
+  std::uint8_t* y_;
+  std::int64_t row_stride_;
+  PanelStore<Scaler> store_;
+};
+
+class Int8End : public PanelEnd<Int8Result, Requantizer> {
+ public:
+  Int8End(const Int8Result& y, std::int64_t first, std::int64_t columns)
+      : PanelEnd(y, y.requantize, 0, false, first, columns) {}
+};
+
+class AffineEnd : public PanelEnd<AffineResult<std::uint8_t>, AffineScaler> {
+ public:
+  AffineEnd(const AffineResult<std::uint8_t>& y, std::int64_t first, std::int64_t columns)
+      : PanelEnd(y, y.scaler, y.scaler.flip, subtracts_row_sums(y), first, columns) {}
+};
+
+template <typename Result>
+struct TileEndType {
+  using Type = TileEnd<Result>;
+};
+template <>
+struct TileEndType<Int8Result> {
+  using Type = Int8End;
 };
 template <>
 struct TileEndType<AffineResult<std::uint8_t>> {

@@ -347,14 +347,15 @@ void store_tiles_of(const Piece& a, std::int64_t tiles, const TileColumns& b, co
 }
 #endif
 
-/// Computes and stores whole tiles of rows, from row m of the result on, where that is done from registers; how many
-/// rows that were.
+/// Computes and stores whole tiles of `tile` rows, from row m of the result on, where there is a short way for many:
+/// with AVX2 they are stored from registers. How many rows that were.
 template <class End>
-std::int64_t store_tiles(const Piece& a, TileColumns& b, const End& end, std::int64_t m, const std::int32_t* row_sums) {
+std::int64_t store_tiles(const Piece& a, std::int64_t tile, TileColumns& b, const End& end, std::int64_t m,
+                         const std::int32_t* row_sums) {
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
   if constexpr (requires { end.vectors(); }) {
     static_assert(kRows == kByteRows);
-    const std::int64_t tiles = a.quads == 0 ? 0 : a.rows / kRows;
+    const std::int64_t tiles = a.quads == 0 || tile != kRows ? 0 : a.rows / kRows;
     if (tiles == 0) return 0;
     const auto store = end.vectors() == kVectors ? store_tiles_of<kVectors, typename End::Tiles>
                                                  : store_tiles_of<1, typename End::Tiles>;
@@ -362,8 +363,21 @@ std::int64_t store_tiles(const Piece& a, TileColumns& b, const End& end, std::in
     b.ahead += tiles * b.ahead_step * a.quads;
     return tiles * kRows;
   }
+#elif HWY_ARCH_ARM_A64
+  if (a.bytes == nullptr || a.quads == 0) return 0;
+  Sums sums;
+  const Span span{a.quads, a.stride, a.flip, b.stride};
+  ArmTile some = arm_tile(a.bytes, tile, span, b.panel, b.columns, b.start, sums);
+  const auto sum = arm_sums();
+  std::int64_t row = 0;
+  for (; row + tile <= a.rows; row += tile, some.a += tile * a.stride) {
+    sum(some);
+    end(sums, m + row, tile, row_sums + row);
+  }
+  return row;
 #endif
-  static_cast<void>(a), static_cast<void>(b), static_cast<void>(end), static_cast<void>(m), static_cast<void>(row_sums);
+  static_cast<void>(a), static_cast<void>(tile), static_cast<void>(b), static_cast<void>(end), static_cast<void>(m);
+  static_cast<void>(row_sums);
   return 0;
 }
 
@@ -410,8 +424,10 @@ HWY_INLINE void multiply_rows(const LeftSource& a, Left& left, std::int64_t bloc
     const std::int64_t tile = tile_rows_of(count, left.tile_rows());
     for_each_tile(b, [&](std::int64_t n) HWY_ATTR {
       TileColumns columns(b, a.k, n, left.zero(), (count + tile - 1) / tile);
-      const TileEndOf<Result> end(y, n, columns.columns);
-      std::int64_t m = tile == left.tile_rows() ? store_tiles(piece, columns, end, start, row_sums) : 0;
+      TileEndOf<Result> end(y, n, columns.columns);
+      if constexpr (requires { end.begin(columns.start); }) end.begin(piece.bytes != nullptr ? columns.start : nullptr);
+      std::int64_t m = 0;
+      if constexpr (std::is_same_v<TileSums, Sums>) m = store_tiles(piece, tile, columns, end, start, row_sums);
       for (; m < count; m += tile) {
         const std::int64_t rows = std::min(tile, count - m);
         sum_products(piece.some_rows(m, rows), columns, sums);

@@ -104,20 +104,34 @@ struct ByteProduct {
     return y;
   }
 
+  /// Numbers of 16 bits instead of bytes.
+  static void gather(const void* context, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count,
+                     std::int64_t stride, std::int16_t* to) {
+    const auto& self = *static_cast<const ByteProduct*>(context);
+    for (std::int64_t m = 0; m < rows; ++m)
+      for (std::int64_t i = 0; i < count; ++i)
+        to[m * stride + i] =
+            static_cast<std::int16_t>(self.a[static_cast<std::size_t>((row + m) * self.k + first + i)] - self.zero);
+  }
+
   /// With a workspace of `numbers`.
   template <typename Y>
-  std::vector<Y> multiplied(std::int64_t numbers) const {
+  std::vector<Y> multiplied(std::int64_t numbers, bool as_numbers = false) const {
     const GuardedMemory left(a.size(), 1);
     std::copy(a.begin(), a.end(), reinterpret_cast<std::uint8_t*>(left.data()));
     const GuardedMemory workspace(static_cast<std::size_t>(numbers) * sizeof(std::int16_t), 64);
     const GuardedMemory y(static_cast<std::size_t>(rows * n) * sizeof(Y), alignof(Y));
     auto* first = reinterpret_cast<Y*>(y.data());
-    gemm::multiply({.rows = rows,
-                    .k = k,
-                    .zero = zero,
-                    .data = reinterpret_cast<const std::uint8_t*>(left.data()),
-                    .row_stride = k},
-                   {reinterpret_cast<std::int16_t*>(workspace.data()), numbers},
+    gemm::LeftSource source{.rows = rows, .k = k};
+    if (as_numbers) {
+      source.gather_numbers = gather;
+      source.context = this;
+    } else {
+      source.zero = zero;
+      source.data = reinterpret_cast<const std::uint8_t*>(left.data());
+      source.row_stride = k;
+    }
+    gemm::multiply(source, {reinterpret_cast<std::int16_t*>(workspace.data()), numbers},
                    {reinterpret_cast<const std::int8_t*>(panels.data()), n, 0, gemm::panel_count(n)},
                    gemm::AffineResult<Y>{first, n, scaler_of<Y>(), column_zero});
     EXPECT_TRUE(y.intact() && workspace.intact());
@@ -161,6 +175,7 @@ TEST(GemmI8, IsExactHoweverLargeTheBytesAreAndInAnyWorkspace) {
       const std::int64_t numbers = std::max<std::int64_t>(least, random_int(random, 0, 1) == 0 ? useful : useful / 3);
       ASSERT_EQ(p.expected<std::uint8_t>(), p.multiplied<std::uint8_t>(numbers));
       ASSERT_EQ(p.expected<std::uint8_t>(), p.multiplied<std::uint8_t>(least));
+      ASSERT_EQ(p.expected<std::uint8_t>(), p.multiplied<std::uint8_t>(numbers, true)) << "as numbers";
       ASSERT_EQ(p.expected<float>(), p.multiplied<float>(numbers));
       if (p.scaler.has_activation()) continue;
       ASSERT_EQ(p.expected<std::int32_t>(), p.multiplied<std::int32_t>(numbers));

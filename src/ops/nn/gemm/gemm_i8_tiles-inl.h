@@ -366,11 +366,28 @@ inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span,
   sum_bytes<QuadProducts>(a, rows, span, panel, columns, {.columns = start}, sums);
 }
 #elif HWY_ARCH_ARM_A64
+/// What sums bytes on this processor.
+inline auto arm_sums() {
+  constexpr decltype(&sum_bytes_neon) kFunctions[] = {sum_bytes_neon, sum_bytes_dotprod, sum_bytes_i8mm};
+  return kFunctions[static_cast<int>(byte_products())];
+}
+
+inline ArmTile arm_tile(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
+                        std::int64_t columns, const std::int32_t* start, Sums& sums) {
+  return {.a = a,
+          .row_stride = span.row_stride,
+          .flip = static_cast<std::uint8_t>(span.flip ^ 0x80),
+          .rows = rows,
+          .quads = span.quads,
+          .panel = panel,
+          .narrow = columns <= kNarrow * kLanes,
+          .start = start,
+          .sums = sums.at};
+}
+
 inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
                      std::int64_t columns, const std::int32_t* start, Sums& sums) {
-  constexpr decltype(&sum_bytes_neon) kFunctions[] = {sum_bytes_neon, sum_bytes_dotprod, sum_bytes_i8mm};
-  kFunctions[static_cast<int>(byte_products())]({a, span.row_stride, static_cast<std::uint8_t>(span.flip ^ 0x80), rows,
-                                                 span.quads, panel, columns <= kNarrow * kLanes, start, sums.at});
+  arm_sums()(arm_tile(a, rows, span, panel, columns, start, sums));
 }
 #else
 inline void sum_tile(const std::uint8_t* /*a*/, std::int64_t /*rows*/, const Span& /*span*/,

@@ -1,0 +1,57 @@
+// The last steps of 8-bit results in 64-bit Arm's instructions: zero point, limits and the order of bytes for 8 or 16
+// numbers at a time. Called by vector kernels where they are compiled for NEON; pure.
+#pragma once
+
+#if defined(__aarch64__)
+
+#include <arm_neon.h>
+
+#include <cstdint>
+
+#include "ops/common/affine_form.h"
+
+namespace bantam::ops::neon {
+
+/// Numbers come without zero point and limits; those beyond 16 bits need only lie on their side. Limits are those of
+/// int8 or within; the bits of `flip` are inverted in the end.
+class ByteRows {
+ public:
+  [[gnu::always_inline]] ByteRows(std::int32_t zero_point, std::int32_t minimum, std::int32_t maximum,
+                                  std::uint8_t flip) noexcept
+      : zero_point_(vdupq_n_s16(static_cast<std::int16_t>(zero_point))),
+        minimum_(vdupq_n_s8(static_cast<std::int8_t>(minimum))),
+        maximum_(vdupq_n_s8(static_cast<std::int8_t>(maximum))),
+        flip_(vdupq_n_u8(flip)) {}
+
+  [[gnu::always_inline]] void store(const int32x4_t (&v)[4], std::uint8_t* to) const noexcept {
+    vst1q_u8(to, limited(vqmovn_high_s16(vqmovn_s16(with_zero_point(v[0], v[1])), with_zero_point(v[2], v[3]))));
+  }
+  [[gnu::always_inline]] void store(const int32x4_t (&v)[2], std::uint8_t* to) const noexcept {
+    const int8x8_t bytes = vqmovn_s16(with_zero_point(v[0], v[1]));
+    vst1_u8(to, vget_low_u8(limited(vcombine_s8(bytes, bytes))));
+  }
+
+  /// Those of a scaler's results, or of numbers that quantize_activated gave.
+  template <class Scaler>
+  static ByteRows of(const Scaler& s, std::uint8_t flip) noexcept {
+    return activated_scaler(s) != nullptr ? ByteRows(0, INT8_MIN, INT8_MAX, flip)
+                                          : ByteRows(s.zero_point, s.minimum, s.maximum, flip);
+  }
+
+ private:
+  [[gnu::always_inline]] int16x8_t with_zero_point(int32x4_t low, int32x4_t high) const noexcept {
+    return vqaddq_s16(vqmovn_high_s32(vqmovn_s32(low), high), zero_point_);
+  }
+  [[gnu::always_inline]] uint8x16_t limited(int8x16_t bytes) const noexcept {
+    return veorq_u8(vreinterpretq_u8_s8(vminq_s8(vmaxq_s8(bytes, minimum_), maximum_)), flip_);
+  }
+
+  int16x8_t zero_point_;
+  int8x16_t minimum_;
+  int8x16_t maximum_;
+  uint8x16_t flip_;
+};
+
+}  // namespace bantam::ops::neon
+
+#endif
