@@ -281,7 +281,7 @@ class MemoryPlanner {
     options.choice = PlanChoice{};
     options.search_steps = kSpillSearchSteps;
     for (const Spill& candidate : spills) {
-      auto model = plan_model(with_copies(user.model->graph, candidate), options);
+      auto model = plan_model(with_copies(with_kernels(*user.model), candidate), options);
       if (!model) return fail(std::move(model.error()).in(user.name));
       Accesses accesses = count_accesses(*model);
       auto planned = plan_blocks(*model, accesses.blocks, user, best.capacities[u]);

@@ -596,4 +596,11 @@ Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& given) {
   return plan_in_the_best_way(graph, options);
 }
 
+graph::Graph with_kernels(const PlannedModel& model) {
+  graph::Graph graph = model.graph;
+  for (const PlannedStep& step : model.steps)
+    if (step.stream < 0) graph.node(step.node).kernel = step.variant;
+  return graph;
+}
+
 }  // namespace bantam::compiler

@@ -219,6 +219,11 @@ Result<std::vector<Selection>> select_kernels(std::span<const graph::Graph* cons
   std::vector<Selection> result;
   result.reserve(graph.nodes.size());
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (const auto* kernel = graph.nodes[n].kernel; kernel != nullptr && serves(*kernel, sizes, n)) {
+      auto usual = select(sizes, n, chooser.of(n), policy, setting);
+      result.push_back(usual && usual->variant == kernel ? std::move(*usual) : Selection{kernel, {}});
+      continue;
+    }
     if (policy.sparing.contains(graph.nodes[n].name)) {
       if (const auto* variant = sparing_variant(policy, sizes, n)) {
         result.push_back({variant, {}});

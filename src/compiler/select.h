@@ -29,7 +29,7 @@ struct KernelPolicy {
   StoreTypes stores{};              ///< in which type weights are stored
 };
 
-/// One kernel per node, by node index: of those that the target has, that belong to the node's backend and that support
+/// One kernel per node, by node index: the one that the node has already, else of those that the target has, that belong to the node's backend and that support
 /// the call the one that compiler/cost_model.h takes, else of the next backend that has one; none for control
 /// flow. Requires verified graphs in execution order: the same one at every size at which the kernels must serve, at
 /// least one. Fails when a rule fits no node, or when no backend has a kernel.

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "compiler/channel_parts.h"
@@ -91,11 +88,10 @@ class StreamChooser {
   Result<bool> cut_one(PlannedModel& model, PlacedModel& best, int* tries) const {
     for (const graph::NodeId node : crowding_readers(model, best.plan)) {
       for (int parts = 2; parts <= kMostParts && *tries > 0; parts *= 2) {
-        auto graph = in_channel_parts(model.graph, node, parts);
+        auto graph = in_channel_parts(with_kernels(model), node, parts);
         if (!graph) break;
         --*tries;
-        auto kernels = same_kernels(model, node, *graph);
-        auto cut = try_graph(model, std::move(*graph), std::move(kernels), best);
+        auto cut = try_graph(model, std::move(*graph), best);
         if (!cut || *cut) return cut;
       }
     }
@@ -115,29 +111,9 @@ class StreamChooser {
     return nodes;
   }
 
-  /// Rules that give the nodes of a graph the kernels that the model has, and parts of `whole` its kernel: another
-  /// might round otherwise.
-  static std::vector<KernelRule> same_kernels(const PlannedModel& model, graph::NodeId whole, const graph::Graph& cut) {
-    std::vector<KernelRule> rules;
-    std::set<std::string_view> known;
-    std::string kernel;
-    for (const PlannedStep& step : model.steps) {
-      if (step.stream >= 0 || step.variant == nullptr) continue;
-      const std::string& name = model.graph.node(step.node).name;
-      if (step.node == whole) kernel = step.variant->name;
-      rules.push_back({name, std::string(step.variant->name)});
-      known.insert(name);
-    }
-    for (const graph::Node& node : cut.nodes)
-      if (node.op == model.graph.node(whole).op && !known.contains(node.name)) rules.push_back({node.name, kernel});
-    return rules;
-  }
-
-  /// True when the model costs less with this graph and these kernels; it then has them.
-  Result<bool> try_graph(PlannedModel& model, graph::Graph graph, std::vector<KernelRule> kernels,
-                         PlacedModel& best) const {
+  /// True when the model costs less with this graph; it then has it.
+  Result<bool> try_graph(PlannedModel& model, graph::Graph graph, PlacedModel& best) const {
     PlanOptions options = *setting_.options;
-    options.kernels = std::move(kernels);
     options.choice = PlanChoice{};
     options.search_steps = kCutSearchSteps;
     auto planned = plan_model(std::move(graph), options);

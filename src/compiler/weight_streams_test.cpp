@@ -181,6 +181,29 @@ INSTANTIATE_TEST_SUITE_P(All, StreamedNets,
                            return param.index == 0 ? "F32" : param.index == 1 ? "I8" : "I8OfSmallCores";
                          });
 
+/// Nodes of one name, as those of one ONNX node have, keep their kernels when one of them is cut into parts.
+TEST(StreamedLayers, KeepTheirKernelsWhenOneIsCutIntoParts) {
+  graph::Graph graph = testing::parse(R"(graph "two" {
+  %x "x" = input : f32[1,6,6,8]
+  %w = const : f32[8,1,1,8] splat(0.25)
+  %v = const : f32[48,1,1,8] splat(0.25)
+  %c = conv2d(%x, %w) {}
+  %d = conv2d(%c, %v) {}
+  output "y" %d
+})");
+  graph.nodes[0].kernel = ops::find_variant(ops::kConv2d, "any__ref");
+  const PlannedModel whole = plan_of(graph, {});
+  ASSERT_EQ(whole.steps.size(), 2U);
+  ASSERT_EQ(whole.steps[0].variant->name, "any__ref");
+  const auto cut = in_channel_parts(with_kernels(whole), 1, 2);
+  ASSERT_TRUE(cut);
+  const PlannedModel parts = plan_of(*cut, {});
+  ASSERT_EQ(parts.steps.size(), 3U) << "two parts, and a concat that is a view";
+  EXPECT_EQ(parts.steps[0].variant, whole.steps[0].variant);
+  EXPECT_EQ(parts.steps[1].variant, whole.steps[1].variant);
+  EXPECT_EQ(parts.steps[2].variant, whole.steps[1].variant);
+}
+
 /// A convolution of 36 pixels whose packed weights are streamed into the one arena.
 class StreamedConvolution : public ::testing::Test {
  protected:

@@ -101,6 +101,8 @@ struct Node {
   std::vector<ValueId> inputs;   ///< kNone for absent optional operands
   std::vector<ValueId> outputs;  ///< kNone for results nobody wants; the op still has op->outputs of them
   std::vector<Graph> bodies;     ///< of control flow only, see graph/control.h
+  /// Of the operator's, what computes the node wherever it supports the call. Null: the compiler chooses.
+  const ops::KernelVariant* kernel = nullptr;
 
   template <typename P>
   const P& as() const noexcept {
