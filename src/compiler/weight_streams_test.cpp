@@ -117,6 +117,16 @@ PlannedModel plan_of(const graph::Graph& graph, const PlanOptions& options) {
   return model ? std::move(*model) : PlannedModel{};
 }
 
+/// The most that is read of headers that packed weights have since the model, once of so many nodes, was cut: one per
+/// part.
+std::int64_t header_reads(const PlannedModel& model, std::size_t nodes) {
+  if (model.graph.nodes.size() == nodes) return 0;
+  std::int64_t bytes = 0;
+  for (const PlannedStream& read : weight_reads(model))
+    if (read.packed) bytes += read.reads * static_cast<std::int64_t>(ops::kAlignment);
+  return bytes;
+}
+
 class StreamedNets : public ::testing::TestWithParam<std::pair<ElementType, const char*>> {};
 
 TEST_P(StreamedNets, ComputeTheSameToTheBit) {
@@ -136,10 +146,12 @@ TEST_P(StreamedNets, ComputeTheSameToTheBit) {
     const bool resident = seed % 3 == 0;
     const MemoryNeeds needs{{{&model, "net", 0, 1, options}}, 0, sizeof(void*), resident, kPackageCost};
     const std::int64_t read_before = weight_bytes_read(model);
+    const std::size_t nodes = model.graph.nodes.size();
     const auto choice = place_in_memories(needs, memories);
     ASSERT_TRUE(choice) << choice.error().message;
     EXPECT_LE(choice->cost, choice->unstreamed);
-    EXPECT_EQ(choice->weight_reads, static_cast<std::uint64_t>(read_before));
+    EXPECT_GE(choice->weight_reads, static_cast<std::uint64_t>(read_before));
+    EXPECT_LE(choice->weight_reads, static_cast<std::uint64_t>(read_before + header_reads(model, nodes)));
     EXPECT_TRUE(resident || model.residents.empty());
     if (!model.streams.empty()) {
       EXPECT_LT(choice->cost, choice->unstreamed);
