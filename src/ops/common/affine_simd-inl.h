@@ -57,6 +57,7 @@ class AffineVector {
         low_(hn::Set(DF(), static_cast<float>(s.minimum - s.zero_point))),
         high_(hn::Set(DF(), static_cast<float>(s.maximum - s.zero_point))),
         zero_point_(hn::Set(d, s.zero_point)),
+        is_usual_(hn::AllTrue(DF(), hn::Lt(hn::Abs(limited_scale_), hn::Set(DF(), 1.0F)))),
         flip_(s.flip) {}
 
   HWY_INLINE void store(V sum, std::int64_t lanes, std::int32_t* y) const {
@@ -95,20 +96,20 @@ class AffineVector {
   }
 
   /// The same without zero point and limits; what is beyond 16 bits only lies on its side.
-  template <bool kUsual = true>
+  template <bool kUsual = false>
   HWY_INLINE V rounded(V sum) const {
-    return rounded_total(hn::Add(sum, bias_));
+    return rounded_total<kUsual>(hn::Add(sum, bias_));
   }
 
-  /// There is one way only; compare RequantizeVector.
-  static constexpr bool is_usual() { return true; }
+  /// Are all scales below 1? Then no product exceeds int32, and rounded() has a shorter way.
+  bool is_usual() const { return is_usual_; }
 
-  /// The same of a sum that has its bias.
-  template <bool kUsual = true>
+  /// The same of a sum that has its bias. kUsual: what is_usual() says, or false.
+  template <bool kUsual = false>
   HWY_INLINE V rounded_total(V total) const {
     const auto scaled = hn::Mul(hn::ConvertTo(DF(), total), limited_scale_);
     // What exceeds int32 becomes its largest number on Arm, its least on x86.
-    return nearest_in_range(HWY_ARCH_ARM_A64 ? scaled : hn::Min(scaled, high_));
+    return nearest_in_range(kUsual || HWY_ARCH_ARM_A64 ? scaled : hn::Min(scaled, high_));
   }
 
   /// An 8-bit result without an activation as a number in the range of int8.
@@ -138,6 +139,7 @@ class AffineVector {
   VF low_;
   VF high_;
   V zero_point_;
+  bool is_usual_;
   std::uint8_t flip_;
 };
 

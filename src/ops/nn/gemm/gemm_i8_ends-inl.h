@@ -15,6 +15,7 @@
 #include "ops/common/activate_rows.h"
 #include "ops/common/affine_simd-inl.h"
 #include "ops/common/byte_rows_avx2-inl.h"
+#include "ops/common/byte_rows_avx512-inl.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/common/short_copy.h"
 #include "ops/nn/gemm/gemm_i8_tiles-inl.h"
@@ -428,6 +429,193 @@ struct TileEndType<Int8Result> {
 template <typename Y>
 struct TileEndType<AffineResult<Y>> {
   using Type = NumberEnd<Y>;
+};
+template <>
+struct TileEndType<AffineResult<std::uint8_t>> {
+  using Type = AffineEnd;
+};
+
+template <typename Result>
+using TileEndOf = typename TileEndType<Result>::Type;
+#elif HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+/// finish_tile of bytes, several rows at a time, by what is made once for many rows.
+/// Scale: the last stage of a vector of channels, made of a Scaler.
+template <class Scale>
+class PanelEnd {
+ public:
+  template <class Scaler>
+  HWY_INLINE PanelEnd(const Scaler& scaler, std::uint8_t flip, void* y, std::int64_t row_stride, std::int64_t first,
+                      std::int64_t columns)
+      : bias_(scaler.bias != nullptr ? scaler.bias + first : nullptr),
+        columns_(columns),
+        activated_(activated_scaler(scaler)),
+        y_(static_cast<std::uint8_t*>(y) + first),
+        row_stride_(row_stride),
+        low_(kD32, scaler, first, std::min<std::int64_t>(columns, kLanes)),
+        high_(kD32, scaler, first + kLanes, std::max<std::int64_t>(columns - kLanes, 0)),
+        bytes_(activated_ != nullptr ? ByteRows(0, -128, 127, flip, columns)
+                                     : ByteRows(scaler.zero_point, scaler.minimum, scaler.maximum, flip, columns)) {}
+
+  /// Sums that are given to this from now on begin with what it makes of `start`; or, if that is null, with nothing.
+  HWY_INLINE void begin(std::int32_t* start) {
+    has_start_ = start != nullptr;
+    if (!has_start_ || bias_ == nullptr) return;
+    for (std::int64_t c = 0; c < columns_; c += kLanes) {
+      const auto bias = load_channels(kD32, bias_ + c, std::min<std::int64_t>(columns_ - c, kLanes));
+      hn::Store(hn::Add(hn::Load(kD32, start + c), bias), kD32, start + c);
+    }
+  }
+
+  HWY_INLINE void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* /*row_sums*/) const {
+    std::uint8_t* y = y_ + m * row_stride_;
+    if (activated_ != nullptr) return store_activated(sums, rows, y);
+    if (has_start_) {
+      is_usual() ? store<true, true>(sums, rows, y) : store<true, false>(sums, rows, y);
+    } else {
+      store<false, false>(sums, rows, y);
+    }
+  }
+
+  /// Vectors of columns of whole tiles, which are stored from registers; 0 where they cannot be.
+  int vectors() const {
+    return !has_start_ || activated_ != nullptr || !is_usual() ? 0 : columns_ > kLanes ? kVectors : 1;
+  }
+
+  /// What stores them, from row m on.
+  class Tiles {
+   public:
+    Tiles(const PanelEnd& end, std::int64_t m, const std::int32_t* /*row_sums*/)
+        : end_(end), y_(end.y_ + m * end.row_stride_) {}
+
+    template <int kTileRows, int kTileVectors>
+    HWY_INLINE void operator()(hn::Vec<D32> (&sum)[kTileRows][kTileVectors], std::int64_t tile) const {
+      static_assert(kTileRows % 4 == 0 || (kTileVectors == 2 && kTileRows % 2 == 0));
+      const std::int64_t stride = end_.row_stride_;
+      std::uint8_t* y = y_ + tile * kTileRows * stride;
+      // Copies, which nobody else has: bytes that are stored might change the members.
+      const ByteRows bytes = end_.bytes_;
+      const Scale low = end_.low_;
+      const Scale high = end_.high_;
+      const auto number = [&](auto r, auto v)
+                              HWY_ATTR { return (v == 0 ? low : high).template rounded_total<true>(sum[r][v]); };
+      if constexpr (kTileVectors == kVectors) {
+        unroll<kTileRows / 2>([&](auto i) HWY_ATTR {
+          constexpr int r = 2 * i;
+          bytes.store(number(kIndex<r>, kIndex<0>), number(kIndex<r>, kIndex<1>), number(kIndex<r + 1>, kIndex<0>),
+                      number(kIndex<r + 1>, kIndex<1>), y + r * stride, y + (r + 1) * stride);
+        });
+      } else {
+        unroll<kTileRows / 4>([&](auto i) HWY_ATTR {
+          constexpr int r = 4 * i;
+          bytes.store_halves(number(kIndex<r>, kIndex<0>), number(kIndex<r + 1>, kIndex<0>),
+                             number(kIndex<r + 2>, kIndex<0>), number(kIndex<r + 3>, kIndex<0>), y + r * stride,
+                             stride);
+        });
+      }
+    }
+
+   private:
+    const PanelEnd& end_;
+    std::uint8_t* y_;
+  };
+
+ private:
+  using ByteRows = ops::HWY_NAMESPACE::ByteRows;
+  using V = hn::Vec<D32>;
+  template <int i>
+  static constexpr std::integral_constant<int, i> kIndex{};
+
+  bool is_usual() const { return low_.is_usual() && high_.is_usual(); }
+
+  /// kTotals: the sums have their bias.
+  template <bool kTotals, bool kUsual>
+  HWY_INLINE void store(const Sums& sums, std::int64_t rows, std::uint8_t* y) const {
+    const auto rounded = [](const Scale& scale, V sum) HWY_ATTR {
+      return kTotals ? scale.template rounded_total<kUsual>(sum) : scale.template rounded<kUsual>(sum);
+    };
+    // Copies, which nobody else has: bytes that are stored might change the members.
+    store_scaled(
+        sums, rows, y, [low = low_, rounded](V sum) HWY_ATTR { return rounded(low, sum); },
+        [high = high_, rounded](V sum) HWY_ATTR { return rounded(high, sum); });
+  }
+
+  HWY_NOINLINE void store_activated(Sums& sums, std::int64_t rows, std::uint8_t* y) const {
+    if constexpr (std::is_same_v<Scale, AffineVector<D32>>) {
+      for (std::int32_t* at = sums.at; at != sums.at + rows * kColumns; at += kColumns) {
+        hn::Store(hn::BitCast(kD32, low_.real(hn::Load(kD32, at))), kD32, at);
+        const V high = hn::BitCast(kD32, high_.real(hn::Load(kD32, at + kLanes)));
+        hn::Store(columns_ > kLanes ? high : hn::Zero(kD32), kD32, at + kLanes);
+      }
+      quantize_activated(*activated_, sums.at, rows * kColumns);
+      const auto same = [](V number) HWY_ATTR { return number; };
+      store_scaled(sums, rows, y, same, same);
+    }
+  }
+
+  /// `low`, `high`: what becomes of the first sixteen sums of a row and of the others.
+  template <class Low, class High>
+  HWY_INLINE void store_scaled(const Sums& sums, std::int64_t rows, std::uint8_t* y, Low low, High high) const {
+    const std::int32_t* from = sums.at;
+    const std::int64_t stride = row_stride_;
+    const ByteRows bytes = bytes_;
+    const auto first = [&](std::int64_t r) HWY_ATTR { return low(hn::Load(kD32, from + r * kColumns)); };
+    const auto second = [&](std::int64_t r) HWY_ATTR { return high(hn::Load(kD32, from + r * kColumns + kLanes)); };
+    if (columns_ > kLanes) {
+      for (; rows >= 2; rows -= 2, from += 2 * kColumns, y += 2 * stride)
+        bytes.store(first(0), second(0), first(1), second(1), y, y + stride);
+      if (rows > 0) bytes.store(first(0), second(0), first(0), second(0), y, y);
+      return;
+    }
+    for (; rows >= 4; rows -= 4, from += 4 * kColumns, y += 4 * stride)
+      bytes.store_halves(first(0), first(1), first(2), first(3), y, stride);
+    for (; rows > 0; --rows, from += kColumns, y += stride) bytes.store(first(0), first(0), first(0), first(0), y, y);
+  }
+
+  const std::int32_t* bias_;  ///< of the first column; null: none
+  std::int64_t columns_;
+  const AffineScaler* activated_;  ///< not null: results have an activation
+  std::uint8_t* y_;
+  std::int64_t row_stride_;
+  bool has_start_ = false;  ///< sums begin with what begin() made of their start
+  Scale low_;
+  Scale high_;
+  ByteRows bytes_;
+};
+
+class Int8End : public PanelEnd<RequantizeVector<D32>> {
+ public:
+  HWY_INLINE Int8End(const Int8Result& y, std::int64_t first, std::int64_t columns)
+      : PanelEnd(y.requantize, 0, y.data, y.row_stride, first, columns) {}
+};
+
+class AffineEnd : public PanelEnd<AffineVector<D32>> {
+ public:
+  HWY_INLINE AffineEnd(const AffineResult<std::uint8_t>& y, std::int64_t first, std::int64_t columns)
+      : PanelEnd(y.scaler, y.scaler.flip, y.data, y.row_stride, first, columns),
+        y_(y),
+        first_(first),
+        columns_(columns) {}
+
+  HWY_INLINE void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
+    if (subtracts_row_sums(y_)) subtract_row_sums(y_, rows, first_, columns_, row_sums, sums);
+    PanelEnd::operator()(sums, m, rows, row_sums);
+  }
+
+  int vectors() const { return subtracts_row_sums(y_) ? 0 : PanelEnd::vectors(); }
+
+ private:
+  const AffineResult<std::uint8_t>& y_;
+  std::int64_t first_;
+  std::int64_t columns_;
+};
+
+template <typename Result>
+struct TileEndType {
+  using Type = TileEnd<Result>;
+};
+template <>
+struct TileEndType<Int8Result> {
+  using Type = Int8End;
 };
 template <>
 struct TileEndType<AffineResult<std::uint8_t>> {

@@ -26,7 +26,7 @@ constexpr std::int64_t kSafeQuads = 127;
 /// Rows of the tiles into which `rows` rows are cut, of at most `most`: whole ones and a last one where sums of whole
 /// ones can be stored from registers (store_tiles), else about the same.
 constexpr std::int64_t tile_rows_of(std::int64_t rows, std::int64_t most) {
-#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+#if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
   return std::min(rows, most);
 #else
   return even_rows(rows, most);
@@ -332,36 +332,34 @@ void sum_piece(const Piece& a, std::int64_t done, std::int64_t quads, const Tile
   }
 }
 
-#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+#if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
 template <int kTileVectors, class End>
 void store_tiles_of(const Piece& a, std::int64_t tiles, const TileColumns& b, const End& end) {
   const Span span{a.quads, a.stride, a.flip, b.stride, b.ahead, b.ahead_step};
   const std::int8_t* panel = b.panel;
-  if (a.bytes == nullptr) {
-    sum_tiles_of<kRows, kTileVectors>(a.numbers, tiles, span, panel, end);
-  } else if (a.pairs != nullptr) {
-    sum_pair_tiles<kTileVectors>(a.bytes, *a.pairs, tiles, span, panel, b.start, end);
-  } else {
-    sum_byte_tiles_of<QuadProducts, kByteRows, kTileVectors>(a.bytes, tiles, span, panel, {.columns = b.start}, end);
-  }
+#if HWY_TARGET == HWY_AVX2
+  if (a.bytes == nullptr) return sum_tiles_of<kRows, kTileVectors>(a.numbers, tiles, span, panel, end);
+  if (a.pairs != nullptr) return sum_pair_tiles<kTileVectors>(a.bytes, *a.pairs, tiles, span, panel, b.start, end);
+#endif
+  sum_byte_tiles_of<QuadProducts, kByteRows, kTileVectors>(a.bytes, tiles, span, panel, {.columns = b.start}, end);
 }
 #endif
 
 /// Computes and stores whole tiles of `tile` rows, from row m of the result on, where there is a short way for many:
-/// with AVX2 they are stored from registers. How many rows that were.
+/// with AVX2 and AVX-512 they are stored from registers. How many rows that were.
 template <class End>
 std::int64_t store_tiles(const Piece& a, std::int64_t tile, TileColumns& b, const End& end, std::int64_t m,
                          const std::int32_t* row_sums) {
-#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+#if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
   if constexpr (requires { end.vectors(); }) {
-    static_assert(kRows == kByteRows);
-    const std::int64_t tiles = a.quads == 0 || tile != kRows ? 0 : a.rows / kRows;
+    static_assert(kRows == kByteRows || HWY_TARGET != HWY_AVX2);
+    const std::int64_t tiles = a.quads == 0 || tile != kByteRows || end.vectors() == 0 ? 0 : a.rows / kByteRows;
     if (tiles == 0) return 0;
     const auto store = end.vectors() == kVectors ? store_tiles_of<kVectors, typename End::Tiles>
                                                  : store_tiles_of<1, typename End::Tiles>;
     store(a, tiles, b, typename End::Tiles(end, m, row_sums));
     b.ahead += tiles * b.ahead_step * a.quads;
-    return tiles * kRows;
+    return tiles * kByteRows;
   }
 #elif HWY_ARCH_ARM_A64
   if (a.bytes == nullptr || a.quads == 0) return 0;

@@ -1,0 +1,75 @@
+// The last steps of 8-bit results with AVX-512: zero point, limits and the order of bytes for 64 numbers at a time.
+// Included by *_simd.cpp files inside Highway's per-target compilation.
+#if defined(BANTAM_OPS_BYTE_ROWS_AVX512_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BANTAM_OPS_BYTE_ROWS_AVX512_INL_H_
+#undef BANTAM_OPS_BYTE_ROWS_AVX512_INL_H_
+#else
+#define BANTAM_OPS_BYTE_ROWS_AVX512_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+
+/// Rows of up to 32 results. Numbers come without zero point and limits; those beyond 16 bits need only lie on their
+/// side. Limits are those of int8 or within; the bits of `flip` are inverted in the end.
+class ByteRows {
+ public:
+  /// Of each row the first `columns` results are stored, 1 to 32.
+  HWY_INLINE ByteRows(std::int32_t zero_point, std::int32_t minimum, std::int32_t maximum, std::uint8_t flip,
+                      std::int64_t columns)
+      : zero_point_(_mm512_set1_epi16(static_cast<std::int16_t>(zero_point))),
+        minimum_(_mm512_set1_epi8(static_cast<char>(minimum))),
+        maximum_(_mm512_set1_epi8(static_cast<char>(maximum))),
+        flip_(_mm512_set1_epi8(static_cast<char>(flip))),
+        stored_(static_cast<__mmask32>(~std::uint32_t{0} >> (32 - columns))) {}
+
+  /// Two vectors of a row, two of another.
+  template <class V>
+  HWY_INLINE void store(V a_low, V a_high, V b_low, V b_high, std::uint8_t* a, std::uint8_t* b) const {
+    const __m512i bytes = pack(a_low.raw, a_high.raw, b_low.raw, b_high.raw);
+    _mm256_mask_storeu_epi8(a, stored_, _mm512_castsi512_si256(bytes));
+    _mm256_mask_storeu_epi8(b, stored_, _mm512_extracti64x4_epi64(bytes, 1));
+  }
+
+  /// Four rows of at most 16 results, each `stride` bytes behind the one before.
+  template <class V>
+  HWY_INLINE void store_halves(V a, V b, V c, V d, std::uint8_t* to, std::int64_t stride) const {
+    const __m512i bytes = pack(a.raw, b.raw, c.raw, d.raw);
+    const auto stored = static_cast<__mmask16>(stored_);
+    _mm_mask_storeu_epi8(to, stored, _mm512_castsi512_si128(bytes));
+    _mm_mask_storeu_epi8(to + stride, stored, _mm512_extracti32x4_epi32(bytes, 1));
+    _mm_mask_storeu_epi8(to + 2 * stride, stored, _mm512_extracti32x4_epi32(bytes, 2));
+    _mm_mask_storeu_epi8(to + 3 * stride, stored, _mm512_extracti32x4_epi32(bytes, 3));
+  }
+
+ private:
+  /// The bytes of a, then those of b, c and d.
+  HWY_INLINE __m512i pack(__m512i a, __m512i b, __m512i c, __m512i d) const {
+    const __m512i ab = _mm512_adds_epi16(_mm512_packs_epi32(a, b), zero_point_);
+    const __m512i cd = _mm512_adds_epi16(_mm512_packs_epi32(c, d), zero_point_);
+    const __m512i bytes = _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(ab, cd), minimum_), maximum_);
+    // Packing leaves four numbers of each vector in every quarter.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, _mm512_xor_si512(bytes, flip_));
+  }
+
+  __m512i zero_point_;
+  __m512i minimum_;
+  __m512i maximum_;
+  __m512i flip_;
+  __mmask32 stored_;
+};
+
+#endif
+
+}  // namespace bantam::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
