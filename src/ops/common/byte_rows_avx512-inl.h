@@ -17,23 +17,44 @@ namespace bantam::ops::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
 
-/// Rows of up to 32 results. Numbers come without zero point and limits; those beyond 16 bits need only lie on their
-/// side. Limits are those of int8 or within; the bits of `flip` are inverted in the end.
-class ByteRows {
+/// 64 numbers as bytes. Numbers come without zero point and limits; those beyond 16 bits need only lie on their side.
+/// Limits are those of int8 or within; the bits of `flip` are inverted in the end.
+class BytePacker {
  public:
-  /// Of each row the first `columns` results are stored, 1 to 32.
-  HWY_INLINE ByteRows(std::int32_t zero_point, std::int32_t minimum, std::int32_t maximum, std::uint8_t flip,
-                      std::int64_t columns)
+  HWY_INLINE BytePacker(std::int32_t zero_point, std::int32_t minimum, std::int32_t maximum, std::uint8_t flip)
       : zero_point_(_mm512_set1_epi16(static_cast<std::int16_t>(zero_point))),
         minimum_(_mm512_set1_epi8(static_cast<char>(minimum))),
         maximum_(_mm512_set1_epi8(static_cast<char>(maximum))),
-        flip_(_mm512_set1_epi8(static_cast<char>(flip))),
+        flip_(_mm512_set1_epi8(static_cast<char>(flip))) {}
+
+  /// Each quarter has four numbers of a, then four of b, c and d.
+  HWY_INLINE __m512i operator()(__m512i a, __m512i b, __m512i c, __m512i d) const {
+    const __m512i ab = _mm512_adds_epi16(_mm512_packs_epi32(a, b), zero_point_);
+    const __m512i cd = _mm512_adds_epi16(_mm512_packs_epi32(c, d), zero_point_);
+    const __m512i bytes = _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(ab, cd), minimum_), maximum_);
+    return _mm512_xor_si512(bytes, flip_);
+  }
+
+ private:
+  __m512i zero_point_;
+  __m512i minimum_;
+  __m512i maximum_;
+  __m512i flip_;
+};
+
+/// Rows of up to 32 results.
+class ByteRows {
+ public:
+  /// Of each row the first `columns` results are stored, 1 to 32. The others: see BytePacker.
+  HWY_INLINE ByteRows(std::int32_t zero_point, std::int32_t minimum, std::int32_t maximum, std::uint8_t flip,
+                      std::int64_t columns)
+      : pack_(zero_point, minimum, maximum, flip),
         stored_(static_cast<__mmask32>(~std::uint32_t{0} >> (32 - columns))) {}
 
   /// Two vectors of a row, two of another.
   template <class V>
   HWY_INLINE void store(V a_low, V a_high, V b_low, V b_high, std::uint8_t* a, std::uint8_t* b) const {
-    const __m512i bytes = pack(a_low.raw, a_high.raw, b_low.raw, b_high.raw);
+    const __m512i bytes = in_order(a_low.raw, a_high.raw, b_low.raw, b_high.raw);
     _mm256_mask_storeu_epi8(a, stored_, _mm512_castsi512_si256(bytes));
     _mm256_mask_storeu_epi8(b, stored_, _mm512_extracti64x4_epi64(bytes, 1));
   }
@@ -41,7 +62,7 @@ class ByteRows {
   /// Four rows of at most 16 results, each `stride` bytes behind the one before.
   template <class V>
   HWY_INLINE void store_halves(V a, V b, V c, V d, std::uint8_t* to, std::int64_t stride) const {
-    const __m512i bytes = pack(a.raw, b.raw, c.raw, d.raw);
+    const __m512i bytes = in_order(a.raw, b.raw, c.raw, d.raw);
     const auto stored = static_cast<__mmask16>(stored_);
     _mm_mask_storeu_epi8(to, stored, _mm512_castsi512_si128(bytes));
     _mm_mask_storeu_epi8(to + stride, stored, _mm512_extracti32x4_epi32(bytes, 1));
@@ -51,19 +72,12 @@ class ByteRows {
 
  private:
   /// The bytes of a, then those of b, c and d.
-  HWY_INLINE __m512i pack(__m512i a, __m512i b, __m512i c, __m512i d) const {
-    const __m512i ab = _mm512_adds_epi16(_mm512_packs_epi32(a, b), zero_point_);
-    const __m512i cd = _mm512_adds_epi16(_mm512_packs_epi32(c, d), zero_point_);
-    const __m512i bytes = _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(ab, cd), minimum_), maximum_);
-    // Packing leaves four numbers of each vector in every quarter.
+  HWY_INLINE __m512i in_order(__m512i a, __m512i b, __m512i c, __m512i d) const {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    return _mm512_permutexvar_epi32(order, _mm512_xor_si512(bytes, flip_));
+    return _mm512_permutexvar_epi32(order, pack_(a, b, c, d));
   }
 
-  __m512i zero_point_;
-  __m512i minimum_;
-  __m512i maximum_;
-  __m512i flip_;
+  BytePacker pack_;
   __mmask32 stored_;
 };
 
