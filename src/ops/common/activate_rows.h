@@ -15,8 +15,9 @@ namespace bantam::ops {
 void activate_rows(const Activation& activation, float* y, std::int64_t rows, std::int64_t stride,
                    std::int64_t columns);
 
-/// The last step of 8-bit results with an activation, in place: `numbers` are the bits of `count` f32 results before
-/// the activation, and become numbers in the range of int8.
-void quantize_activated(const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count);
+/// 8-bit results with an activation, in place: `numbers` are the bits of `count` f32 results before the activation, and
+/// become steps from the zero point, rounded to integers; NaN becomes 0. What exceeds the scaler's limits only does so
+/// on its side: the caller adds the zero point and limits.
+void round_activated(const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count);
 
 }  // namespace bantam::ops

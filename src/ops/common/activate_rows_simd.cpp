@@ -5,6 +5,7 @@
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
 #include "hwy/highway.h"
+#include "ops/common/divisor_simd-inl.h"
 #include "ops/elementwise/unary/activation_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -55,10 +56,11 @@ HWY_INLINE void with_activated_steps(const Activation& activation, float step, R
     return run([step](const auto& x) HWY_ATTR { return sigmoid_steps(kF, x, hn::Set(kF, step)); });
   if (activation.function == UnaryFunction::kSilu)
     return run([step](const auto& x) HWY_ATTR { return silu_steps(kF, x, hn::Set(kF, step)); });
+  const Divisor divisor(step);
   with_activation(activation, [&](auto f) HWY_ATTR {
-    run([f, step](const auto& x) HWY_ATTR {
+    run([f, divisor](const auto& x) HWY_ATTR {
       auto y = f(x);
-      y.set([&](auto i) HWY_ATTR { return hn::Div(y.v[i], hn::Set(kF, step)); });
+      y.set([&](auto i) HWY_ATTR { return divisor.quotient(kF, y.v[i]); });
       return y;
     });
   });
@@ -106,46 +108,44 @@ void activate_rows_target(const Activation& activation, float* y, std::int64_t r
   with_activation(activation, [&](auto f) HWY_ATTR { activate_all(f, y, rows, stride, columns); });
 }
 
-/// What the results are limited to.
-struct Limits {
-  HWY_INLINE explicit Limits(const AffineScaler& s)
-      : low(hn::Set(kF, static_cast<float>(s.minimum - s.zero_point))),
-        high(hn::Set(kF, static_cast<float>(s.maximum - s.zero_point))),
-        zero_point(hn::Set(kI, s.zero_point)) {}
-
-  VF low;
-  VF high;
-  hn::Vec<DI> zero_point;
-};
+/// To the nearest integers. `high`: an upper limit, for what exceeds int32 becomes its least number on x86.
+HWY_INLINE hn::Vec<DI> rounded(VF steps, VF high) {
+#if HWY_ARCH_ARM_A64
+  static_cast<void>(high);
+  return nearest_in_range(steps);  // NaN becomes 0, too
+#elif HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  const __mmask16 numbers = _mm512_cmp_ps_mask(steps.raw, steps.raw, _CMP_ORD_Q);
+  return hn::Vec<DI>{_mm512_maskz_cvtps_epi32(numbers, hn::Min(steps, high).raw)};
+#else
+  const VF number = hn::IfThenElseZero(hn::Eq(steps, steps), steps);
+  return nearest_in_range(hn::Min(number, high));
+#endif
+}
 
 template <int kCount, class F>
-HWY_INLINE void quantize_at(const F& f, const Limits& limits, std::int32_t* numbers) {
+HWY_INLINE void round_at(const F& f, VF high, std::int32_t* numbers) {
   Lockstep<kCount, VF> x;
   x.set([&](auto i) HWY_ATTR { return hn::BitCast(kF, hn::LoadU(kI, numbers + i * kLanes)); });
   const auto steps = f(x);
-  unroll<kCount>([&](auto i) HWY_ATTR {
-    const VF number = hn::IfThenElseZero(hn::Eq(steps.v[i], steps.v[i]), steps.v[i]);
-    const VF limited = hn::Min(hn::Max(number, limits.low), limits.high);
-    hn::StoreU(hn::Add(nearest_in_range(limited), limits.zero_point), kI, numbers + i * kLanes);
-  });
+  unroll<kCount>([&](auto i) HWY_ATTR { hn::StoreU(rounded(steps.v[i], high), kI, numbers + i * kLanes); });
 }
 
 template <class F>
-HWY_NOINLINE void quantize_all(const F& f, const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count) {
-  const Limits limits(scaler);
+HWY_NOINLINE void round_all(const F& f, const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count) {
+  const VF high = hn::Set(kF, static_cast<float>(scaler.maximum - scaler.zero_point));
   std::int64_t i = 0;
-  for (; i + kAtOnce * kLanes <= count; i += kAtOnce * kLanes) quantize_at<kAtOnce>(f, limits, numbers + i);
-  for (; i + kLanes <= count; i += kLanes) quantize_at<1>(f, limits, numbers + i);
+  for (; i + kAtOnce * kLanes <= count; i += kAtOnce * kLanes) round_at<kAtOnce>(f, high, numbers + i);
+  for (; i + kLanes <= count; i += kLanes) round_at<1>(f, high, numbers + i);
   if (i == count) return;
   HWY_ALIGN std::int32_t part[kLanes] = {};
   for (std::int64_t k = 0; k < count - i; ++k) part[k] = numbers[i + k];
-  quantize_at<1>(f, limits, part);
+  round_at<1>(f, high, part);
   for (std::int64_t k = 0; k < count - i; ++k) numbers[i + k] = part[k];
 }
 
-void quantize_activated_target(const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count) {
+void round_activated_target(const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count) {
   with_activated_steps(scaler.activation, scaler.output_scale,
-                       [&](auto f) HWY_ATTR { quantize_all(f, scaler, numbers, count); });
+                       [&](auto f) HWY_ATTR { round_all(f, scaler, numbers, count); });
 }
 
 }  // namespace
@@ -156,15 +156,15 @@ HWY_AFTER_NAMESPACE();
 namespace bantam::ops {
 
 HWY_EXPORT(activate_rows_target);
-HWY_EXPORT(quantize_activated_target);
+HWY_EXPORT(round_activated_target);
 
 void activate_rows(const Activation& activation, float* y, std::int64_t rows, std::int64_t stride,
                    std::int64_t columns) {
   HWY_DYNAMIC_DISPATCH(activate_rows_target)(activation, y, rows, stride, columns);
 }
 
-void quantize_activated(const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count) {
-  HWY_DYNAMIC_DISPATCH(quantize_activated_target)(scaler, numbers, count);
+void round_activated(const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(round_activated_target)(scaler, numbers, count);
 }
 
 }  // namespace bantam::ops

@@ -30,14 +30,22 @@ HWY_INLINE hn::Vec<D> load_zero_points(D d, const ZeroPoints& zeros, std::int64_
   return hn::Load(d, buffer);
 }
 
-/// quantize_activated of vectors.
+/// Steps from the zero point as numbers of int8 within the scaler's limits.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V with_zero_point(D d, const AffineScaler& s, V steps) {
+  const V low = hn::Set(d, s.minimum - s.zero_point);
+  const V high = hn::Set(d, s.maximum - s.zero_point);
+  return hn::Add(hn::Min(hn::Max(steps, low), high), hn::Set(d, s.zero_point));
+}
+
+/// round_activated of vectors, as numbers of int8.
 template <class D, int kCount>
 HWY_INLINE void quantize_vectors(D d, const AffineScaler& s, hn::Vec<D> (&numbers)[kCount]) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   HWY_ALIGN std::int32_t buffer[kCount * kLanes];
   unroll<kCount>([&](auto i) HWY_ATTR { hn::Store(numbers[i], d, buffer + i * kLanes); });
-  quantize_activated(s, buffer, kCount * kLanes);
-  unroll<kCount>([&](auto i) HWY_ATTR { numbers[i] = hn::Load(d, buffer + i * kLanes); });
+  round_activated(s, buffer, kCount * kLanes);
+  unroll<kCount>([&](auto i) HWY_ATTR { numbers[i] = with_zero_point(d, s, hn::Load(d, buffer + i * kLanes)); });
 }
 
 /// AffineScaler for the channels [first, first + lanes), one per lane of the int32 tag D.

@@ -31,13 +31,6 @@ class ByteRows {
     vst1_u8(to, vget_low_u8(limited(vcombine_s8(bytes, bytes))));
   }
 
-  /// Those of a scaler's results, or of numbers that quantize_activated gave.
-  template <class Scaler>
-  static ByteRows of(const Scaler& s, std::uint8_t flip) noexcept {
-    return activated_scaler(s) != nullptr ? ByteRows(0, INT8_MIN, INT8_MAX, flip)
-                                          : ByteRows(s.zero_point, s.minimum, s.maximum, flip);
-  }
-
  private:
   [[gnu::always_inline]] int16x8_t with_zero_point(int32x4_t low, int32x4_t high) const noexcept {
     return vqaddq_s16(vqmovn_high_s32(vqmovn_s32(low), high), zero_point_);

@@ -7,7 +7,9 @@
 #include "hwy/highway.h"
 #include "ops/common/binary_rows_simd-inl.h"
 #include "ops/common/byte_rows_avx2-inl.h"
+#include "ops/common/byte_rows_avx512-inl.h"
 #include "ops/common/dispatch.h"
+#include "ops/common/divisor_simd-inl.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/elementwise/binary_affine/binary_affine.h"
 #include "ops/elementwise/binary_affine/kernels.h"
@@ -44,7 +46,7 @@ class Combine {
         y_zero_(hn::Set(D(), p.y_zero_point)),
         a_scale_(hn::Set(DF(), p.a_scale)),
         b_scale_(hn::Set(DF(), p.b_scale)),
-        y_scale_(hn::Set(DF(), p.y_scale)),
+        y_scale_(p.y_scale),
         low_(hn::Set(DF(), static_cast<float>(p.minimum - p.y_zero_point))),
         high_(hn::Set(DF(), static_cast<float>(p.maximum - p.y_zero_point))) {}
 
@@ -56,7 +58,7 @@ class Combine {
   HWY_INLINE VF below_high(V qa, V qb) const {
     const auto a = hn::Mul(hn::ConvertTo(DF(), hn::Sub(qa, a_zero_)), a_scale_);
     const auto b = hn::Mul(hn::ConvertTo(DF(), hn::Sub(qb, b_zero_)), b_scale_);
-    const VF y = hn::Div(combine_real<kFunction>(a, b), y_scale_);
+    const VF y = y_scale_.quotient(DF(), combine_real<kFunction>(a, b));
     return hn::Min(hn::IfThenElseZero(hn::Eq(y, y), y), high_);
   }
 
@@ -66,12 +68,12 @@ class Combine {
   V y_zero_;
   VF a_scale_;
   VF b_scale_;
-  VF y_scale_;
+  Divisor y_scale_;
   VF low_;
   VF high_;
 };
 
-#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+#if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
 /// The same for results of type T, four vectors at once.
 template <BinaryFunction kFunction, typename T>
 class CombineToBytes : public Combine<kFunction> {
@@ -79,18 +81,26 @@ class CombineToBytes : public Combine<kFunction> {
   static constexpr std::size_t kVectors = 4;
 
   HWY_INLINE explicit CombineToBytes(const BinaryAffineParams& p)
-      : Combine<kFunction>(p), bytes_(p.y_zero_point - kOffset, p.minimum - kOffset, p.maximum - kOffset, kOffset) {}
+      : Combine<kFunction>(p),
+#if HWY_TARGET == HWY_AVX2
+        bytes_(p.y_zero_point - kOffset, p.minimum - kOffset, p.maximum - kOffset, kOffset) {
+  }
+#else
+        bytes_(p.y_zero_point - kOffset, p.minimum - kOffset, p.maximum - kOffset, kOffset, kRow) {
+  }
+#endif
 
   template <class A, class B>
   HWY_INLINE void store(A a, B b, T* y) const {
     typename Combine<kFunction>::V v[kVectors];
     unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = nearest_in_range(this->below_high(a(i), b(i))); });
     auto* to = reinterpret_cast<std::uint8_t*>(y);
-    bytes_.store(v[0], v[1], v[2], v[3], to, to + 16);
+    bytes_.store(v[0], v[1], v[2], v[3], to, to + kRow);
   }
 
  private:
-  static constexpr std::uint8_t kOffset = std::is_same_v<T, std::uint8_t> ? 128 : 0;  ///< of a number to int8
+  static constexpr std::int64_t kRow = 2 * hn::MaxLanes(typename Combine<kFunction>::D());  ///< bytes of two vectors
+  static constexpr std::uint8_t kOffset = std::is_same_v<T, std::uint8_t> ? 128 : 0;        ///< of a number to int8
 
   ByteRows bytes_;
 };

@@ -4,6 +4,7 @@
 // Highway wants the headers below after foreach_target.h.
 #include "hwy/highway.h"
 #include "ops/common/dispatch.h"
+#include "ops/common/divisor_simd-inl.h"
 #include "ops/common/elementwise.h"
 #include "ops/common/parallel.h"
 #include "ops/common/requantize_simd-inl.h"
@@ -22,7 +23,7 @@ template <typename T, bool kAway>
 class Quantizer {
  public:
   HWY_INLINE Quantizer(float scale, std::int32_t zero_point)
-      : scale_(hn::Set(Reals(), scale)), zero_point_(hn::Set(Halves(), static_cast<std::int16_t>(zero_point))) {}
+      : scale_(scale), zero_point_(hn::Set(Halves(), static_cast<std::int16_t>(zero_point))) {}
 
   HWY_INLINE void row(std::size_t n, const float* x, T* y) const {
     const std::size_t lanes = hn::Lanes(Halves());
@@ -53,7 +54,7 @@ class Quantizer {
   /// round(x / scale); NaN counts as 0. Beyond +-1000 everything saturates, and rounding there cannot matter.
   HWY_INLINE hn::Vec<Words> steps(hn::Vec<Reals> x) const {
     const Reals d;
-    const auto real = hn::Div(x, scale_);
+    const auto real = scale_.quotient(d, x);
     const auto number = hn::IfThenElseZero(hn::Eq(real, real), real);
     const auto bounded = hn::Min(hn::Max(number, hn::Set(d, -1000.0F)), hn::Set(d, 1000.0F));
     if constexpr (!kAway) return nearest_in_range(bounded);
@@ -62,7 +63,7 @@ class Quantizer {
     return nearest_in_range(hn::Trunc(hn::Add(bounded, hn::CopySign(almost_half, bounded))));
   }
 
-  hn::Vec<Reals> scale_;
+  Divisor scale_;
   hn::Vec<Halves> zero_point_;
 };
 

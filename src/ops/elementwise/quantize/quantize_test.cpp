@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cfloat>
 #include <cmath>
 
 #include "ops/elementwise/dequantize/dequantize.h"
@@ -26,21 +27,28 @@ TEST(Quantize, RoundsHalvesAsAskedAndSaturates) {
 }
 
 TEST(Quantize, RoundsTheNeighboursOfHalvesToTheirOwnSides) {
-  std::vector<float> numbers;
-  for (int i = -300; i <= 300; ++i) {
-    const float half = static_cast<float>(i) + 0.5F;
-    for (const float x : {std::nextafter(half, -INFINITY), half, std::nextafter(half, INFINITY)}) numbers.push_back(x);
-  }
-  for (const float x : {INFINITY, -INFINITY, -NAN, -0.0F, 1e-45F, 2147483648.0F}) numbers.push_back(x);
-  for (const ElementType to : {ElementType::kI8, ElementType::kU8})
-    for (const std::int32_t away : {0, 1}) {
-      const OpCase op_case = make_case(
-          kQuantize, QuantizeParams{to, 0, away},
-          {tensor_of<float>({static_cast<std::int64_t>(numbers.size())}, numbers), tensor_of<float>({}, {1})});
-      const Outcome expected = run_reference(op_case);
-      for (const KernelVariant& variant : kQuantize.variants)
-        EXPECT_EQ(compare(run_variant(op_case, variant).outputs[0], expected.outputs[0], {}), "") << variant.name;
+  // Among them powers of two, mantissas of many ones, and those whose inverse is no normal number.
+  for (const float scale :
+       {1.0F, 0.1F, 1.0F / 3, 0x1.FFFFFEp-7F, 0x1.000002p3F, 2.9e-5F, 1e-30F, 1e30F, 1e-38F, 3e38F}) {
+    std::vector<float> numbers;
+    for (int i = -300; i <= 300; ++i) {
+      const float half = (static_cast<float>(i) + 0.5F) * scale;
+      for (const float x : {std::nextafter(half, -INFINITY), half, std::nextafter(half, INFINITY)})
+        numbers.push_back(x);
     }
+    for (const float x : {INFINITY, -INFINITY, -NAN, -0.0F, 1e-45F, 2147483648.0F, FLT_MAX, -FLT_MAX})
+      numbers.push_back(x);
+    for (const ElementType to : {ElementType::kI8, ElementType::kU8})
+      for (const std::int32_t away : {0, 1}) {
+        const OpCase op_case = make_case(
+            kQuantize, QuantizeParams{to, 0, away},
+            {tensor_of<float>({static_cast<std::int64_t>(numbers.size())}, numbers), tensor_of<float>({}, {scale})});
+        const Outcome expected = run_reference(op_case);
+        for (const KernelVariant& variant : kQuantize.variants)
+          EXPECT_EQ(compare(run_variant(op_case, variant).outputs[0], expected.outputs[0], {}), "")
+              << variant.name << ", scale " << scale;
+      }
+  }
 }
 
 TEST(Quantize, ScalesSlicesAlongTheAxis) {

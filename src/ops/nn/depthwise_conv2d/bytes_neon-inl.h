@@ -83,7 +83,7 @@ struct ByteEnd {
 
   template <class Scaler>
   ByteEnd(const Scaler& scaler, std::uint8_t flip)
-      : bytes(neon::ByteRows::of(scaler, flip)), activated(activated_scaler(scaler)) {}
+      : bytes(scaler.zero_point, scaler.minimum, scaler.maximum, flip), activated(activated_scaler(scaler)) {}
 };
 
 /// What is the same for all windows in 8 * kHalves channels. Scale: a vector of four channels of the last stage, made
@@ -214,7 +214,7 @@ class ByteBlock {
       unroll<kPixels>(
           [&](auto i) HWY_ATTR { vst1q_s32(numbers[i] + 4 * v, hn::BitCast(D32(), scale.real(V32(sums[i][v]))).raw); });
     });
-    quantize_activated(*end.activated, numbers[0], kPixels * 4 * kVectors);
+    round_activated(*end.activated, numbers[0], kPixels * 4 * kVectors);
     unroll<kPixels>([&](auto i) HWY_ATTR {
       int32x4_t results[kVectors];
       unroll<kVectors>([&](auto v) HWY_ATTR { results[v] = vld1q_s32(numbers[i] + 4 * v); });

@@ -151,7 +151,7 @@ class AffinePairs {
     ops::HWY_NAMESPACE::unroll<4>([&](auto i) HWY_ATTR {
       for (std::int32_t(&v)[8] : sums.numbers[i]) hn::Store(hn::BitCast(d, scale_[i].real(hn::Load(d, v))), d, v);
     });
-    quantize_activated(*scaler_, sums.numbers[0][0], 4 * 8 * kCount);
+    round_activated(*scaler_, sums.numbers[0][0], 4 * 8 * kCount);
     store_tile(bytes_, sums, y, [](auto, auto v) HWY_ATTR { return v; });
   }
 
@@ -169,8 +169,7 @@ class AffinePairs {
   HWY_INLINE AffinePairs(const AffineScaler& s, const AffineScaler& ordered)
       : scale_{Scale(D32(), ordered, 0, 8), Scale(D32(), ordered, 8, 8), Scale(D32(), ordered, 16, 8),
                Scale(D32(), ordered, 24, 8)},
-        bytes_(s.has_activation() ? ops::HWY_NAMESPACE::ByteRows(0, -128, 127, s.flip)
-                                  : ops::HWY_NAMESPACE::ByteRows(s.zero_point, s.minimum, s.maximum, s.flip)),
+        bytes_(s.zero_point, s.minimum, s.maximum, s.flip),
         scaler_(&s) {}
 
   Scale scale_[4];

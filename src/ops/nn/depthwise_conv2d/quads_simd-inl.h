@@ -173,7 +173,7 @@ class AffineBlock {
         hn::Store(hn::BitCast(D32(), scale_[j].real(sums[i][j])), D32(), numbers + i * kBlock + 16 * j);
       });
     });
-    quantize_activated(*scaler_, numbers, kPixels * kBlock);
+    round_activated(*scaler_, numbers, kPixels * kBlock);
     pack_pixels(pack_, bytes, [&](auto i, auto j) HWY_ATTR { return hn::Load(D32(), numbers + i * kBlock + 16 * j); });
   }
 
@@ -193,8 +193,7 @@ class AffineBlock {
   }
   HWY_INLINE AffineBlock(const AffineScaler& s, const Ordered& o)
       : scale_{make(s, o, 0), make(s, o, 1), make(s, o, 2), make(s, o, 3)},
-        pack_(s.has_activation() ? ops::HWY_NAMESPACE::BytePacker(0, -128, 127, s.flip)
-                                 : ops::HWY_NAMESPACE::BytePacker(s.zero_point, s.minimum, s.maximum, s.flip)),
+        pack_(s.zero_point, s.minimum, s.maximum, s.flip),
         is_usual_(scale_[0].is_usual() && scale_[1].is_usual() && scale_[2].is_usual() && scale_[3].is_usual()),
         scaler_(&s) {
     for (int j = 0; j < 4; ++j)

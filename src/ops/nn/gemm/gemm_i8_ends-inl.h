@@ -31,6 +31,7 @@ using ops::HWY_NAMESPACE::load_channels;
 using ops::HWY_NAMESPACE::load_zero_points;
 using ops::HWY_NAMESPACE::RequantizeVector;
 using ops::HWY_NAMESPACE::store_lanes;
+using ops::HWY_NAMESPACE::with_zero_point;
 
 /// The sums of one tile that are of more products than int32 holds.
 struct WideSums {
@@ -114,7 +115,7 @@ void subtract_row_sums(const AffineResult<Y>& y, std::int64_t rows, std::int64_t
   }
 }
 
-/// Results of an activation, quantised, in place of the sums.
+/// Results of an activation, as bytes.
 void finish_activated(const AffineResult<std::uint8_t>& y, Sums& sums, std::int64_t m, std::int64_t rows,
                       std::int64_t first, std::int64_t columns) {
   for (std::int64_t c = 0; c < kColumns; c += kLanes) {
@@ -125,11 +126,12 @@ void finish_activated(const AffineResult<std::uint8_t>& y, Sums& sums, std::int6
       hn::StoreU(lanes > 0 ? hn::BitCast(kD32, scale.real(hn::LoadU(kD32, at))) : hn::Zero(kD32), kD32, at);
     }
   }
-  quantize_activated(y.scaler, sums.at, rows * kColumns);
+  round_activated(y.scaler, sums.at, rows * kColumns);
   for (std::int64_t c = 0; c < columns; c += kLanes) {
     const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
-    store_bytes<kColumns>([](hn::Vec<D32> number) HWY_ATTR { return number; }, sums.at + c, rows, lanes, y.scaler.flip,
-                          y.data + m * y.row_stride + first + c, y.row_stride);
+    const auto number = [&](hn::Vec<D32> steps) HWY_ATTR { return with_zero_point(kD32, y.scaler, steps); };
+    store_bytes<kColumns>(number, sums.at + c, rows, lanes, y.scaler.flip, y.data + m * y.row_stride + first + c,
+                          y.row_stride);
   }
 }
 
@@ -222,8 +224,7 @@ class PanelEnd {
         row_stride_(y.row_stride),
         low_(kD32, scaler, first, std::min<std::int64_t>(columns, kLanes)),
         high_(kD32, scaler, first + kLanes, std::max<std::int64_t>(columns - kLanes, 0)),
-        bytes_(activated_ != nullptr ? ByteRows(0, -128, 127, flip)
-                                     : ByteRows(scaler.zero_point, scaler.minimum, scaler.maximum, flip)) {}
+        bytes_(scaler.zero_point, scaler.minimum, scaler.maximum, flip) {}
 
   HWY_INLINE void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
     if (columns_ < kColumns || zeros_.any() || activated_ != nullptr) return plain_(sums, m, rows, row_sums);
@@ -327,7 +328,7 @@ class PanelEnd {
         hn::Store(hn::BitCast(kD32, real), kD32, numbers + (r * kTileVectors + v) * kLanes);
       });
     });
-    quantize_activated(*activated_, numbers, kTileRows * kTileVectors * kLanes);
+    round_activated(*activated_, numbers, kTileRows * kTileVectors * kLanes);
     unroll<kTileRows>([&](auto r) HWY_ATTR {
       unroll<kTileVectors>([&](auto v)
                                HWY_ATTR { sum[r][v] = hn::Load(kD32, numbers + (r * kTileVectors + v) * kLanes); });
@@ -453,8 +454,7 @@ class PanelEnd {
         row_stride_(row_stride),
         low_(kD32, scaler, first, std::min<std::int64_t>(columns, kLanes)),
         high_(kD32, scaler, first + kLanes, std::max<std::int64_t>(columns - kLanes, 0)),
-        bytes_(activated_ != nullptr ? ByteRows(0, -128, 127, flip, columns)
-                                     : ByteRows(scaler.zero_point, scaler.minimum, scaler.maximum, flip, columns)) {}
+        bytes_(scaler.zero_point, scaler.minimum, scaler.maximum, flip, columns) {}
 
   /// Sums that are given to this from now on begin with what it makes of `start`; or, if that is null, with nothing.
   HWY_INLINE void begin(std::int32_t* start) {
@@ -535,40 +535,44 @@ class PanelEnd {
     };
     // Copies, which nobody else has: bytes that are stored might change the members.
     store_scaled(
-        sums, rows, y, [low = low_, rounded](V sum) HWY_ATTR { return rounded(low, sum); },
+        sums.at, kColumns, rows, y, [low = low_, rounded](V sum) HWY_ATTR { return rounded(low, sum); },
         [high = high_, rounded](V sum) HWY_ATTR { return rounded(high, sum); });
   }
 
   HWY_NOINLINE void store_activated(Sums& sums, std::int64_t rows, std::uint8_t* y) const {
     if constexpr (std::is_same_v<Scale, AffineVector<D32>>) {
-      for (std::int32_t* at = sums.at; at != sums.at + rows * kColumns; at += kColumns) {
-        hn::Store(hn::BitCast(kD32, low_.real(hn::Load(kD32, at))), kD32, at);
-        const V high = hn::BitCast(kD32, high_.real(hn::Load(kD32, at + kLanes)));
-        hn::Store(columns_ > kLanes ? high : hn::Zero(kD32), kD32, at + kLanes);
+      const bool both = columns_ > kLanes;
+      std::int32_t* to = sums.at;
+      for (const std::int32_t* at = sums.at; at != sums.at + rows * kColumns; at += kColumns, to += kLanes) {
+        hn::Store(hn::BitCast(kD32, low_.real(hn::Load(kD32, at))), kD32, to);
+        if (!both) continue;
+        to += kLanes;
+        hn::Store(hn::BitCast(kD32, high_.real(hn::Load(kD32, at + kLanes))), kD32, to);
       }
-      quantize_activated(*activated_, sums.at, rows * kColumns);
+      round_activated(*activated_, sums.at, to - sums.at);
       const auto same = [](V number) HWY_ATTR { return number; };
-      store_scaled(sums, rows, y, same, same);
+      store_scaled(sums.at, both ? kColumns : kLanes, rows, y, same, same);
     }
   }
 
-  /// `low`, `high`: what becomes of the first sixteen sums of a row and of the others.
+  /// Rows of sums, each `step` behind the one before. `low`, `high`: what becomes of the first sixteen and of the
+  /// others.
   template <class Low, class High>
-  HWY_INLINE void store_scaled(const Sums& sums, std::int64_t rows, std::uint8_t* y, Low low, High high) const {
-    const std::int32_t* from = sums.at;
+  HWY_INLINE void store_scaled(const std::int32_t* from, std::int64_t step, std::int64_t rows, std::uint8_t* y, Low low,
+                               High high) const {
     const std::int64_t stride = row_stride_;
     const ByteRows bytes = bytes_;
-    const auto first = [&](std::int64_t r) HWY_ATTR { return low(hn::Load(kD32, from + r * kColumns)); };
-    const auto second = [&](std::int64_t r) HWY_ATTR { return high(hn::Load(kD32, from + r * kColumns + kLanes)); };
+    const auto first = [&](std::int64_t r) HWY_ATTR { return low(hn::Load(kD32, from + r * step)); };
+    const auto second = [&](std::int64_t r) HWY_ATTR { return high(hn::Load(kD32, from + r * step + kLanes)); };
     if (columns_ > kLanes) {
-      for (; rows >= 2; rows -= 2, from += 2 * kColumns, y += 2 * stride)
+      for (; rows >= 2; rows -= 2, from += 2 * step, y += 2 * stride)
         bytes.store(first(0), second(0), first(1), second(1), y, y + stride);
       if (rows > 0) bytes.store(first(0), second(0), first(0), second(0), y, y);
       return;
     }
-    for (; rows >= 4; rows -= 4, from += 4 * kColumns, y += 4 * stride)
+    for (; rows >= 4; rows -= 4, from += 4 * step, y += 4 * stride)
       bytes.store_halves(first(0), first(1), first(2), first(3), y, stride);
-    for (; rows > 0; --rows, from += kColumns, y += stride) bytes.store(first(0), first(0), first(0), first(0), y, y);
+    for (; rows > 0; --rows, from += step, y += stride) bytes.store(first(0), first(0), first(0), first(0), y, y);
   }
 
   const std::int32_t* bias_;  ///< of the first column; null: none

@@ -86,7 +86,7 @@ class PanelStore {
  public:
   /// Of columns [first, first + kPanel), where `whole`; else not to be used.
   HWY_INLINE PanelStore(const Scaler& scaler, std::int64_t first, std::uint8_t flip, bool whole)
-      : scaler_(scaler), first_(first), bytes_(neon::ByteRows::of(scaler, flip)) {
+      : scaler_(scaler), first_(first), bytes_(scaler.zero_point, scaler.minimum, scaler.maximum, flip) {
     if (whole) scale_ = PanelScale<Scaler>(scaler, first);
   }
 
@@ -136,7 +136,7 @@ class PanelStore {
         std::int32_t* at = sums + r * kPanel + 4 * v;
         vst1q_s32(at, hn::BitCast(DQuarter(), scale[v].real(hn::Vec<DQuarter>(vld1q_s32(at)))).raw);
       });
-    quantize_activated(scaler_, sums, rows * kPanel);
+    round_activated(scaler_, sums, rows * kPanel);
   }
 
   const Scaler& scaler_;
