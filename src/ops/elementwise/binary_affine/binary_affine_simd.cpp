@@ -9,7 +9,6 @@
 #include "ops/common/byte_rows_avx2-inl.h"
 #include "ops/common/byte_rows_avx512-inl.h"
 #include "ops/common/dispatch.h"
-#include "ops/common/divisor_simd-inl.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/elementwise/binary_affine/binary_affine.h"
 #include "ops/elementwise/binary_affine/kernels.h"
@@ -46,7 +45,7 @@ class Combine {
         y_zero_(hn::Set(D(), p.y_zero_point)),
         a_scale_(hn::Set(DF(), p.a_scale)),
         b_scale_(hn::Set(DF(), p.b_scale)),
-        y_scale_(p.y_scale),
+        y_scale_(hn::Set(DF(), p.y_scale)),
         low_(hn::Set(DF(), static_cast<float>(p.minimum - p.y_zero_point))),
         high_(hn::Set(DF(), static_cast<float>(p.maximum - p.y_zero_point))) {}
 
@@ -58,7 +57,7 @@ class Combine {
   HWY_INLINE VF below_high(V qa, V qb) const {
     const auto a = hn::Mul(hn::ConvertTo(DF(), hn::Sub(qa, a_zero_)), a_scale_);
     const auto b = hn::Mul(hn::ConvertTo(DF(), hn::Sub(qb, b_zero_)), b_scale_);
-    const VF y = y_scale_.quotient(DF(), combine_real<kFunction>(a, b));
+    const VF y = hn::Div(combine_real<kFunction>(a, b), y_scale_);
     return hn::Min(hn::IfThenElseZero(hn::Eq(y, y), y), high_);
   }
 
@@ -68,7 +67,7 @@ class Combine {
   V y_zero_;
   VF a_scale_;
   VF b_scale_;
-  Divisor y_scale_;
+  VF y_scale_;
   VF low_;
   VF high_;
 };

@@ -43,8 +43,18 @@ std::int64_t least_tile_rows(const Problem& p) {
   return is_padded(p.g) ? std::clamp<std::int64_t>(kLeastFloats / p.k, 1, gemm::kMaxTileRows) : 0;
 }
 
+/// Pixels that are gathered at once where weights are many, and numbers of each that make it worth while.
+constexpr std::int64_t kMostPieceRows = 60;
+constexpr std::int64_t kPieceFloats = 384;
+
+/// Do the windows lie in the image, but so few of a row that weights would be read again for every few pixels?
+bool has_short_rows(const Problem& p) {
+  return p.always_inside && !p.one_run && p.y_uniform && p.g.y.w < 2 * gemm::kMaxTileRows && has_many_weights(p);
+}
+
 /// Rows of the tile with which it goes fastest: also the ends of image rows are gathered into full tiles.
 std::int64_t useful_tile_rows(const Problem& p) {
+  if (has_short_rows(p)) return std::min((kMostPieceRows * kPieceFloats + p.k - 1) / p.k, pixel_count(p));
   const bool never = p.always_inside || (!is_padded(p.g) && p.g.y.n * p.g.y.h == 1);
   return never ? 0 : std::min(gathered_rows(p.k), pixel_count(p));
 }
@@ -103,12 +113,10 @@ void copy_floats(const float* from, std::int64_t n, float* to) { std::copy_n(fro
 
 /// Pixels to gather at once, a piece of k at a time; 0 where whole windows do as well.
 std::int64_t rows_of_pieces(const Problem& p, const Tile& gathered) {
-  constexpr std::int64_t kPieceFloats = 384;
   constexpr std::int64_t kLeastPieceFloats = 64;
-  constexpr std::int64_t kMostRows = 60;
-  if (p.always_inside || !p.y_uniform || !has_many_weights(p)) return 0;
+  if (has_short_rows(p) ? gathered.size == 0 : p.always_inside || !p.y_uniform || !has_many_weights(p)) return 0;
   const std::int64_t tile = gemm::tile_rows();
-  const std::int64_t tiles = std::min(gathered.size / (kPieceFloats * tile), kMostRows / tile);
+  const std::int64_t tiles = std::min(gathered.size / (kPieceFloats * tile), kMostPieceRows / tile);
   if (tiles > 1) return tiles * tile;
   return gathered.rows < tile && gathered.size >= kLeastPieceFloats * tile ? tile : 0;
 }
