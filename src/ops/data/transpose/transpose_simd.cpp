@@ -102,9 +102,8 @@ HWY_INLINE void transpose_small(const Matrix& m, const T* from, T* to) {
 }
 
 /// Few rows, such as the channels of a picture, to one sequence of their elements in turn.
-template <int kRows, typename T>
-HWY_INLINE void interleave(const Matrix& m, const T* from, T* to) {
-  const hn::ScalableTag<T> d;
+template <int kRows, class D, typename T>
+HWY_INLINE void interleave(D d, const Matrix& m, const T* from, T* to) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t column = 0; column < m.columns; column += lanes) {
     const std::int64_t c = std::min(column, m.columns - lanes);
@@ -116,9 +115,8 @@ HWY_INLINE void interleave(const Matrix& m, const T* from, T* to) {
 }
 
 /// And back: few columns.
-template <int kColumns, typename T>
-HWY_INLINE void deinterleave(const Matrix& m, const T* from, T* to) {
-  const hn::ScalableTag<T> d;
+template <int kColumns, class D, typename T>
+HWY_INLINE void deinterleave(D d, const Matrix& m, const T* from, T* to) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t row = 0; row < m.rows; row += lanes) {
     const std::int64_t r = std::min(row, m.rows - lanes);
@@ -130,18 +128,25 @@ HWY_INLINE void deinterleave(const Matrix& m, const T* from, T* to) {
   }
 }
 
+/// Calls f(d) for the widest vectors of at least 16 bytes that have no more than `count` lanes. False when none has.
+template <class D, class F>
+HWY_INLINE bool with_lanes_up_to(D d, std::int64_t count, F f) {
+  if (count >= static_cast<std::int64_t>(hn::Lanes(d))) {
+    f(d);
+    return true;
+  }
+  if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) > 16) return with_lanes_up_to(hn::Half<D>(), count, f);
+  return false;
+}
+
 /// True when the narrow side is dense and so short that whole vectors run along the other one.
 template <int kNarrow, typename T>
 HWY_INLINE bool transposed_narrow(const Matrix& m, const T* from, T* to) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  if (m.rows == kNarrow && m.to_column == kNarrow && m.columns >= lanes) {
-    interleave<kNarrow>(m, from, to);
-  } else if (m.columns == kNarrow && m.from_row == kNarrow && m.rows >= lanes) {
-    deinterleave<kNarrow>(m, from, to);
-  } else {
-    return false;
-  }
-  return true;
+  const bool rows = m.rows == kNarrow && m.to_column == kNarrow;
+  if (!rows && (m.columns != kNarrow || m.from_row != kNarrow)) return false;
+  return with_lanes_up_to(hn::ScalableTag<T>(), rows ? m.columns : m.rows, [&](auto d) HWY_ATTR {
+    rows ? interleave<kNarrow>(d, m, from, to) : deinterleave<kNarrow>(d, m, from, to);
+  });
 }
 
 template <typename T>
