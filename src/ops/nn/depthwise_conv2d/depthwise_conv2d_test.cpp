@@ -152,5 +152,31 @@ TEST(DepthwiseConv2d, Int8VariantsMatchReferenceExactly) {
                                            {.cases = 150, .must_cover = {"i8_channels__simd", "i8_multiplied__simd"}});
 }
 
+// Some kernels put several pixels into a vector where channels are few, and several output rows share what is read.
+TEST(DepthwiseConv2d, Int8VariantsMatchReferenceOverWideRowsOfRoundChannels) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const auto some = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        const std::int64_t side = 1 + 2 * some(1, 3);
+        Conv2dParams p{.stride_h = some(1, 2), .stride_w = some(0, 3) == 0 ? 2 : 1};
+        p.pad_top = p.pad_left = p.pad_bottom = p.pad_right = some(0, static_cast<std::int32_t>(side / 2));
+        p.dilation_w = some(0, 5) == 0 ? 2 : 1;
+        p.input_zero_point = some(-128, 127);
+        p.output_zero_point = some(-128, 127);
+        const std::int64_t c = some(0, 3) == 0 ? some(16, 130) : 16 * some(1, 9);
+        return make_case(
+            kDepthwiseConv2d, p,
+            {random_tensor(ElementType::kI8, {1, side + some(0, 5), (side - 1) * p.dilation_w + some(1, 70), c}, random,
+                           -128, 127),
+             testing::constant(random_tensor(ElementType::kI8, {side, side, c}, random, -128, 127)),
+             testing::constant(random_tensor(ElementType::kI32, {c}, random, -9000, 9000)),
+             testing::constant(random_tensor(ElementType::kI32, {c}, random, 0x40000000, 0x7fffffff)),
+             testing::constant(random_tensor(ElementType::kI32, {c}, random, -9, -4))});
+      },
+      {.cases = 120, .must_cover = {"i8_channels__simd"}});
+}
+
 }  // namespace
 }  // namespace bantam::ops

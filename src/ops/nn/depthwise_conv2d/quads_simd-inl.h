@@ -63,12 +63,20 @@ inline std::int64_t quad_rows(const ConvGeometry& g) {
   return std::min<std::int64_t>(4 * row_quads(g) - g.vertical.kernel + 1, std::max<std::int64_t>(kMaxTaps / taps, 1));
 }
 
+/// Do the pixels of a row follow each other, in x and in y?
+inline bool is_dense_row(const ConvGeometry& g) { return g.x.w_stride == g.x.c && g.y.w_stride == g.x.c; }
+
+/// May a vector hold so many neighbouring pixels? Then they are convolved in groups, of which a row has some.
+inline bool fits_pixels(const ConvGeometry& g, std::int64_t pixels) {
+  return g.horizontal.stride == 1 && g.y.w >= kMaxRunPixels * pixels;
+}
+
 /// Is the window small enough for the buffers, and are there channels enough that a block does not waste its time?
 inline bool quads_fit(const ConvGeometry& g) {
-  constexpr std::int32_t kLeastChannels = 32;
-  return g.x.c >= kLeastChannels && g.vertical.kernel <= kMaxKernelRows &&
-         row_quads(g) * static_cast<std::int64_t>(g.horizontal.kernel) <= kMaxTaps &&
-         window_columns(g) * row_quads(g) <= kMaxColumns;
+  const std::int32_t least_channels = fits_pixels(g, 2) ? 16 : 32;
+  return g.x.c >= least_channels && g.vertical.kernel <= kMaxKernelRows &&
+         row_quads(g) * static_cast<std::int64_t>(g.horizontal.kernel) <= kMaxTaps / 2 &&
+         window_columns(g) * row_quads(g) <= kMaxColumns / 2;
 }
 
 /// The 64 channels of four rows as quads: quad i of vector j belongs to channel 16 (i / 4) + 4 j + i % 4.
@@ -92,8 +100,18 @@ struct Quads {
   }
 };
 
-/// The 32-bit `values` of channels [0, channels) of a block, or one for all, as the sums are ordered.
-HWY_INLINE void order_channels(const void* values, bool several, std::int64_t channels, std::int32_t* to) {
+/// The channels of a block: `count` from `first` on, which come again every `width` bytes of a vector, once for each of
+/// its pixels.
+struct BlockChannels {
+  std::int64_t first;
+  std::int64_t count;
+  std::int64_t width;
+
+  std::int64_t pixels() const { return kBlock / width; }
+};
+
+/// The 32-bit `values` of a block's channels, or one for all, as the sums are ordered.
+HWY_INLINE void order_channels(const void* values, bool several, const BlockChannels& channels, std::int32_t* to) {
   const D32 d;
   // Bits of whatever type: floats too.
   const auto* bits = static_cast<const std::int32_t*>(values);
@@ -101,8 +119,9 @@ HWY_INLINE void order_channels(const void* values, bool several, std::int64_t ch
   __builtin_memcpy(&first, values, sizeof first);
   V32 in[4];
   for (int i = 0; i < 4; ++i) {
-    const std::int64_t left = std::clamp<std::int64_t>(channels - 16 * i, 0, 16);
-    in[i] = several ? hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(left)), d, bits + (left > 0 ? 16 * i : 0))
+    const std::int64_t at = 16 * i % channels.width;
+    const std::int64_t left = std::clamp<std::int64_t>(channels.count - at, 0, 16);
+    in[i] = several ? hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(left)), d, bits + (left > 0 ? at : 0))
                     : hn::Set(d, first);
   }
   // Lane group l of vector i becomes lane group i of vector l.
@@ -138,8 +157,8 @@ HWY_INLINE void pack_pixels(const ops::HWY_NAMESPACE::BytePacker& pack, V8 (&byt
 /// integer.
 class AffineBlock {
  public:
-  HWY_INLINE AffineBlock(const AffineScaler& scaler, std::int64_t first, std::int64_t channels)
-      : AffineBlock(scaler, ordered(scaler.from_channel(first), channels)) {}
+  HWY_INLINE AffineBlock(const AffineScaler& scaler, const BlockChannels& channels)
+      : AffineBlock(scaler, ordered(scaler.from_channel(channels.first), channels)) {}
 
   /// Of sums j.
   HWY_INLINE V32 bias(int j) const { return bias_[j]; }
@@ -177,7 +196,7 @@ class AffineBlock {
     pack_pixels(pack_, bytes, [&](auto i, auto j) HWY_ATTR { return hn::Load(D32(), numbers + i * kBlock + 16 * j); });
   }
 
-  static HWY_INLINE Ordered ordered(const AffineScaler& s, std::int64_t channels) {
+  static HWY_INLINE Ordered ordered(const AffineScaler& s, const BlockChannels& channels) {
     Ordered result{};
     if (s.bias != nullptr) order_channels(s.bias, true, channels, result.numbers[0]);
     if (s.real_bias != nullptr) order_channels(s.real_bias, true, channels, result.numbers[0]);
@@ -210,8 +229,8 @@ class AffineBlock {
 /// The same for TensorFlow Lite's arithmetic.
 class RequantizeBlock {
  public:
-  HWY_INLINE RequantizeBlock(const Requantizer& requantizer, std::int64_t first, std::int64_t channels)
-      : RequantizeBlock(requantizer, ordered(requantizer.from_channel(first), channels)) {}
+  HWY_INLINE RequantizeBlock(const Requantizer& requantizer, const BlockChannels& channels)
+      : RequantizeBlock(requantizer, ordered(requantizer.from_channel(channels.first), channels)) {}
 
   HWY_INLINE V32 bias(int j) const { return bias_[j]; }
 
@@ -234,7 +253,7 @@ class RequantizeBlock {
     pack_as<false>(sums, bytes);
   }
 
-  static HWY_INLINE Ordered ordered(const Requantizer& r, std::int64_t channels) {
+  static HWY_INLINE Ordered ordered(const Requantizer& r, const BlockChannels& channels) {
     Ordered result{};
     if (r.bias != nullptr) order_channels(r.bias, true, channels, result.numbers[0]);
     order_channels(r.multiplier, true, channels, result.numbers[1]);
@@ -261,19 +280,25 @@ class RequantizeBlock {
   bool is_usual_;
 };
 
-/// What is the same for all pixels of a block of channels.
+/// How the bytes of a vector lie in memory: one behind the other, be they of 64 channels or of several pixels; some
+/// channels of one pixel; or those of two pixels, apart.
+enum class Lanes { kWhole, kPart, kHalves };
+
+/// What is the same for all pixels of a block of channels. Where these are few, a vector holds those of neighbouring
+/// pixels, and image columns are interleaved from each one on.
 template <class Finish>
 class QuadBlock {
  public:
   template <class Scaler>
   HWY_INLINE QuadBlock(const QuadProblem& p, const Scaler& scaler, std::int64_t first)
       : p_(p),
-        first_(first),
+        channels_(channels_from(p, first)),
+        pixels_(channels_.pixels()),
+        lanes_(lanes_of(p.g, channels_)),
         row_quads_(row_quads(p.g)),
         rows_at_once_(quad_rows(p.g)),
-        channels_(std::min(kBlock, p.g.x.c - first)),
-        mask_(hn::FirstN(D8(), static_cast<std::size_t>(channels_))),
-        finish_(scaler, first, channels_) {
+        bits_(bits_of(0, pixels_)),
+        finish_(scaler, channels_) {
     for (std::int64_t row = 0; row < rows_at_once_; ++row) load_weights(row);
     start();
   }
@@ -281,54 +306,97 @@ class QuadBlock {
   /// `count` output pixels of each of `rows` <= quad_rows() rows from row oy of item n on, from column ox on.
   HWY_INLINE void convolve(std::int64_t n, std::int64_t oy, std::int64_t rows, std::int64_t ox,
                            std::int64_t count) const {
-    channels_ == kBlock ? convolve_as<true>(n, oy, rows, ox, count) : convolve_as<false>(n, oy, rows, ox, count);
+    switch (lanes_) {
+      case Lanes::kWhole: return convolve_as<Lanes::kWhole>(n, oy, rows, ox, count);
+      case Lanes::kPart: return convolve_as<Lanes::kPart>(n, oy, rows, ox, count);
+      case Lanes::kHalves: return convolve_as<Lanes::kHalves>(n, oy, rows, ox, count);
+    }
   }
 
  private:
-  static constexpr int kPixels = kMaxRunPixels;
+  static constexpr int kVectors = kMaxRunPixels;  ///< that are computed at once
+
+  static BlockChannels channels_from(const QuadProblem& p, std::int64_t first) {
+    const std::int64_t count = std::min(kBlock, p.g.x.c - first);
+    // Few pixels at a time are asked for where results are written over what further blocks read.
+    const bool few = p.overlaps && p.g.x.c > kBlock;
+    const bool four = p.g.x.c == 16 && is_dense_row(p.g) && fits_pixels(p.g, 4) && row_quads(p.g) == 1;
+    const bool two = count <= kBlock / 2 && !few && fits_pixels(p.g, 2);
+    return {first, count, four ? kBlock / 4 : two ? kBlock / 2 : kBlock};
+  }
+  static Lanes lanes_of(const ConvGeometry& g, const BlockChannels& channels) {
+    if (channels.count == channels.width && (channels.width == kBlock || (g.x.c == channels.width && is_dense_row(g))))
+      return Lanes::kWhole;
+    return channels.width == kBlock ? Lanes::kPart : Lanes::kHalves;
+  }
 
   std::int64_t column_bytes() const { return row_quads_ * 4 * kBlock; }
   std::int64_t row_weights() const { return p_.g.horizontal.kernel * column_bytes(); }
 
-  /// kWhole, here and below: has the block all its channels?
-  template <bool kWhole>
+  /// One bit for each channel of pixels [first, last) of a vector.
+  std::uint64_t bits_of(std::int64_t first, std::int64_t last) const {
+    const std::uint64_t one = ~std::uint64_t{0} >> (kBlock - channels_.count);
+    std::uint64_t bits = 0;
+    for (std::int64_t pixel = first; pixel < last; ++pixel) bits |= one << (pixel * channels_.width);
+    return bits;
+  }
+
+  template <Lanes kLanes>
   HWY_INLINE void convolve_as(std::int64_t n, std::int64_t oy, std::int64_t rows, std::int64_t ox,
                               std::int64_t count) const {
     const std::int64_t stride = p_.g.horizontal.stride;
-    const std::int64_t fit = (kMaxColumns / row_quads_ - window_columns(p_.g)) / stride + 1;
-    const std::int64_t most = fit >= kPixels ? fit / kPixels * kPixels : fit;
+    // The pixels whose columns there is room for: more than are computed at once where a vector holds several.
+    const std::int64_t most = (kMaxColumns / row_quads_ - window_columns(p_.g)) / stride + pixels_;
+    const std::int64_t at_once = kVectors * pixels_;
     HWY_ALIGN std::uint8_t columns[kMaxColumns * 4 * kBlock];
-    for (std::int64_t done = 0; done < count; done += most) {
-      const std::int64_t pixels = std::min(most, count - done);
-      interleave<kWhole>(n, window_origin(p_.g.vertical, oy), rows, window_origin(p_.g.horizontal, ox + done),
-                         (pixels - 1) * stride + window_columns(p_.g), columns);
+    for (std::int64_t done = 0, pixels; done < count; done += pixels) {
+      pixels = part_of(count - done, most, at_once);
+      interleave<kLanes>(n, window_origin(p_.g.vertical, oy), rows, window_origin(p_.g.horizontal, ox + done),
+                         (pixels - pixels_) * stride + window_columns(p_.g), columns);
       for (std::int64_t row = 0; row < rows; ++row)
-        convolve_row<kWhole>(columns, weights_ + row * row_weights(), pixels,
-                             p_.y + p_.g.y.offset(n, oy + row, ox + done) + first_);
+        convolve_row<kLanes>(columns, weights_ + row * row_weights(), pixels,
+                             p_.y + p_.g.y.offset(n, oy + row, ox + done) + channels_.first);
     }
   }
 
+  /// How many of `left` pixels to take, at most `most`: as many as are computed at once, or a multiple, such that more
+  /// than a vector's are left.
+  static std::int64_t part_of(std::int64_t left, std::int64_t most, std::int64_t at_once) {
+    if (left <= most) return left;
+    const std::int64_t whole = most / at_once * at_once;
+    if (whole == 0) return most;
+    return left - whole < at_once && whole > at_once ? whole - at_once : whole;
+  }
+
   /// The last pixels are computed together with some before them, which then come twice.
-  template <bool kWhole>
+  template <Lanes kLanes>
   HWY_INLINE void convolve_row(const std::uint8_t* columns, const std::uint8_t* w, std::int64_t pixels,
                                std::uint8_t* y) const {
     const std::int64_t step = p_.g.horizontal.stride * column_bytes();
     const std::int64_t y_step = p_.g.y.w_stride;
-    if (pixels < kPixels) {
-      for (std::int64_t i = 0; i < pixels; ++i) convolve_pixels<1, kWhole>(columns + i * step, w, y + i * y_step);
+    const std::int64_t at_once = kVectors * pixels_;
+    if (pixels < at_once) {
+      for (std::int64_t i = 0; i < pixels; i += pixels_) {
+        const std::int64_t at = std::min(i, pixels - pixels_);
+        convolve_vectors<1, kLanes>(columns + at * step, w, y + at * y_step);
+      }
       return;
     }
-    for (std::int64_t i = 0; i < pixels; i += kPixels) {
-      const std::int64_t at = std::min(i, pixels - kPixels);
-      convolve_pixels<kPixels, kWhole>(columns + at * step, w, y + at * y_step);
+    for (std::int64_t i = 0; i < pixels; i += at_once) {
+      const std::int64_t at = std::min(i, pixels - at_once);
+      convolve_vectors<kVectors, kLanes>(columns + at * step, w, y + at * y_step);
     }
   }
 
+  /// Of each pixel of a vector.
   HWY_INLINE V8 load_weight(std::int64_t ky, std::int64_t kx) const {
     const WindowAxis& rows = p_.g.vertical;
     if (ky < 0 || ky >= rows.kernel) return hn::Zero(D8());
-    const auto* w = reinterpret_cast<const std::uint8_t*>(p_.w) + first_;
-    return hn::MaskedLoad(mask_, D8(), w + (ky * p_.g.horizontal.kernel + kx) * p_.g.x.c);
+    const auto* w = reinterpret_cast<const std::uint8_t*>(p_.w) + channels_.first;
+    const auto* from = w + (ky * p_.g.horizontal.kernel + kx) * p_.g.x.c;
+    const V8 one = V8{_mm512_maskz_loadu_epi8(bits_of(0, 1), from)};
+    if (pixels_ == 4) return V8{_mm512_broadcast_i32x4(_mm512_castsi512_si128(one.raw))};
+    return pixels_ == 2 ? V8{_mm512_broadcast_i64x4(_mm512_castsi512_si256(one.raw))} : one;
   }
 
   /// Those of output row `row` of those at once, which sees the interleaved rows from the row-th on.
@@ -350,16 +418,18 @@ class QuadBlock {
     for (int j = 0; j < 4; ++j) start_[j] = hn::Sub(finish_.bias(j), hn::Mul(sums[j], zero));
   }
 
-  /// Image columns [x0, x0 + count) of the rows that the windows of `rows` output rows see, the first from y0 on.
-  template <bool kWhole>
+  /// Vectors that begin at image columns [x0, x0 + count) of the rows that the windows of `rows` output rows see, the
+  /// first from y0 on.
+  template <Lanes kLanes>
   HWY_INLINE void interleave(std::int64_t n, std::int64_t y0, std::int64_t rows, std::int64_t x0, std::int64_t count,
                              std::uint8_t* to) const {
     const ImageShape& x = p_.g.x;
-    const std::int64_t inside = std::clamp<std::int64_t>(x0, 0, x.w);
-    const std::int64_t inside_end = std::clamp<std::int64_t>(x0 + count, 0, x.w);
     const std::int64_t seen = p_.g.vertical.kernel + rows - 1;
     const V8 zero = hn::Set(D8(), static_cast<std::uint8_t>(p_.form.zero));
     const Quads outside(zero, zero, zero, zero);
+    // Vectors of which all pixels lie inside the image.
+    const std::int64_t inside = std::clamp<std::int64_t>(-x0, 0, count);
+    const std::int64_t inside_end = std::clamp<std::int64_t>(x.w - pixels_ + 1 - x0, inside, count);
     for (std::int32_t quad = 0; quad < row_quads_; ++quad, to += 4 * kBlock) {
       // Rows that there are: others stand for zero like the zero point, or have no weights.
       bool there[4];
@@ -367,36 +437,52 @@ class QuadBlock {
         const std::int64_t iy = y0 + (4 * quad + std::int64_t{i}) * p_.g.vertical.dilation;
         there[i] = 4 * quad + i < seen && iy >= 0 && iy < x.h;
       }
-      const std::uint8_t* from =
-          p_.x + x.offset(n, y0 + 4 * std::int64_t{quad} * p_.g.vertical.dilation, inside) + first_;
-      for (std::int64_t i = 0; i < inside - x0; ++i) outside.store(to + i * column_bytes());
       const bool all = there[0] && there[1] && there[2] && there[3];
-      const auto interleave_inside =
-          all && kWhole ? &QuadBlock::interleave_rows<true> : &QuadBlock::interleave_rows<false>;
-      (this->*interleave_inside)(from, there, inside_end - inside, to + (inside - x0) * column_bytes());
-      for (std::int64_t i = std::max(inside_end, x0) - x0; i < count; ++i) outside.store(to + i * column_bytes());
+      const std::int64_t iy = y0 + 4 * std::int64_t{quad} * p_.g.vertical.dilation;
+      const std::uint8_t* from = p_.x + x.offset(n, iy, x0) + channels_.first;
+      const auto at_border = [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t first = std::clamp<std::int64_t>(-(x0 + i), 0, pixels_);
+          const std::uint64_t bits = bits_of(first, std::clamp<std::int64_t>(x.w - (x0 + i), first, pixels_));
+          if (bits == 0) {
+            outside.store(to + i * column_bytes());
+            continue;
+          }
+          interleave_rows<kLanes, false>(from + i * x.w_stride, there, bits, 1, to + i * column_bytes());
+        }
+      };
+      at_border(0, inside);
+      const auto interleave_inside = all && kLanes != Lanes::kPart ? &QuadBlock::interleave_rows<kLanes, true>
+                                                                   : &QuadBlock::interleave_rows<kLanes, false>;
+      (this->*interleave_inside)(from + inside * x.w_stride, there, bits_, inside_end - inside,
+                                 to + inside * column_bytes());
+      at_border(inside_end, count);
     }
   }
 
-  /// kPlain: all four rows are there, and have all channels.
-  template <bool kPlain>
-  HWY_NOINLINE void interleave_rows(const std::uint8_t* from, const bool (&there)[4], std::int64_t count,
-                                    std::uint8_t* to) const {
+  /// `bits`: of a vector that are there. kPlain: all four rows are there, and all pixels of a vector.
+  template <Lanes kLanes, bool kPlain>
+  HWY_NOINLINE void interleave_rows(const std::uint8_t* from, const bool (&there)[4], std::uint64_t bits,
+                                    std::int64_t count, std::uint8_t* to) const {
     const std::int64_t row = p_.g.vertical.dilation * p_.g.x.h_stride;
     const std::int64_t column = p_.g.x.w_stride;
     const std::int64_t to_step = column_bytes();
     const V8 flip = hn::Set(D8(), p_.form.flip);
     const V8 outside = hn::Set(D8(), static_cast<std::uint8_t>(p_.form.zero ^ p_.form.flip));
-    const auto none = hn::FirstN(D8(), 0);
-    const decltype(mask_) masks[4] = {there[0] ? mask_ : none, there[1] ? mask_ : none, there[2] ? mask_ : none,
-                                      there[3] ? mask_ : none};
+    const __mmask64 masks[4] = {there[0] ? bits : 0, there[1] ? bits : 0, there[2] ? bits : 0, there[3] ? bits : 0};
     const auto interleave_as = [&](auto flips) HWY_ATTR {
       const auto load = [&](auto i) HWY_ATTR {
+        const std::uint8_t* at = from + i * row;
         V8 bytes;
-        if constexpr (kPlain) {
-          bytes = hn::LoadU(D8(), from + i * row);
+        if constexpr (kLanes == Lanes::kHalves) {
+          const __m256i none = _mm512_castsi512_si256(outside.raw);
+          const __m256i first = _mm256_mask_loadu_epi8(none, static_cast<__mmask32>(masks[i]), at);
+          const __m256i second = _mm256_mask_loadu_epi8(none, static_cast<__mmask32>(masks[i] >> 32), at + column);
+          bytes = V8{_mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1)};
+        } else if constexpr (kPlain) {
+          bytes = hn::LoadU(D8(), at);
         } else {
-          bytes = V8{_mm512_mask_loadu_epi8(outside.raw, masks[i].raw, from + i * row)};
+          bytes = V8{_mm512_mask_loadu_epi8(outside.raw, masks[i], at)};
         }
         return flips ? hn::Xor(bytes, flip) : bytes;
       };
@@ -409,14 +495,14 @@ class QuadBlock {
     p_.form.flip != 0 ? interleave_as(std::true_type()) : interleave_as(std::false_type());
   }
 
-  template <int kCount, bool kWhole>
-  HWY_INLINE void convolve_pixels(const std::uint8_t* columns, const std::uint8_t* w, std::uint8_t* y) const {
+  template <int kCount, Lanes kLanes>
+  HWY_INLINE void convolve_vectors(const std::uint8_t* columns, const std::uint8_t* w, std::uint8_t* y) const {
     using ops::HWY_NAMESPACE::unroll;
-    const std::int64_t y_step = p_.g.y.w_stride;
-    const auto mask = mask_;
+    const std::int64_t y_step = pixels_ * p_.g.y.w_stride;
+    const __mmask64 bits = bits_;
     V32 sums[kCount][4];
     unroll<kCount>([&](auto i) HWY_ATTR { unroll<4>([&](auto j) HWY_ATTR { sums[i][j] = start_[j]; }); });
-    const std::int64_t pixel_step = p_.g.horizontal.stride * column_bytes();
+    const std::int64_t step = pixels_ * p_.g.horizontal.stride * column_bytes();
     for (std::int32_t kx = 0; kx < p_.g.horizontal.kernel; ++kx) {
       const std::uint8_t* x = columns + static_cast<std::int64_t>(kx) * p_.g.horizontal.dilation * column_bytes();
       for (std::int32_t quad = 0; quad < row_quads_; ++quad, x += 4 * kBlock, w += 4 * kBlock) {
@@ -424,7 +510,7 @@ class QuadBlock {
         unroll<4>([&](auto j) HWY_ATTR { weights[j] = hn::BitCast(D32(), hn::Load(D8(), w + j * kBlock)); });
         unroll<kCount>([&](auto i) HWY_ATTR {
           unroll<4>([&](auto j) HWY_ATTR {
-            const auto bytes = hn::BitCast(D32(), hn::Load(D8(), x + i * pixel_step + j * kBlock));
+            const auto bytes = hn::BitCast(D32(), hn::Load(D8(), x + i * step + j * kBlock));
             sums[i][j] = add_quad_products(sums[i][j], bytes, weights[j]);
           });
         });
@@ -433,20 +519,26 @@ class QuadBlock {
     V8 bytes[kCount];
     finish_(sums, bytes);
     unroll<kCount>([&](auto i) HWY_ATTR {
-      if constexpr (kWhole) {
-        hn::StoreU(bytes[i], D8(), y + i * y_step);
+      std::uint8_t* to = y + i * y_step;
+      if constexpr (kLanes == Lanes::kWhole) {
+        hn::StoreU(bytes[i], D8(), to);
+      } else if constexpr (kLanes == Lanes::kPart) {
+        _mm512_mask_storeu_epi8(to, bits, bytes[i].raw);
       } else {
-        hn::BlendedStore(bytes[i], mask, D8(), y + i * y_step);
+        _mm256_mask_storeu_epi8(to, static_cast<__mmask32>(bits), _mm512_castsi512_si256(bytes[i].raw));
+        _mm256_mask_storeu_epi8(to + p_.g.y.w_stride, static_cast<__mmask32>(bits >> 32),
+                                _mm512_extracti64x4_epi64(bytes[i].raw, 1));
       }
     });
   }
 
   const QuadProblem& p_;
-  std::int64_t first_;
+  BlockChannels channels_;
+  std::int64_t pixels_;  ///< of a vector
+  Lanes lanes_;
   std::int32_t row_quads_;
   std::int64_t rows_at_once_;
-  std::int64_t channels_;
-  hn::Mask<D8> mask_;
+  std::uint64_t bits_;  ///< of all pixels
   Finish finish_;
   V32 start_[4];
   HWY_ALIGN std::uint8_t weights_[kMaxTaps * 4 * kBlock];  ///< of the rows at once, one after the other
