@@ -6,6 +6,7 @@
 // Highway wants the headers below after foreach_target.h.
 #include "hwy/highway.h"
 #include "ops/common/divisor_simd-inl.h"
+#include "ops/common/requantize_simd-inl.h"
 #include "ops/elementwise/unary/activation_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -78,14 +79,15 @@ HWY_INLINE void activate_at(const F& f, float* const (&at)[kCount]) {
 /// The same for the first `count` numbers of a vector.
 template <class F>
 HWY_INLINE void activate_part(const F& f, float* y, std::int64_t count) {
-  HWY_ALIGN float part[kLanes] = {};
-  for (std::int64_t i = 0; i < count; ++i) part[i] = y[i];
-  activate_at<1>(f, {part});
-  for (std::int64_t i = 0; i < count; ++i) y[i] = part[i];
+  store_lanes(kF, f(Lockstep<1, VF>(load_channels(kF, y, count))).v[0], count, y);
 }
 
 template <class F>
 HWY_NOINLINE void activate_all(const F& f, float* y, std::int64_t rows, std::int64_t stride, std::int64_t columns) {
+  if (stride == columns) {
+    columns *= rows;
+    rows = 1;
+  }
   const std::int64_t whole = columns / kLanes * kLanes;
   float* row = y;
   std::int64_t column = 0;
