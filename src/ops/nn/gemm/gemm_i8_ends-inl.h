@@ -174,6 +174,12 @@ class TileEnd {
   std::int64_t columns_;
 };
 
+/// What finishes tiles of a kind of result: TileEnd, or what is faster for it on the target.
+template <typename Result>
+struct TileEndType {
+  using Type = TileEnd<Result>;
+};
+
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
 /// Vectors of so many columns, of which the last may not be whole.
 constexpr int vectors_of(std::int64_t columns) { return static_cast<int>((columns + kLanes - 1) / kLanes); }
@@ -419,25 +425,10 @@ class NumberEnd {
   AffineVector<D32> high_;
 };
 
-template <typename Result>
-struct TileEndType {
-  using Type = TileEnd<Result>;
-};
-template <>
-struct TileEndType<Int8Result> {
-  using Type = Int8End;
-};
 template <typename Y>
 struct TileEndType<AffineResult<Y>> {
   using Type = NumberEnd<Y>;
 };
-template <>
-struct TileEndType<AffineResult<std::uint8_t>> {
-  using Type = AffineEnd;
-};
-
-template <typename Result>
-using TileEndOf = typename TileEndType<Result>::Type;
 #elif HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
 /// finish_tile of bytes, several rows at a time, by what is made once for many rows.
 /// Scale: the last stage of a vector of channels, made of a Scaler.
@@ -613,21 +604,6 @@ class AffineEnd : public PanelEnd<AffineVector<D32>> {
   std::int64_t columns_;
 };
 
-template <typename Result>
-struct TileEndType {
-  using Type = TileEnd<Result>;
-};
-template <>
-struct TileEndType<Int8Result> {
-  using Type = Int8End;
-};
-template <>
-struct TileEndType<AffineResult<std::uint8_t>> {
-  using Type = AffineEnd;
-};
-
-template <typename Result>
-using TileEndOf = typename TileEndType<Result>::Type;
 #elif HWY_ARCH_ARM_A64
 /// finish_tile of bytes by what is made once for many rows.
 template <typename Result, class Scaler>
@@ -672,10 +648,9 @@ class AffineEnd : public PanelEnd<AffineResult<std::uint8_t>, AffineScaler> {
       : PanelEnd(y, y.scaler, y.scaler.flip, subtracts_row_sums(y), first, columns) {}
 };
 
-template <typename Result>
-struct TileEndType {
-  using Type = TileEnd<Result>;
-};
+#endif
+
+#if HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3_DL))
 template <>
 struct TileEndType<Int8Result> {
   using Type = Int8End;
@@ -684,13 +659,10 @@ template <>
 struct TileEndType<AffineResult<std::uint8_t>> {
   using Type = AffineEnd;
 };
+#endif
 
 template <typename Result>
 using TileEndOf = typename TileEndType<Result>::Type;
-#else
-template <typename Result>
-using TileEndOf = TileEnd<Result>;
-#endif
 
 }  // namespace
 }  // namespace bantam::ops::gemm::HWY_NAMESPACE
