@@ -161,8 +161,8 @@ inline std::uint32_t activation_slot(const PlannedModel& model, std::uint32_t ti
 /// Plans a verified graph. Tries several orders and sharings and keeps the smallest.
 Result<PlannedModel> plan_model(graph::Graph graph, const PlanOptions& options);
 
-/// The model's graph whose nodes have the kernels that the model runs. What is planned from a changed copy of it computes
-/// the same to the bit: other kernels might round otherwise.
+/// The model's graph whose nodes have the kernels that the model runs. What is planned from a changed copy of it
+/// computes the same to the bit: other kernels might round otherwise.
 graph::Graph with_kernels(const PlannedModel& model);
 
 }  // namespace bantam::compiler

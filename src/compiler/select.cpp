@@ -220,6 +220,7 @@ Result<std::vector<Selection>> select_kernels(std::span<const graph::Graph* cons
   result.reserve(graph.nodes.size());
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     if (const auto* kernel = graph.nodes[n].kernel; kernel != nullptr && serves(*kernel, sizes, n)) {
+      // Why it is not of the wanted backend, if that is what would be said of the choice.
       auto usual = select(sizes, n, chooser.of(n), policy, setting);
       result.push_back(usual && usual->variant == kernel ? std::move(*usual) : Selection{kernel, {}});
       continue;

@@ -29,10 +29,10 @@ struct KernelPolicy {
   StoreTypes stores{};              ///< in which type weights are stored
 };
 
-/// One kernel per node, by node index: the one that the node has already, else of those that the target has, that belong to the node's backend and that support
-/// the call the one that compiler/cost_model.h takes, else of the next backend that has one; none for control
-/// flow. Requires verified graphs in execution order: the same one at every size at which the kernels must serve, at
-/// least one. Fails when a rule fits no node, or when no backend has a kernel.
+/// One kernel per node, by node index: the one that the node has already, else, of those that the target has, that
+/// belong to the node's backend and that support the call, the one that compiler/cost_model.h takes, else of the next
+/// backend that has one; none for control flow. Requires verified graphs in execution order: the same one at every size
+/// at which the kernels must serve, at least one. Fails when a rule fits no node, or when no backend has a kernel.
 Result<std::vector<Selection>> select_kernels(std::span<const graph::Graph* const> sizes, const KernelPolicy& policy);
 inline Result<std::vector<Selection>> select_kernels(const graph::Graph& graph, const KernelPolicy& policy = {}) {
   const graph::Graph* const one = &graph;

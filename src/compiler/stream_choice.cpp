@@ -86,9 +86,10 @@ class StreamChooser {
 
   /// True when a layer was cut.
   Result<bool> cut_one(PlannedModel& model, PlacedModel& best, int* tries) const {
+    const graph::Graph whole = with_kernels(model);
     for (const graph::NodeId node : crowding_readers(model, best.plan)) {
       for (int parts = 2; parts <= kMostParts && *tries > 0; parts *= 2) {
-        auto graph = in_channel_parts(with_kernels(model), node, parts);
+        auto graph = in_channel_parts(whole, node, parts);
         if (!graph) break;
         --*tries;
         auto cut = try_graph(model, std::move(*graph), best);
