@@ -7,7 +7,6 @@
 #define BANTAM_OPS_BYTE_ROWS_AVX512_INL_H_
 #endif
 
-#include <algorithm>
 #include <cstdint>
 
 #include "hwy/highway.h"

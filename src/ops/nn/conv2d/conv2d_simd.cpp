@@ -114,7 +114,7 @@ void copy_floats(const float* from, std::int64_t n, float* to) { std::copy_n(fro
 /// Pixels to gather at once, a piece of k at a time; 0 where whole windows do as well.
 std::int64_t rows_of_pieces(const Problem& p, const Tile& gathered) {
   constexpr std::int64_t kLeastPieceFloats = 64;
-  if (has_short_rows(p) ? gathered.size == 0 : p.always_inside || !p.y_uniform || !has_many_weights(p)) return 0;
+  if (!has_short_rows(p) && (p.always_inside || !p.y_uniform || !has_many_weights(p))) return 0;
   const std::int64_t tile = gemm::tile_rows();
   const std::int64_t tiles = std::min(gathered.size / (kPieceFloats * tile), kMostPieceRows / tile);
   if (tiles > 1) return tiles * tile;
