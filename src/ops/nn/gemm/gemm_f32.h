@@ -71,10 +71,11 @@ struct Result {
 /// Computes columns of the panels [b.first, b.last) for all rows of a.
 void multiply(const LeftRows& a, const RightPanels& b, const Result& y);
 
-/// The most rows that `multiply` works on at once on this machine: calls with multiples of it waste nothing.
+/// Rows that `multiply` works on at once on this machine: calls with multiples of it waste nothing.
 std::int64_t tile_rows();
 
-/// No machine has a larger tile_rows(): bounds scratch independently of the host.
+/// No machine has a larger tile_rows(), though it may multiply a few rows more at once where there are many: bounds
+/// scratch independently of the host.
 inline constexpr std::int64_t kMaxTileRows = 12;
 
 }  // namespace bantam::ops::gemm

@@ -29,7 +29,7 @@ constexpr int kVectorsPerPanel = static_cast<int>(kPanel) / kLanes;
 
 // Rows times vectors fill the register file but for the panel's vectors and a broadcast.
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-constexpr int kRows = 12;
+constexpr int kRows = 14;
 constexpr int kVectors = 2;
 #elif HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
 constexpr int kRows = 6;
@@ -41,7 +41,16 @@ constexpr int kVectors = kVectorsPerPanel;
 constexpr int kRows = 2;
 constexpr int kVectors = kVectorsPerPanel;
 #endif
-static_assert(kRows <= kMaxTileRows);
+
+// Panels that come next are fetched into the second-level cache where that is large: in the first level they would
+// displace the panels in use, whose rows come up from there kNearRows before they are read.
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+constexpr int kAheadLocality = 2;
+constexpr std::int64_t kNearRows = 8;
+#else
+constexpr int kAheadLocality = 3;
+constexpr std::int64_t kNearRows = 0;
+#endif
 
 // A tile of half as many vectors needs more rows to have enough independent sums.
 constexpr int kNarrowVectors = std::max(kVectors / 2, 1);
@@ -50,7 +59,6 @@ constexpr int kNarrowRows = 12;
 #else
 constexpr int kNarrowRows = kRows;
 #endif
-static_assert(kNarrowRows <= kMaxTileRows);
 
 // A single row needs more columns to have enough independent sums.
 constexpr int kVectorsOfOneRow = std::max(kVectorsPerPanel, std::min(8, 4 * kVectorsPerPanel));
@@ -154,8 +162,11 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
           [&](auto g) HWY_ATTR { base[g] = tile.a + o * left.outer_stride + s * left.segment_stride + 3 * g * row; });
       for (std::int64_t k = 0; k < left.length; ++k, b += kPanel) {
         if constexpr (kTileVectors >= kVectorsPerPanel && kTileRows > 1) {
-          __builtin_prefetch(ahead);
+          __builtin_prefetch(ahead, 0, kAheadLocality);
           ahead += tile.ahead_step;
+          if constexpr (kNearRows > 0)
+            unroll<kTileVectors>([&](auto v)
+                                     HWY_ATTR { __builtin_prefetch(b + vector_offset(tile, v) + kNearRows * kPanel); });
         }
         V right[kTileVectors];
         unroll<kTileVectors>([&](auto v) HWY_ATTR { right[v] = hn::LoadU(kD, b + vector_offset(tile, v)); });
@@ -321,7 +332,7 @@ void multiply_target(const LeftRows& a, const RightPanels& b, const Result& y) {
   }
 }
 
-std::int64_t tile_rows_target() { return kRows; }
+std::int64_t tile_rows_target() { return std::min<std::int64_t>(kRows, kMaxTileRows); }
 
 /// Four numbers of four rows, each `stride` behind the one before: the transpose of them.
 HWY_INLINE void transpose_four(const float* from, std::int64_t stride, float* to) {
