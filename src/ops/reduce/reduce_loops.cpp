@@ -20,6 +20,8 @@ Status check_axes(const IntList& axes, int rank) {
   return ok_status();
 }
 
+constexpr std::int64_t kTaskElements = 16384;  // some microseconds of work
+
 unsigned axis_mask(const IntList& axes) {
   unsigned mask = 0;
   for (int i = 0; i < axes.size; ++i) mask |= 1U << axes[i];
@@ -60,7 +62,15 @@ ReduceLoops make_reduce_loops(const IntList& axes, std::int32_t keep_dims, const
 }
 
 std::int64_t reduce_grain(const ReduceLoops& loops) noexcept {
-  return 1 + 16384 / (loops.reduced.elements > 0 ? loops.reduced.elements : 1);
+  return 1 + kTaskElements / (loops.reduced.elements > 0 ? loops.reduced.elements : 1);
+}
+
+bool shares_rows(const ReduceLoops& loops, int threads) noexcept {
+  return threads > 1 && loops.is_matrix() && loops.reduced.elements * loops.kept.elements >= 2 * kTaskElements;
+}
+
+std::int64_t row_grain(const ReduceLoops& loops) noexcept {
+  return 1 + kTaskElements / (loops.kept.elements > 0 ? loops.kept.elements : 1);
 }
 
 }  // namespace bantam::ops

@@ -21,6 +21,8 @@ struct ReduceLoops {
 
   /// True where neighbouring kept elements are reduced side by side, false along contiguous rows of reduced ones.
   bool by_columns() const noexcept { return !reduced.contiguous(0) || reduced.row_length == 1; }
+  /// True where the kept elements are the columns of one matrix whose rows are the reduced ones.
+  bool is_matrix() const noexcept { return by_columns() && reduced.outer_rank == 0 && kept.outer_rank == 0; }
   /// True when there are elements, and rows or columns of them that vectors can read.
   bool suit_vectors() const noexcept {
     return reduced.elements != 0 && kept.elements != 0 && (!by_columns() || kept.all_contiguous());
@@ -32,6 +34,13 @@ ReduceLoops make_reduce_loops(const IntList& axes, std::int32_t keep_dims, const
 
 /// Kept elements per task of a parallel reduction: some microseconds of work.
 std::int64_t reduce_grain(const ReduceLoops& loops) noexcept;
+
+/// Should threads share the rows of the matrix, rather than its columns? Most likely each has written the rows that are
+/// then its own, and the caches of processors exchange nothing but a few totals.
+bool shares_rows(const ReduceLoops& loops, int threads) noexcept;
+
+/// Rows per task.
+std::int64_t row_grain(const ReduceLoops& loops) noexcept;
 
 /// Sets each result to reduce_one(reduced elements, the first of them in operand 0).
 template <typename T, typename Y = T, typename F>

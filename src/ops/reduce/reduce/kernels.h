@@ -9,6 +9,7 @@ Status run_reduce_ref(const Invocation& invocation);
 
 /// f32 sum, mean, max and min, where the innermost reduced or kept elements are contiguous.
 bool supports_reduce_f32_simd(const OpCall& call);
+Footprint reduce_footprint(const OpCall& call, int threads);
 Status run_reduce_f32_simd(const Invocation& invocation);
 
 }  // namespace bantam::ops

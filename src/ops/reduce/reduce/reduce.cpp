@@ -51,6 +51,7 @@ constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
     {.name = "f32__simd",
      .supports = supports_reduce_f32_simd,
+     .footprint = reduce_footprint,
      .run = run_reduce_f32_simd,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
 #endif

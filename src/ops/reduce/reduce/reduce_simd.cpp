@@ -6,12 +6,36 @@
 #include <iterator>
 #include <limits>
 
+#include "base/shape.h"
 #include "hwy/highway.h"
 #include "ops/common/parallel.h"
 #include "ops/common/rows_simd-inl.h"
+#include "ops/nn/gemm/unroll-inl.h"
 #include "ops/reduce/reduce/kernels.h"
 #include "ops/reduce/reduce/reduce.h"
 #include "ops/reduce/reduce_loops.h"
+
+#ifndef BANTAM_REDUCE_SHARED_ROWS_
+#define BANTAM_REDUCE_SHARED_ROWS_
+namespace bantam::ops {
+namespace {
+
+constexpr std::int64_t kBlockRows = 32;  // of columns, added before they go to the total
+
+std::int64_t reduce_blocks(const ReduceLoops& loops) {
+  return (loops.reduced.row_length + kBlockRows - 1) / kBlockRows;
+}
+
+/// Scratch with which threads share rows: the totals of all blocks. 0 where they share columns.
+std::int64_t shared_totals_bytes(const ReduceParams& params, const ReduceLoops& loops, int threads) {
+  if (params.sequential != 0 || !shares_rows(loops, threads)) return 0;
+  const std::int64_t totals = reduce_blocks(loops) * loops.kept.elements;
+  return align_up(totals * static_cast<std::int64_t>(sizeof(float)), kAlignment);
+}
+
+}  // namespace
+}  // namespace bantam::ops
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -131,53 +155,129 @@ HWY_INLINE float reduce_contiguous(const StridedRows<1>& reduced, const float* x
   return reduce_lanes<R>(d, total);
 }
 
-/// Reduces `count` <= Lanes neighbouring kept elements at once, over all reduced elements; in order when all of them
-/// are one block.
-template <class R, class D, class V = hn::Vec<D>>
-HWY_INLINE V reduce_columns(D d, const StridedRows<1>& reduced, const float* x, std::size_t count, bool in_order) {
-  const bool full = count == hn::Lanes(d);
-  const std::int64_t stride = reduced.row_strides[0];
-  V total = hn::Set(d, R::kStart);
-  for_each_row(reduced, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-    const std::int64_t block_size = in_order ? n : kBlock;
-    for (std::int64_t begin = 0; begin < n; begin += block_size) {
-      V block = in_order ? total : hn::Set(d, R::kStart);
-      for (std::int64_t i = begin; i < std::min(n, begin + block_size); ++i) {
-        const float* from = x + offsets[0] + i * stride;
-        block = R::step(block, R::term(full ? hn::LoadU(d, from) : load_partial(d, from, count)));
-      }
-      total = in_order ? block : R::step(total, block);
+/// The totals of neighbouring kept elements in kVectors vectors; of only `count` when there is one vector.
+template <class R, int kVectors>
+class Columns {
+ public:
+  explicit HWY_INLINE Columns(std::size_t count) : count_(count) {
+    unroll<kVectors>([&](auto v) HWY_ATTR { total_[v] = hn::Set(kD, R::kStart); });
+  }
+
+  /// The same columns, of no terms.
+  HWY_INLINE Columns begin_anew() const { return Columns(count_); }
+
+  /// Takes the terms of `rows` rows in, one after the other.
+  HWY_INLINE void add_terms(const float* x, std::int64_t stride, std::int64_t rows) {
+    for (std::int64_t i = 0; i < rows; ++i, x += stride)
+      unroll<kVectors>([&](auto v) HWY_ATTR { total_[v] = R::step(total_[v], R::term(load(x, v))); });
+  }
+
+  /// Takes a total of others in.
+  HWY_INLINE void add(const Columns& other) {
+    unroll<kVectors>([&](auto v) HWY_ATTR { total_[v] = R::step(total_[v], other.total_[v]); });
+  }
+
+  HWY_INLINE void add(const float* totals) {
+    unroll<kVectors>([&](auto v) HWY_ATTR { total_[v] = R::step(total_[v], load(totals, v)); });
+  }
+
+  HWY_INLINE void store(float* y) const {
+    unroll<kVectors>([&](auto v) HWY_ATTR { store_vector(total_[v], y, v); });
+  }
+
+  /// The results, of `scale` elements each where that is what a mean divides by, else 1.
+  HWY_INLINE void finish(float scale, float* y) const {
+    unroll<kVectors>([&](auto v) HWY_ATTR { store_vector(R::finish(hn::Div(total_[v], hn::Set(kD, scale))), y, v); });
+  }
+
+ private:
+  using D = hn::ScalableTag<float>;
+  static constexpr D kD{};
+
+  HWY_INLINE bool is_full() const { return kVectors > 1 || count_ == hn::Lanes(kD); }
+
+  HWY_INLINE hn::Vec<D> load(const float* from, int v) const {
+    return is_full() ? hn::LoadU(kD, from + static_cast<std::size_t>(v) * hn::Lanes(kD))
+                     : load_partial(kD, from, count_);
+  }
+
+  HWY_INLINE void store_vector(hn::Vec<D> value, float* y, int v) const {
+    if (is_full()) {
+      hn::StoreU(value, kD, y + static_cast<std::size_t>(v) * hn::Lanes(kD));
+    } else {
+      store_partial(value, kD, y, count_);
     }
+  }
+
+  std::size_t count_;
+  hn::Vec<D> total_[kVectors];
+};
+
+/// Calls f(columns, first) for groups of columns that cover n of them; `columns` begin with the reduction's start.
+template <class R, class F>
+HWY_INLINE void for_each_columns(std::int64_t n, F f) {
+  constexpr int kWide = 4;  // sums that do not wait for each other
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<float>()));
+  std::int64_t i = 0;
+  for (; i + kWide * lanes <= n; i += kWide * lanes) f(Columns<R, kWide>(hn::Lanes(hn::ScalableTag<float>())), i);
+  for (; i < n; i += lanes) f(Columns<R, 1>(static_cast<std::size_t>(std::min(lanes, n - i))), i);
+}
+
+/// Reduces n neighbouring kept elements over all reduced elements; in order when all of them are one block.
+template <class R>
+HWY_INLINE void reduce_columns(const StridedRows<1>& reduced, const float* x, std::int64_t n, float scale,
+                               bool in_order, float* y) {
+  const std::int64_t stride = reduced.row_strides[0];
+  for_each_columns<R>(n, [&](auto total, std::int64_t first) HWY_ATTR {
+    for_each_row(reduced, [&](const auto& offsets, std::int64_t rows) HWY_ATTR {
+      const float* from = x + first + offsets[0];
+      if (in_order) return total.add_terms(from, stride, rows);
+      for (std::int64_t begin = 0; begin < rows; begin += kBlockRows) {
+        auto block = total.begin_anew();
+        block.add_terms(from + begin * stride, stride, std::min(rows - begin, kBlockRows));
+        total.add(block);
+      }
+    });
+    total.finish(scale, y + first);
   });
-  return total;
 }
 
 template <class R>
-void reduce_range(const ReduceLoops& loops, const float* x, float* y, float scale, bool columns, bool in_order,
-                  std::int64_t begin, std::int64_t end) {
-  const hn::ScalableTag<float> d;
+void reduce_range(const ReduceLoops& loops, const float* x, float* y, float scale, bool in_order, std::int64_t begin,
+                  std::int64_t end) {
   const hn::CappedTag<float, 1> one;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for_each_segment(loops.kept, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-    if (!columns) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        const float* from = x + offsets[1] + i * loops.kept.row_strides[1];
-        const float result =
-            in_order ? reduce_in_order<R>(loops.reduced, from) : reduce_contiguous<R>(loops.reduced, from);
-        y[offsets[0] + i * loops.kept.row_strides[0]] = hn::GetLane(R::finish(hn::Set(one, result / scale)));
-      }
-      return;
+    if (loops.by_columns()) return reduce_columns<R>(loops.reduced, x + offsets[1], n, scale, in_order, y + offsets[0]);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const float* from = x + offsets[1] + i * loops.kept.row_strides[1];
+      const float result =
+          in_order ? reduce_in_order<R>(loops.reduced, from) : reduce_contiguous<R>(loops.reduced, from);
+      y[offsets[0] + i * loops.kept.row_strides[0]] = hn::GetLane(R::finish(hn::Set(one, result / scale)));
     }
-    for (std::int64_t i = 0; i < n; i += lanes) {
-      const auto count = static_cast<std::size_t>(std::min(lanes, n - i));
-      const auto v = R::finish(
-          hn::Div(reduce_columns<R>(d, loops.reduced, x + offsets[1] + i, count, in_order), hn::Set(d, scale)));
-      if (count == hn::Lanes(d)) {
-        hn::StoreU(v, d, y + offsets[0] + i);
-      } else {
-        store_partial(v, d, y + offsets[0] + i, count);
-      }
-    }
+  });
+}
+
+/// Threads share the rows of a matrix: the totals of its blocks meet in `totals`, so that results are those of one
+/// thread.
+template <class R>
+void reduce_shared_rows(const Threads& threads, const ReduceLoops& loops, const float* x, float* y, float scale,
+                        float* totals) {
+  const std::int64_t n = loops.kept.elements;
+  const std::int64_t rows = loops.reduced.row_length;
+  const std::int64_t stride = loops.reduced.row_strides[0];
+  const std::int64_t blocks = reduce_blocks(loops);
+  parallel_ranges(threads, blocks, (row_grain(loops) + kBlockRows - 1) / kBlockRows,
+                  [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+                    for (std::int64_t b = begin; b < end; ++b)
+                      for_each_columns<R>(n, [&](auto block, std::int64_t first) HWY_ATTR {
+                        const std::int64_t row = b * kBlockRows;
+                        block.add_terms(x + row * stride + first, stride, std::min(rows - row, kBlockRows));
+                        block.store(totals + b * n + first);
+                      });
+                  });
+  for_each_columns<R>(n, [&](auto total, std::int64_t first) HWY_ATTR {
+    for (std::int64_t b = 0; b < blocks; ++b) total.add(totals + b * n + first);
+    total.finish(scale, y + first);
   });
 }
 
@@ -186,13 +286,17 @@ void run_reduce(const Invocation& invocation, const ReduceLoops& loops) {
   const ReduceFunction function = params.function;
   const bool in_order = params.sequential != 0;
   const float scale = function == ReduceFunction::kMean ? static_cast<float>(loops.reduced.elements) : 1.0F;
-  const bool columns = loops.by_columns();
   const auto* x = invocation.input<float>(0);
   auto* y = invocation.output<float>();
+  const std::int64_t shared_bytes = shared_totals_bytes(params, loops, invocation.threads->count);
+  const bool shared = shared_bytes != 0 && invocation.scratch_bytes >= shared_bytes;
   const auto reduce = [&](auto reduction) {
+    if (shared)
+      return reduce_shared_rows<decltype(reduction)>(*invocation.threads, loops, x, y, scale,
+                                                     reinterpret_cast<float*>(invocation.scratch));
     parallel_ranges(*invocation.threads, loops.kept.elements, reduce_grain(loops),
                     [&](std::int64_t begin, std::int64_t end) {
-                      reduce_range<decltype(reduction)>(loops, x, y, scale, columns, in_order, begin, end);
+                      reduce_range<decltype(reduction)>(loops, x, y, scale, in_order, begin, end);
                     });
   };
   switch (function) {
@@ -213,6 +317,12 @@ HWY_AFTER_NAMESPACE();
 namespace bantam::ops {
 
 HWY_EXPORT(run_reduce);
+
+Footprint reduce_footprint(const OpCall& call, int threads) {
+  const auto& p = call.as<ReduceParams>();
+  const ReduceLoops loops = make_reduce_loops(p.axes, p.keep_dims, call.in(0), call.out());
+  return {.useful_scratch_bytes = shared_totals_bytes(p, loops, threads)};
+}
 
 bool supports_reduce_f32_simd(const OpCall& call) {
   const auto& p = call.as<ReduceParams>();

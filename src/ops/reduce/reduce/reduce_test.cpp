@@ -117,5 +117,18 @@ TEST(Reduce, VariantsMatchReference) {
       {.cases = 200, .must_cover = {kReduce.variants[0].name}});
 }
 
+TEST(Reduce, VariantsMatchReferenceOnColumnsThatThreadsShare) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        constexpr ReduceFunction kFunctions[] = {ReduceFunction::kSum, ReduceFunction::kMean, ReduceFunction::kMax,
+                                                 ReduceFunction::kMin, ReduceFunction::kL2};
+        const std::vector<std::int64_t> dims = {1, random_int(random, 20, 60), random_int(random, 20, 60),
+                                                random_int(random, 1, 200)};
+        return make_case(kReduce, ReduceParams{kFunctions[random() % 5], {2, {1, 2}}, 1},
+                         {random_tensor(ElementType::kF32, dims, random, -0.2, 1)});
+      },
+      {.cases = 20, .must_cover = {kReduce.variants[0].name}});
+}
+
 }  // namespace
 }  // namespace bantam::ops

@@ -18,6 +18,7 @@ Status run_reduce_affine_ref(const Invocation& invocation);
 
 /// Where the innermost reduced or kept elements are contiguous, and sums fit into 32 bits.
 bool supports_reduce_affine_simd(const OpCall& call);
+Footprint reduce_affine_footprint(const OpCall& call, int threads);
 Status run_reduce_affine_simd(const Invocation& invocation);
 
 }  // namespace bantam::ops

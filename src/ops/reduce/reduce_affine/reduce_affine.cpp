@@ -53,7 +53,10 @@ std::int64_t work_reduce_affine(const OpCall& call) { return call.in(0).elements
 
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
-    {.name = "i8__simd", .supports = supports_reduce_affine_simd, .run = run_reduce_affine_simd},
+    {.name = "i8__simd",
+     .supports = supports_reduce_affine_simd,
+     .footprint = reduce_affine_footprint,
+     .run = run_reduce_affine_simd},
 #endif
     {.name = "i8__ref", .run = run_reduce_affine_ref},
 };

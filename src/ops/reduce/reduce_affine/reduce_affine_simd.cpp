@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/shape.h"
 #include "hwy/highway.h"
 #include "ops/common/affine_form.h"
 #include "ops/common/affine_simd-inl.h"
@@ -13,6 +14,21 @@
 #include "ops/nn/gemm/unroll-inl.h"
 #include "ops/reduce/reduce_affine/kernels.h"
 #include "ops/reduce/reduce_loops.h"
+
+#ifndef BANTAM_REDUCE_AFFINE_SHARED_ROWS_
+#define BANTAM_REDUCE_AFFINE_SHARED_ROWS_
+namespace bantam::ops {
+namespace {
+
+/// Scratch of each thread where they share rows: sums of all columns, in whole vectors. 0 where they share columns.
+std::int64_t shared_sums_bytes(const ReduceLoops& loops, int threads) {
+  if (!shares_rows(loops, threads)) return 0;
+  return align_up(loops.kept.elements, HWY_MAX_BYTES) * static_cast<std::int64_t>(sizeof(std::int32_t));
+}
+
+}  // namespace
+}  // namespace bantam::ops
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -58,41 +74,61 @@ HWY_INLINE void sum_columns(const StridedRows<1>& reduced, const T* x, std::int6
   });
 }
 
-/// Results of columns side by side; `zero_sum` is what zero points add to each sum.
+/// Columns side by side; `zero_sum` is what zero points add to each sum.
 template <typename T>
 class Columns {
  public:
-  HWY_INLINE Columns(const StridedRows<1>& reduced, const AffineScaler& scaler, std::int32_t zero_sum)
-      : reduced_(reduced), scale_(Words(), scaler, 0, kHalfColumns), zero_sum_(hn::Set(Words(), zero_sum)) {}
+  HWY_INLINE Columns(const AffineScaler& scaler, std::int32_t zero_sum)
+      : scale_(Words(), scaler, 0, kHalfColumns), zero_sum_(hn::Set(Words(), zero_sum)) {}
 
-  HWY_INLINE void reduce(const T* x, std::uint8_t* y, std::int64_t n) const {
-    std::int64_t i = 0;
-    for (; i + kWide * kColumns <= n; i += kWide * kColumns) reduce_block<kWide>(x + i, y + i, kColumns);
-    for (; i + kColumns <= n; i += kColumns) reduce_block<1>(x + i, y + i, kColumns);
-    if (i == n) return;
-    // Columns of the last vector may be computed twice.
-    if (n >= kColumns) i = n - kColumns;
-    reduce_block<1>(x + i, y + i, n - i);
+  HWY_INLINE void reduce(const StridedRows<1>& reduced, const T* x, std::uint8_t* y, std::int64_t n) const {
+    for_each_sums(reduced, x, n, [&](Sums sum, std::int64_t first, std::int64_t count) HWY_ATTR {
+      scale_.store(scale_(hn::Sub(sum, zero_sum_)), count, y + first);
+    });
+  }
+
+  /// Sums alone; there is room for as many as fill whole vectors.
+  HWY_INLINE void sum(const StridedRows<1>& reduced, const T* x, std::int32_t* sums, std::int64_t n) const {
+    for_each_sums(reduced, x, n,
+                  [&](Sums sum, std::int64_t first, std::int64_t) HWY_ATTR { hn::StoreU(sum, Words(), sums + first); });
+  }
+
+  /// The results of sums of sums, `stride` apart.
+  HWY_INLINE void finish(const std::int32_t* sums, std::int64_t stride, std::int64_t parts, std::uint8_t* y,
+                         std::int64_t n) const {
+    for (std::int64_t i = 0; i < n; i += kHalfColumns) {
+      Sums total = hn::Zero(Words());
+      for (std::int64_t p = 0; p < parts; ++p) total = hn::Add(total, hn::LoadU(Words(), sums + p * stride + i));
+      scale_.store(scale_(hn::Sub(total, zero_sum_)), std::min(kHalfColumns, n - i), y + i);
+    }
   }
 
  private:
   static constexpr int kWide = 4;
 
-  template <int kVectors>
-  HWY_INLINE void reduce_block(const T* x, std::uint8_t* y, std::int64_t count) const {
+  /// Calls f(sums, first, count) for vectors of sums that cover n columns.
+  template <class F>
+  HWY_INLINE void for_each_sums(const StridedRows<1>& reduced, const T* x, std::int64_t n, F f) const {
+    std::int64_t i = 0;
+    for (; i + kWide * kColumns <= n; i += kWide * kColumns) sum_block<kWide>(reduced, x, i, kColumns, f);
+    for (; i + kColumns <= n; i += kColumns) sum_block<1>(reduced, x, i, kColumns, f);
+    if (i == n) return;
+    // Columns of the last vector may be computed twice.
+    if (n >= kColumns) i = n - kColumns;
+    sum_block<1>(reduced, x, i, n - i, f);
+  }
+
+  template <int kVectors, class F>
+  HWY_INLINE void sum_block(const StridedRows<1>& reduced, const T* x, std::int64_t first, std::int64_t count,
+                            F f) const {
     Sums sums[2 * kVectors];
-    sum_columns<T, kVectors>(reduced_, x, count, sums);
-    for (int v = 0; v < kVectors; ++v, y += kColumns) {
-      store(sums[2 * v], std::min(count, kHalfColumns), y);
-      if (count > kHalfColumns) store(sums[2 * v + 1], count - kHalfColumns, y + kHalfColumns);
+    sum_columns<T, kVectors>(reduced, x + first, count, sums);
+    for (int v = 0; v < kVectors; ++v, first += kColumns) {
+      f(sums[2 * v], first, std::min(count, kHalfColumns));
+      if (count > kHalfColumns) f(sums[2 * v + 1], first + kHalfColumns, count - kHalfColumns);
     }
   }
 
-  HWY_INLINE void store(Sums sum, std::int64_t lanes, std::uint8_t* y) const {
-    scale_.store(scale_(hn::Sub(sum, zero_sum_)), lanes, y);
-  }
-
-  const StridedRows<1>& reduced_;
   AffineVector<Words> scale_;
   Sums zero_sum_;
 };
@@ -119,6 +155,24 @@ HWY_INLINE std::int64_t sum_row(const T* x, std::int64_t n) {
   return total;
 }
 
+/// Threads share the rows of a matrix; each has `part_bytes` of scratch for its sums.
+template <typename T>
+void reduce_shared_rows(const Invocation& invocation, const ReduceLoops& loops, const Columns<T>& columns,
+                        std::int64_t part_bytes) {
+  const std::int64_t n = loops.kept.elements;
+  const std::int64_t threads = invocation.threads->count;
+  const std::int64_t stride = part_bytes / static_cast<std::int64_t>(sizeof(std::int32_t));
+  auto* sums = reinterpret_cast<std::int32_t*>(invocation.scratch);
+  std::fill_n(sums, threads * stride, 0);  // there may be fewer tasks
+  parallel_slots(*invocation.threads, loops.reduced.row_length, row_grain(loops),
+                 [&](std::int64_t slot, std::int64_t begin, std::int64_t end) HWY_ATTR {
+                   StridedRows<1> rows = loops.reduced;
+                   rows.row_length = rows.elements = end - begin;
+                   columns.sum(rows, invocation.input<T>(0) + begin * rows.row_strides[0], sums + slot * stride, n);
+                 });
+  columns.finish(sums, stride, threads, invocation.output<std::uint8_t>(), n);
+}
+
 template <typename T>
 void reduce_bytes(const Invocation& invocation, const ReduceLoops& loops) {
   const auto& p = invocation.as<ReduceAffineParams>();
@@ -136,11 +190,14 @@ void reduce_bytes(const Invocation& invocation, const ReduceLoops& loops) {
   }
   const auto* x = invocation.input<T>(0);
   auto* y = invocation.output<std::uint8_t>();
+  const std::int64_t part_bytes = shared_sums_bytes(loops, invocation.threads->count);
+  if (part_bytes != 0 && invocation.scratch_bytes >= part_bytes * invocation.threads->count)
+    return reduce_shared_rows(invocation, loops, Columns<T>(scaler, zero_sum), part_bytes);
   parallel_ranges(*invocation.threads, loops.kept.elements, reduce_grain(loops),
                   [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-                    const Columns<T> columns(loops.reduced, scaler, zero_sum);
+                    const Columns<T> columns(scaler, zero_sum);
                     for_each_segment(loops.kept, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-                      columns.reduce(x + offsets[1], y + offsets[0], n);
+                      columns.reduce(loops.reduced, x + offsets[1], y + offsets[0], n);
                     });
                   });
 }
@@ -158,6 +215,12 @@ HWY_AFTER_NAMESPACE();
 namespace bantam::ops {
 
 HWY_EXPORT(run_reduce_affine);
+
+Footprint reduce_affine_footprint(const OpCall& call, int threads) {
+  const auto& p = call.as<ReduceAffineParams>();
+  const ReduceLoops loops = make_reduce_loops(p.axes, p.keep_dims, call.in(0), call.out());
+  return {.useful_scratch_bytes = shared_sums_bytes(loops, threads) * threads};
+}
 
 bool supports_reduce_affine_simd(const OpCall& call) {
   constexpr std::int64_t kMostElements = std::int64_t{1} << 23;  // times 255 is an int32

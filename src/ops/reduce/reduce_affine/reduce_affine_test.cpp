@@ -105,6 +105,7 @@ std::vector<std::int64_t> random_shape(Random& random) {
     case 0: return {3, 700, 37};
     case 1: return {2, 9, 9, random_int(random, 1, 300)};
     case 2: return {3, random_int(random, 1, 3000)};
+    case 3: return {random_int(random, 300, 1500), random_int(random, 1, 200)};
     default: return random_dims(random, static_cast<int>(random_int(random, 0, 4)), 0, 17);
   }
 }
