@@ -250,8 +250,14 @@ void convolve_part(const Invocation& call, const Problem& p, std::int64_t slot, 
   }
 }
 
-/// Do threads share weights better than pixels, because those are many and these few?
-bool splits_weights(const Problem& p) { return has_many_weights(p) && pixel_count(p) <= p.group_outputs; }
+/// Do threads share weights better than pixels? Sharing pixels, each reads all weights. Sharing weights, each reads all
+/// pixels, of which others have written most; and the results of each are parts of all pixels, which the next step
+/// then gets from other processors again.
+bool splits_weights(const Problem& p) {
+  constexpr std::int64_t kCostOfPixels = 4;  // of a number that another processor has just written, by that of a weight
+  const std::int64_t numbers = pixel_count(p) * (p.group_inputs + p.group_outputs);
+  return has_many_weights(p) && p.k * p.group_outputs >= kCostOfPixels * numbers;
+}
 
 }  // namespace
 
@@ -265,7 +271,7 @@ Status run_gemm(const Invocation& call) {
       convolve_part(call, p, slot, 0, pixels, first, last);
     });
   } else {
-    parallel_slots(*call.threads, pixels, gemm::kMaxTileRows * 4,
+    parallel_slots(*call.threads, pixels, product_grain(p),
                    [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
                      convolve_part(call, p, slot, begin, end, 0, panels);
                    });

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ops/nn/conv2d/geometry.h"
+#include "ops/nn/gemm/gemm_f32.h"
 
 namespace bantam::ops::conv2d {
 
@@ -55,6 +56,13 @@ inline Problem make_problem(const Conv2dParams& params, const TensorDesc& x, con
   // Without padding or strides, x has the pixels of y.
   p.one_run = p.always_inside && params.stride_h == 1 && params.stride_w == 1 && p.y_uniform && uniform_pixels(p.g.x);
   return p;
+}
+
+/// The pixels that are worth a thread: some microseconds of work.
+inline std::int64_t product_grain(const Problem& p) {
+  constexpr std::int64_t kWork = 500'000;
+  const std::int64_t tile_work = std::max<std::int64_t>(p.k * p.group_outputs * p.g.groups * gemm::kMaxTileRows, 1);
+  return gemm::kMaxTileRows * ((kWork + tile_work - 1) / tile_work);
 }
 
 struct Pixel {

@@ -168,13 +168,6 @@ inline std::int64_t product_pixels(const Problem& p, std::int64_t index, std::in
   return gemm::block_rows(end - index, overlaps ? kOverlapPixels : gemm::kMaxBlockRows);
 }
 
-/// The pixels that are worth a thread: some microseconds of work.
-inline std::int64_t product_grain(const Problem& p) {
-  constexpr std::int64_t kWork = 500'000;
-  const std::int64_t tile_work = std::max<std::int64_t>(p.k * p.group_outputs * p.g.groups * gemm::kMaxTileRows, 1);
-  return gemm::kMaxTileRows * ((kWork + tile_work - 1) / tile_work);
-}
-
 /// Scratch of the integer matrix products of a convolution, whose threads get equal parts.
 struct ProductScratch {
   std::int64_t least = 0;  ///< bytes of one thread

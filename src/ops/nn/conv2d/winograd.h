@@ -105,8 +105,8 @@ inline std::int64_t lead_bytes(const OpCall& call, const ConvGeometry& g, int th
 }
 
 /// Of a kernel that needs `tile_bytes` per tile and has so many bytes of weights: blocks are useful as long as they
-/// stay in the second-level cache, longer where weights would be read for them again. Never less than two tiles, nor than
-/// a block of its own for each thread: threads that share a small one wait for each other more than they compute.
+/// stay in the second-level cache, longer where weights would be read for them again. Never less than two tiles, nor
+/// than a block of its own for each thread: threads that share a small one wait for each other more than they compute.
 inline Footprint footprint(const OpCall& call, const ConvGeometry& g, std::int64_t tile_bytes,
                            std::int64_t weight_bytes, int threads) noexcept {
   constexpr std::int64_t kCacheBytes = 1 << 20;
