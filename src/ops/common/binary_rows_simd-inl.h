@@ -7,6 +7,8 @@
 #define BANTAM_OPS_COMMON_BINARY_ROWS_SIMD_INL_H_
 #endif
 
+#include <algorithm>
+
 #include "hwy/highway.h"
 #include "ops/common/elementwise.h"
 #include "ops/common/fixed_point_simd-inl.h"
@@ -18,9 +20,9 @@ namespace bantam::ops::HWY_NAMESPACE {
 
 /// n elements: combine(d, a, b) gives stored values as int32 for two vectors of them. An operand that does not move is
 /// one element for all; y may be an operand that moves. A combine with kVectors has combine.store(a, b, y) too, which
-/// does so for as many vectors at once: a(v) and b(v) are what it combines.
+/// does so for as many vectors at once: a(v) and b(v) are what it combines. It may remember what it saw.
 template <typename T, class Combine>
-HWY_INLINE void combine_row(Combine combine, std::size_t n, T* y, const T* a, bool a_moves, const T* b, bool b_moves) {
+HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, const T* a, bool a_moves, const T* b, bool b_moves) {
   const hn::ScalableTag<std::int32_t> d;
   const std::size_t lanes = hn::Lanes(d);
   constexpr std::size_t kMaxLanes = HWY_MAX_BYTES / sizeof(std::int32_t);
@@ -45,13 +47,44 @@ HWY_INLINE void combine_row(Combine combine, std::size_t n, T* y, const T* a, bo
   for (std::size_t k = 0; k < n - i; ++k) y[i + k] = result[k];
 }
 
+/// Of rows that lie one behind the other: the operand, 1 or 2, whose only row they all share; else 0.
+inline int shared_operand(const StridedRows<3>& rows) {
+  const auto& steps = rows.outer_strides[0];
+  if (rows.outer_rank != 1 || !rows.all_contiguous() || steps[0] != rows.row_length) return 0;
+  if (steps[1] == 0 && steps[2] == rows.row_length) return 1;
+  return steps[2] == 0 && steps[1] == rows.row_length ? 2 : 0;
+}
+
+/// The elements [begin, end) where rows share the one of an operand: copies of it side by side make several rows one,
+/// which has fewer ends.
+template <typename T, class Combine>
+HWY_INLINE void combine_shared(Combine& combine, std::int64_t row_length, int shared, T* y, const T* a, const T* b,
+                               std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t kCopied = 4096;
+  T copied[kCopied];
+  const std::int64_t copies = std::min(kCopied, end - begin + row_length) / row_length;
+  for (std::int64_t i = 0; i < copies; ++i) std::copy_n(shared == 1 ? a : b, row_length, copied + i * row_length);
+  for (std::int64_t i = begin; i < end;) {
+    // One copy less, so that it may begin anywhere.
+    const std::int64_t n = std::min(end - i, (copies - 1) * row_length);
+    const T* row = copied + i % row_length;
+    combine_row(combine, static_cast<std::size_t>(n), y + i, shared == 1 ? row : a + i, true, shared == 2 ? row : b + i,
+                true);
+    i += n;
+  }
+}
+
 /// The elements [begin, end) of the result. Not in line, but rows are: short ones would take less time than a call.
 template <typename T, class Combine>
-HWY_NOINLINE void combine_range(const Invocation& invocation, const StridedRows<3>& rows, const Combine& combine,
+HWY_NOINLINE void combine_range(const Invocation& invocation, const StridedRows<3>& rows, Combine combine,
                                 std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t kShortRow = 1024;
   auto* y = invocation.output<T>();
   const auto* a = invocation.input<T>(0);
   const auto* b = invocation.input<T>(1);
+  const int shared = shared_operand(rows);
+  if (shared != 0 && rows.row_length <= kShortRow && end - begin >= 4 * rows.row_length)
+    return combine_shared(combine, rows.row_length, shared, y, a, b, begin, end);
   for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
     combine_row(combine, static_cast<std::size_t>(n), y + offsets[0], a + offsets[1], rows.contiguous(1),
                 b + offsets[2], rows.contiguous(2));

@@ -12,6 +12,7 @@
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/elementwise/binary_affine/binary_affine.h"
 #include "ops/elementwise/binary_affine/kernels.h"
+#include "ops/elementwise/binary_affine/nearest_steps_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -72,41 +73,91 @@ class Combine {
   VF high_;
 };
 
-#if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
-/// The same for results of type T, four vectors at once.
-template <BinaryFunction kFunction, typename T>
-class CombineToBytes : public Combine<kFunction> {
+/// Steps from the zero point as results of type T, four vectors at once.
+template <typename T>
+class StepBytes {
  public:
+  using D = hn::ScalableTag<std::int32_t>;
+  using V = hn::Vec<D>;
   static constexpr std::size_t kVectors = 4;
 
-  HWY_INLINE explicit CombineToBytes(const BinaryAffineParams& p)
-      : Combine<kFunction>(p),
+#if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
+  HWY_INLINE explicit StepBytes(const BinaryAffineParams& p)
 #if HWY_TARGET == HWY_AVX2
-        bytes_(p.y_zero_point - kOffset, p.minimum - kOffset, p.maximum - kOffset, kOffset) {
-  }
+      : bytes_(p.y_zero_point - kOffset, p.minimum - kOffset, p.maximum - kOffset, kOffset){}
 #else
-        bytes_(p.y_zero_point - kOffset, p.minimum - kOffset, p.maximum - kOffset, kOffset, kRow) {
+      : bytes_(p.y_zero_point - kOffset, p.minimum - kOffset, p.maximum - kOffset, kOffset, kRow) {
   }
 #endif
 
-  template <class A, class B>
-  HWY_INLINE void store(A a, B b, T* y) const {
-    typename Combine<kFunction>::V v[kVectors];
-    unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = nearest_in_range(this->below_high(a(i), b(i))); });
+        HWY_INLINE void store(const V (&v)[kVectors], T* y) const {
     auto* to = reinterpret_cast<std::uint8_t*>(y);
     bytes_.store(v[0], v[1], v[2], v[3], to, to + kRow);
   }
 
  private:
-  static constexpr std::int64_t kRow = 2 * hn::MaxLanes(typename Combine<kFunction>::D());  ///< bytes of two vectors
-  static constexpr std::uint8_t kOffset = std::is_same_v<T, std::uint8_t> ? 128 : 0;        ///< of a number to int8
+  static constexpr std::int64_t kRow = 2 * hn::MaxLanes(D());                         ///< bytes of two vectors
+  static constexpr std::uint8_t kOffset = std::is_same_v<T, std::uint8_t> ? 128 : 0;  ///< of a number to int8
 
   ByteRows bytes_;
-};
 #else
-template <BinaryFunction kFunction, typename T>
-using CombineToBytes = Combine<kFunction>;
+  HWY_INLINE explicit StepBytes(const BinaryAffineParams& p)
+      : low_(hn::Set(D(), p.minimum - p.y_zero_point)),
+        high_(hn::Set(D(), p.maximum - p.y_zero_point)),
+        zero_(hn::Set(D(), p.y_zero_point)) {}
+
+  HWY_INLINE void store(const V (&v)[kVectors], T* y) const {
+    unroll<kVectors>([&](auto i) HWY_ATTR {
+      store_narrow<T>(D(), hn::Add(hn::Min(hn::Max(v[i], low_), high_), zero_), y + i * hn::MaxLanes(D()));
+    });
+  }
+
+ private:
+  V low_;
+  V high_;
+  V zero_;
 #endif
+};
+
+/// The same results for four vectors at once, without divisions as long as those are seldom needed.
+template <BinaryFunction kFunction, typename T>
+class CombineToBytes : public Combine<kFunction> {
+ public:
+  static constexpr std::size_t kVectors = StepBytes<T>::kVectors;
+
+  HWY_INLINE explicit CombineToBytes(const BinaryAffineParams& p)
+      : Combine<kFunction>(p), steps_(p), bytes_(p), tries_(steps_.applies()) {}
+
+  template <class A, class B>
+  HWY_INLINE void store(A a, B b, T* y) {
+    V v[kVectors];
+    if (Steps::kIsDefined && tries_) {
+      ++tried_;
+      unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = steps_(a(i), b(i)); });
+      V sure = Steps::sure_bits(v[0]);
+      unroll<kVectors - 1>([&](auto i) HWY_ATTR { sure = hn::Min(sure, Steps::sure_bits(v[i + 1])); });
+      if (HWY_LIKELY(hn::AllFalse(D(), hn::Eq(sure, hn::Zero(D()))))) {
+        unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = Steps::rounded(v[i]); });
+        return bytes_.store(v, y);
+      }
+      tries_ = ++failed_ < kFewTries + tried_ / 4;  // scales that make many ties need the divisions anyway
+    }
+    unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = nearest_in_range(this->below_high(a(i), b(i))); });
+    bytes_.store(v, y);
+  }
+
+ private:
+  using Steps = NearestSteps<kFunction>;
+  using D = typename Combine<kFunction>::D;
+  using V = typename Combine<kFunction>::V;
+  static constexpr std::int64_t kFewTries = 16;
+
+  Steps steps_;
+  StepBytes<T> bytes_;
+  bool tries_;
+  std::int64_t tried_ = 0;
+  std::int64_t failed_ = 0;
+};
 
 template <BinaryFunction kFunction, typename T>
 void combine_affine(const Invocation& invocation, const StridedRows<3>& rows) {

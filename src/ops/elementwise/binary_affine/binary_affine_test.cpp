@@ -107,21 +107,46 @@ TEST(BinaryAffine, RefusesParametersOutsideTheType) {
   EXPECT_EQ(code([](BinaryAffineParams& p) { p.function = BinaryFunction::kPow; }), StatusCode::kUnsupported);
 }
 
-TEST(BinaryAffine, VariantsMatchReferenceToTheBitForAllPairs) {
-  // Scales like these give many ties, which a * b + c rounded once instead of twice decides otherwise.
+/// Every pair of bytes. Scales of few digits give many ties, which a * b + c rounded once instead of twice decides
+/// otherwise.
+OpCase random_case_of_all_pairs(Random& random) {
   std::vector<std::int8_t> all(256);
   std::iota(all.begin(), all.end(), std::int8_t{-128});
-  const auto generate = [&all](Random& random) {
-    const auto scale = [&random] { return 0.01F * static_cast<float>(random_int(random, 1, 10)); };
+  const bool ties = random() % 2 == 0;
+  std::uniform_real_distribution<float> any(0.003F, 0.03F);
+  const auto scale = [&] { return ties ? 0.01F * static_cast<float>(random_int(random, 1, 10)) : any(random); };
+  constexpr BinaryFunction kUndivided[] = {BinaryFunction::kAdd, BinaryFunction::kSub, BinaryFunction::kMul};
+  BinaryAffineParams p;
+  p.function = kUndivided[random() % 3];
+  p.a_scale = scale();
+  p.b_scale = scale();
+  p.y_scale = scale();
+  p.a_zero_point = 30;
+  p.b_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
+  return make_case(kBinaryAffine, p, {tensor_of<std::int8_t>({256, 1}, all), tensor_of<std::int8_t>({256}, all)});
+}
+
+TEST(BinaryAffine, VariantsMatchReferenceToTheBitForAllPairs) {
+  expect_variants_match_reference(random_case_of_all_pairs,
+                                  {.cases = 60, .must_cover = {kBinaryAffine.variants[0].name}});
+}
+
+TEST(BinaryAffine, VariantsMatchReferenceToTheBitWhereRowsShareAnOperand) {
+  const auto generate = [](Random& random) {
+    std::uniform_real_distribution<float> scale(0.003F, 0.03F);
     BinaryAffineParams p;
-    p.function = random() % 2 == 0 ? BinaryFunction::kAdd : BinaryFunction::kSub;
-    p.a_scale = scale();
-    p.b_scale = scale();
-    p.y_scale = scale();
-    p.a_zero_point = 30;
-    return make_case(kBinaryAffine, p, {tensor_of<std::int8_t>({256, 1}, all), tensor_of<std::int8_t>({256}, all)});
+    p.function = random() % 2 == 0 ? BinaryFunction::kSub : BinaryFunction::kMul;
+    p.a_scale = scale(random);
+    p.b_scale = scale(random);
+    p.y_scale = scale(random);
+    const std::int64_t channels = random_int(random, 1, 1100);
+    const std::int64_t pixels = random_int(random, 1, 40000 / channels);
+    TestTensor rows = random_tensor(ElementType::kI8, {pixels, channels}, random, -128, 127);
+    TestTensor row = random_tensor(ElementType::kI8, {1, channels}, random, -128, 127);
+    if (random() % 2 == 0) std::swap(rows, row);
+    return make_case(kBinaryAffine, p, {std::move(rows), std::move(row)});
   };
-  expect_variants_match_reference(generate, {.cases = 20, .must_cover = {kBinaryAffine.variants[0].name}});
+  expect_variants_match_reference(generate, {.cases = 40, .must_cover = {kBinaryAffine.variants[0].name}});
 }
 
 TEST(BinaryAffine, VariantsMatchReferenceToTheBit) {

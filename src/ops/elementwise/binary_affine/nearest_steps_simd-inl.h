@@ -1,0 +1,99 @@
+// Sums, differences and products of quantised operands in steps of the result, without a division. Included by
+// *_simd.cpp files inside Highway's per-target compilation.
+#if defined(BANTAM_OPS_NEAREST_STEPS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BANTAM_OPS_NEAREST_STEPS_SIMD_INL_H_
+#undef BANTAM_OPS_NEAREST_STEPS_SIMD_INL_H_
+#else
+#define BANTAM_OPS_NEAREST_STEPS_SIMD_INL_H_
+#endif
+
+#include "hwy/highway.h"
+#include "ops/elementwise/binary_affine/binary_affine.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// The quotient v = f(a, b) / y_scale, nearly: as v + 1/2 + kGuard units in units of u = 2^-13, in integers.
+///
+/// The number is computed as a float between 1024 and 2048, whose last bit is one unit. With M, the largest size of v
+/// for any bytes, at most kMostSteps = 480 < 2^23 u / 17 (a relative error of 2^-24 is then 0.24 u):
+/// - a sum: two rounded factors, 0.24 u together, the rounded constant, two rounded sums of the constant's size, 1.5 u,
+///   and without fused multiply-adds two rounded products, 0.24 u;
+/// - a product: a rounded factor, constant, product (unless fused) and sum, each 0.24 u, and the sum, 0.5 u;
+/// - the three or four roundings of the exact chain's operands, result and quotient: 0.24 u each.
+/// All together are less than 4 u, so where the fraction is kUnsure or more, v + 1/2 lies strictly between the same two
+/// integers: v rounds to the lower of them, and there is no tie.
+template <BinaryFunction kFunction>
+class NearestSteps {
+ public:
+  using D = hn::ScalableTag<std::int32_t>;
+  using DF = hn::Rebind<float, D>;
+  using V = hn::Vec<D>;
+  using VF = hn::Vec<DF>;
+
+  static constexpr bool kIsDefined =
+      kFunction == BinaryFunction::kAdd || kFunction == BinaryFunction::kSub || kFunction == BinaryFunction::kMul;
+  static constexpr int kFractionBits = 13;
+
+  HWY_INLINE explicit NearestSteps(const BinaryAffineParams& p) {
+    const double y = p.y_scale;
+    const double a = p.a_scale / y;
+    const double b = (kFunction == BinaryFunction::kSub ? -1.0 : 1.0) * p.b_scale / y;
+    double constant = kMiddle + 0.5 + kGuard * kUnit;
+    if constexpr (kIsProduct) {
+      a_factor_ = hn::Set(DF(), static_cast<float>(p.a_zero_point));
+      b_factor_ = hn::Set(DF(), static_cast<float>(a * p.b_scale));
+      b_constant_ = hn::Set(DF(), static_cast<float>(-p.b_zero_point * (a * p.b_scale)));
+    } else {
+      a_factor_ = hn::Set(DF(), static_cast<float>(a));
+      b_factor_ = hn::Set(DF(), static_cast<float>(b));
+      b_constant_ = hn::Zero(DF());
+      constant -= p.a_zero_point * a + p.b_zero_point * b;
+    }
+    constant_ = hn::Set(DF(), static_cast<float>(constant));
+    const double most = kIsProduct ? 255.0 * 255.0 * a * p.b_scale : 255.0 * (a + (b < 0 ? -b : b));
+    const auto is_usual = [](float scale) { return scale > 0x1p-60F && scale < 0x1p60F; };
+    applies_ = kIsDefined && is_usual(p.a_scale) && is_usual(p.b_scale) && is_usual(p.y_scale) && most <= kMostSteps;
+  }
+
+  bool applies() const { return applies_; }
+
+  HWY_INLINE V operator()(V qa, V qb) const {
+    const VF a = hn::ConvertTo(DF(), qa);
+    const VF b = hn::ConvertTo(DF(), qb);
+    VF sum;
+    if constexpr (kIsProduct) {
+      sum = hn::MulAdd(hn::Sub(a, a_factor_), hn::MulAdd(b, b_factor_, b_constant_), constant_);
+    } else {
+      sum = hn::MulAdd(b, b_factor_, hn::MulAdd(a, a_factor_, constant_));
+    }
+    return hn::Sub(hn::BitCast(D(), sum), hn::Set(D(), kMiddleBits));
+  }
+
+  /// 0 in lanes where v may be next to a tie.
+  static HWY_INLINE V sure_bits(V units) { return hn::And(units, hn::Set(D(), (1 << kFractionBits) - kUnsure)); }
+
+  static HWY_INLINE V rounded(V units) { return hn::ShiftRight<kFractionBits>(units); }
+
+ private:
+  static constexpr bool kIsProduct = kFunction == BinaryFunction::kMul;
+  static constexpr double kUnit = 1.0 / (1 << kFractionBits);
+  static constexpr double kMiddle = 1536;
+  static constexpr std::int32_t kMiddleBits = 0x44C00000;  // of the float 1536
+  static constexpr int kGuard = 4;
+  static constexpr std::int32_t kUnsure = 8;  // a power of two: kGuard + 4 units
+  static constexpr double kMostSteps = 480;
+
+  VF a_factor_;  // for products the zero point of a
+  VF b_factor_;
+  VF b_constant_;
+  VF constant_;
+  bool applies_;
+};
+
+}  // namespace bantam::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
