@@ -544,34 +544,54 @@ class QuadBlock {
   HWY_ALIGN std::uint8_t weights_[kMaxTaps * 4 * kBlock];  ///< of the rows at once, one after the other
 };
 
+/// Where y lies over x: the row behind those, from `row` on, whose results lie before all that they and later rows
+/// read.
+inline std::int64_t end_of_rows_apart(const QuadProblem& p, std::int64_t row) {
+  const ConvGeometry& g = p.g;
+  const std::int64_t iy = std::clamp<std::int64_t>(window_origin(g.vertical, row % g.y.h), 0, g.x.h);
+  const auto read = reinterpret_cast<std::uintptr_t>(p.x + g.x.offset(row / g.y.h, iy, 0));
+  const auto written = reinterpret_cast<std::uintptr_t>(p.y);
+  const std::uintptr_t row_bytes = static_cast<std::uintptr_t>(g.y.w) * g.y.c;
+  return read > written ? static_cast<std::int64_t>((read - written) / row_bytes) : 0;
+}
+
+/// Output row `row`, all blocks of a few pixels and then those of the next ones.
+template <class Finish, class Scaler>
+void convolve_few_pixels(const QuadProblem& p, const Scaler& scaler, std::int64_t row) {
+  const ConvGeometry& g = p.g;
+  for (std::int64_t ox = 0; ox < g.y.w; ox += kMaxRunPixels)
+    for (std::int64_t c = 0; c < g.x.c; c += kBlock)
+      QuadBlock<Finish>(p, scaler, c)
+          .convolve(row / g.y.h, row % g.y.h, 1, ox, std::min<std::int64_t>(kMaxRunPixels, g.y.w - ox));
+}
+
 /// Output rows [begin, end), counted through all items. One block follows the other over a band of rows that stay in a
 /// cache; but where results are written over what further blocks read, over few pixels.
 template <class Finish, class Scaler>
 HWY_NOINLINE void convolve_quads(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
-  using Block = QuadBlock<Finish>;
   constexpr std::int64_t kBandBytes = 131072;  // a part of the second cache; the first keeps a block's channels
   const ConvGeometry& g = p.g;
-  if (p.overlaps && g.x.c > kBlock) {
-    for (std::int64_t row = begin; row < end; ++row)
-      for (std::int64_t ox = 0; ox < g.y.w; ox += kMaxRunPixels)
-        for (std::int64_t c = 0; c < g.x.c; c += kBlock)
-          Block(p, scaler, c)
-              .convolve(row / g.y.h, row % g.y.h, 1, ox, std::min<std::int64_t>(kMaxRunPixels, g.y.w - ox));
-    return;
-  }
   // Rows that are computed together are written before the last of their pixels are read.
   const std::int64_t at_once = p.overlaps ? 1 : quad_rows(g);
   const std::int64_t row_bytes = std::max<std::int64_t>(static_cast<std::int64_t>(g.x.w) * g.x.c, 1);
   const std::int64_t band = align_up(std::max<std::int64_t>(kBandBytes / row_bytes, 1), at_once);
-  for (std::int64_t first = begin; first < end; first += band)
+  const bool collides = p.overlaps && g.x.c > kBlock;
+  for (std::int64_t first = begin, last; first < end; first = last) {
+    last = std::min(first + band, end);
+    if (collides) last = std::min(last, end_of_rows_apart(p, first));
+    if (last <= first) {
+      convolve_few_pixels<Finish>(p, scaler, first);
+      last = first + 1;
+      continue;
+    }
     for (std::int64_t c = 0; c < g.x.c; c += kBlock) {
-      const Block block(p, scaler, c);
-      const std::int64_t last = std::min(first + band, end);
+      const QuadBlock<Finish> block(p, scaler, c);
       for (std::int64_t row = first, rows; row < last; row += rows) {
         rows = std::min({at_once, last - row, g.y.h - row % g.y.h});
         block.convolve(row / g.y.h, row % g.y.h, rows, 0, g.y.w);
       }
     }
+  }
 }
 #endif
 
