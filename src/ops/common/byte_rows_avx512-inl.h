@@ -21,13 +21,19 @@ namespace bantam::ops::HWY_NAMESPACE {
 class BytePacker {
  public:
   HWY_INLINE BytePacker(std::int32_t zero_point, std::int32_t minimum, std::int32_t maximum, std::uint8_t flip)
-      : zero_point_(_mm512_set1_epi16(static_cast<std::int16_t>(zero_point))),
+      : is_plain_(zero_point == -128 && minimum == -128 && maximum == 127 && flip == 0x80),
+        zero_point_(_mm512_set1_epi16(static_cast<std::int16_t>(zero_point))),
         minimum_(_mm512_set1_epi8(static_cast<char>(minimum))),
         maximum_(_mm512_set1_epi8(static_cast<char>(maximum))),
         flip_(_mm512_set1_epi8(static_cast<char>(flip))) {}
 
-  /// Each quarter has four numbers of a, then four of b, c and d.
+  /// Are results all numbers of uint8, without a zero point? Then packing limits them.
+  bool is_plain() const { return is_plain_; }
+
+  /// Each quarter has four numbers of a, then four of b, c and d. kPlain: what is_plain() says, or false.
+  template <bool kPlain = false>
   HWY_INLINE __m512i operator()(__m512i a, __m512i b, __m512i c, __m512i d) const {
+    if constexpr (kPlain) return _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
     const __m512i ab = _mm512_adds_epi16(_mm512_packs_epi32(a, b), zero_point_);
     const __m512i cd = _mm512_adds_epi16(_mm512_packs_epi32(c, d), zero_point_);
     const __m512i bytes = _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(ab, cd), minimum_), maximum_);
@@ -35,6 +41,7 @@ class BytePacker {
   }
 
  private:
+  bool is_plain_;
   __m512i zero_point_;
   __m512i minimum_;
   __m512i maximum_;

@@ -274,7 +274,9 @@ bool convolve_in_quads(const Invocation& call, const ConvGeometry& g, const Affi
   if (fits) quads::convolve_pairs<quads::AffinePairs>(problem, scaler, begin, end);
 #else
   const bool fits = quads::quads_fit(g);
-  if (fits) quads::convolve_quads<quads::AffineBlock>(problem, scaler, begin, end);
+  if (fits)
+    scaler.has_activation() ? quads::convolve_quads<quads::ActivatedBlock>(problem, scaler, begin, end)
+                            : quads::convolve_quads<quads::AffineBlock>(problem, scaler, begin, end);
 #endif
   return fits;
 #elif HWY_ARCH_ARM_A64

@@ -144,57 +144,44 @@ struct OrderedChannels {
 };
 
 /// The bytes of some pixels, in the order of channels: number(i, j) is what `pack` takes instead of sums j of pixel i.
-template <int kPixels, class F>
+template <bool kPlain, int kPixels, class F>
 HWY_INLINE void pack_pixels(const ops::HWY_NAMESPACE::BytePacker& pack, V8 (&bytes)[kPixels], F number) {
   ops::HWY_NAMESPACE::unroll<kPixels>([&](auto i) HWY_ATTR {
     V32 numbers[4];
     ops::HWY_NAMESPACE::unroll<4>([&](auto j) HWY_ATTR { numbers[j] = number(i, j); });
-    bytes[i] = V8{pack(numbers[0].raw, numbers[1].raw, numbers[2].raw, numbers[3].raw)};
+    bytes[i] = V8{pack.template operator()<kPlain>(numbers[0].raw, numbers[1].raw, numbers[2].raw, numbers[3].raw)};
   });
 }
 
-/// The last stage of a block of channels: bytes of the sums of some pixels, which begin with the bias if that is an
-/// integer.
-class AffineBlock {
- public:
-  HWY_INLINE AffineBlock(const AffineScaler& scaler, const BlockChannels& channels)
-      : AffineBlock(scaler, ordered(scaler.from_channel(channels.first), channels)) {}
+/// Calls f(sums, bytes) of copies: what a function that is not in line sees would else lie in memory for all others.
+template <int kPixels, class F>
+HWY_INLINE void with_copies(const V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels], F f) {
+  using ops::HWY_NAMESPACE::unroll;
+  V32 copied[kPixels][4];
+  V8 result[kPixels];
+  unroll<kPixels>([&](auto i) HWY_ATTR { unroll<4>([&](auto j) HWY_ATTR { copied[i][j] = sums[i][j]; }); });
+  f(copied, result);
+  unroll<kPixels>([&](auto i) HWY_ATTR { bytes[i] = result[i]; });
+}
 
+/// What scales the sums of a block of channels, which begin with the bias if that is an integer.
+class AffineScales {
+ public:
   /// Of sums j.
   HWY_INLINE V32 bias(int j) const { return bias_[j]; }
 
-  template <int kPixels>
-  HWY_INLINE void operator()(V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
-    if (scaler_->has_activation()) return activate(sums, bytes);
-    is_usual_ ? pack_as<true>(sums, bytes) : pack_unusual(sums, bytes);
-  }
+ protected:
+  HWY_INLINE AffineScales(const AffineScaler& scaler, const BlockChannels& channels)
+      : AffineScales(scaler, ordered(scaler.from_channel(channels.first), channels)) {}
+
+  using Scale = ops::HWY_NAMESPACE::AffineVector<D32>;
+
+  V32 bias_[4];
+  Scale scale_[4];
+  ops::HWY_NAMESPACE::BytePacker pack_;
 
  private:
-  using Scale = ops::HWY_NAMESPACE::AffineVector<D32>;
   using Ordered = OrderedChannels<2>;
-
-  template <bool kUsual, int kPixels>
-  HWY_INLINE void pack_as(V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
-    pack_pixels(pack_, bytes,
-                [&](auto i, auto j) HWY_ATTR { return scale_[j].template rounded_total<kUsual>(sums[i][j]); });
-  }
-  /// Apart, so that the registers are the usual way's.
-  template <int kPixels>
-  HWY_NOINLINE void pack_unusual(V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
-    pack_as<false>(sums, bytes);
-  }
-  template <int kPixels>
-  HWY_NOINLINE void activate(V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
-    using ops::HWY_NAMESPACE::unroll;
-    HWY_ALIGN std::int32_t numbers[kPixels * kBlock];
-    unroll<kPixels>([&](auto i) HWY_ATTR {
-      unroll<4>([&](auto j) HWY_ATTR {
-        hn::Store(hn::BitCast(D32(), scale_[j].real(sums[i][j])), D32(), numbers + i * kBlock + 16 * j);
-      });
-    });
-    round_activated(*scaler_, numbers, kPixels * kBlock);
-    pack_pixels(pack_, bytes, [&](auto i, auto j) HWY_ATTR { return hn::Load(D32(), numbers + i * kBlock + 16 * j); });
-  }
 
   static HWY_INLINE Ordered ordered(const AffineScaler& s, const BlockChannels& channels) {
     Ordered result{};
@@ -210,19 +197,64 @@ class AffineBlock {
     s.per_channel = true;
     return Scale(D32(), s, 16 * j, 16);
   }
-  HWY_INLINE AffineBlock(const AffineScaler& s, const Ordered& o)
+  HWY_INLINE AffineScales(const AffineScaler& s, const Ordered& o)
       : scale_{make(s, o, 0), make(s, o, 1), make(s, o, 2), make(s, o, 3)},
-        pack_(s.zero_point, s.minimum, s.maximum, s.flip),
-        is_usual_(scale_[0].is_usual() && scale_[1].is_usual() && scale_[2].is_usual() && scale_[3].is_usual()),
-        scaler_(&s) {
+        pack_(s.zero_point, s.minimum, s.maximum, s.flip) {
     for (int j = 0; j < 4; ++j)
       bias_[j] = s.has_activation() ? hn::Zero(D32()) : hn::Load(D32(), o.as<std::int32_t>(0) + 16 * j);
   }
+};
 
-  V32 bias_[4];
-  Scale scale_[4];
-  ops::HWY_NAMESPACE::BytePacker pack_;
+/// The last stage of a block of channels: bytes of the sums of some pixels. For scalers without an activation.
+class AffineBlock : public AffineScales {
+ public:
+  HWY_INLINE AffineBlock(const AffineScaler& scaler, const BlockChannels& channels)
+      : AffineScales(scaler, channels),
+        is_usual_(scale_[0].is_usual() && scale_[1].is_usual() && scale_[2].is_usual() && scale_[3].is_usual()) {}
+
+  template <int kPixels>
+  HWY_INLINE void operator()(const V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
+    if (!is_usual_)
+      return with_copies(sums, bytes, [&](auto& copied, auto& result) HWY_ATTR { pack_unusual(copied, result); });
+    pack_.is_plain() ? pack_as<true, true>(sums, bytes) : pack_as<true, false>(sums, bytes);
+  }
+
+ private:
+  template <bool kUsual, bool kPlain, int kPixels>
+  HWY_INLINE void pack_as(const V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
+    pack_pixels<kPlain>(pack_, bytes,
+                        [&](auto i, auto j) HWY_ATTR { return scale_[j].template rounded_total<kUsual>(sums[i][j]); });
+  }
+  /// Apart, so that the registers are the usual way's.
+  template <int kPixels>
+  HWY_NOINLINE void pack_unusual(const V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
+    pack_as<false, false>(sums, bytes);
+  }
+
   bool is_usual_;
+};
+
+/// The same for scalers with an activation.
+class ActivatedBlock : public AffineScales {
+ public:
+  HWY_INLINE ActivatedBlock(const AffineScaler& scaler, const BlockChannels& channels)
+      : AffineScales(scaler, channels), scaler_(&scaler) {}
+
+  template <int kPixels>
+  HWY_INLINE void operator()(const V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
+    using ops::HWY_NAMESPACE::unroll;
+    HWY_ALIGN std::int32_t numbers[kPixels * kBlock];
+    unroll<kPixels>([&](auto i) HWY_ATTR {
+      unroll<4>([&](auto j) HWY_ATTR {
+        hn::Store(hn::BitCast(D32(), scale_[j].real(sums[i][j])), D32(), numbers + i * kBlock + 16 * j);
+      });
+    });
+    round_activated(*scaler_, numbers, kPixels * kBlock);
+    pack_pixels<false>(pack_, bytes,
+                       [&](auto i, auto j) HWY_ATTR { return hn::Load(D32(), numbers + i * kBlock + 16 * j); });
+  }
+
+ private:
   const AffineScaler* scaler_;
 };
 
@@ -235,8 +267,9 @@ class RequantizeBlock {
   HWY_INLINE V32 bias(int j) const { return bias_[j]; }
 
   template <int kPixels>
-  HWY_INLINE void operator()(V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
-    is_usual_ ? pack_as<true>(sums, bytes) : pack_unusual(sums, bytes);
+  HWY_INLINE void operator()(const V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
+    if (is_usual_) return pack_as<true>(sums, bytes);
+    with_copies(sums, bytes, [&](auto& copied, auto& result) HWY_ATTR { pack_unusual(copied, result); });
   }
 
  private:
@@ -244,9 +277,10 @@ class RequantizeBlock {
   using Ordered = OrderedChannels<3>;
 
   template <bool kUsual, int kPixels>
-  HWY_INLINE void pack_as(V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
-    pack_pixels(pack_, bytes,
-                [&](auto i, auto j) HWY_ATTR { return requantize_[j].template rounded_total<kUsual>(sums[i][j]); });
+  HWY_INLINE void pack_as(const V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
+    pack_pixels<false>(pack_, bytes, [&](auto i, auto j) HWY_ATTR {
+      return requantize_[j].template rounded_total<kUsual>(sums[i][j]);
+    });
   }
   template <int kPixels>
   HWY_NOINLINE void pack_unusual(V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
