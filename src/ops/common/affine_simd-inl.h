@@ -92,6 +92,9 @@ class AffineVector {
     return has_real_bias_ ? hn::Add(scaled, real_bias_) : scaled;
   }
 
+  /// The same of an activation whose result is quantised: -0 may be 0.
+  HWY_INLINE VF argument(V sum) const { return hn::Add(hn::Mul(hn::ConvertTo(DF(), sum), scale_), real_bias_); }
+
   /// 8-bit results as numbers in the range of int8, in place of sums. `s`: the scaler.
   template <int kCount>
   HWY_INLINE void to_bytes(const AffineScaler& s, V (&sums)[kCount]) const {

@@ -246,7 +246,7 @@ class ActivatedBlock : public AffineScales {
     HWY_ALIGN std::int32_t numbers[kPixels * kBlock];
     unroll<kPixels>([&](auto i) HWY_ATTR {
       unroll<4>([&](auto j) HWY_ATTR {
-        hn::Store(hn::BitCast(D32(), scale_[j].real(sums[i][j])), D32(), numbers + i * kBlock + 16 * j);
+        hn::Store(hn::BitCast(D32(), scale_[j].argument(sums[i][j])), D32(), numbers + i * kBlock + 16 * j);
       });
     });
     round_activated(*scaler_, numbers, kPixels * kBlock);

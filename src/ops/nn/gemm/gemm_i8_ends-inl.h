@@ -533,12 +533,15 @@ class PanelEnd {
   HWY_NOINLINE void store_activated(Sums& sums, std::int64_t rows, std::uint8_t* y) const {
     if constexpr (std::is_same_v<Scale, AffineVector<D32>>) {
       const bool both = columns_ > kLanes;
+      // Copies, which nobody else has: sums that are stored might change the members.
+      const Scale low = low_;
+      const Scale high = high_;
       std::int32_t* to = sums.at;
       for (const std::int32_t* at = sums.at; at != sums.at + rows * kColumns; at += kColumns, to += kLanes) {
-        hn::Store(hn::BitCast(kD32, low_.real(hn::Load(kD32, at))), kD32, to);
+        hn::Store(hn::BitCast(kD32, low.argument(hn::Load(kD32, at))), kD32, to);
         if (!both) continue;
         to += kLanes;
-        hn::Store(hn::BitCast(kD32, high_.real(hn::Load(kD32, at + kLanes))), kD32, to);
+        hn::Store(hn::BitCast(kD32, high.argument(hn::Load(kD32, at + kLanes))), kD32, to);
       }
       round_activated(*activated_, sums.at, to - sums.at);
       const auto same = [](V number) HWY_ATTR { return number; };
