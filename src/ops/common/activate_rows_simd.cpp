@@ -55,15 +55,12 @@ HWY_INLINE void with_activation(const Activation& activation, Run run) {
 /// takes.
 class SiluSteps {
  public:
+  static constexpr bool kGivesNumbers = true;  ///< of NaN, too
+
   /// Is the table's error at most a 32nd of a step?
   static bool serves(float step) { return step >= 32 * SiluTable::kError; }
 
-  HWY_INLINE explicit SiluSteps(float step) : steps_(1.0F / step) {
-    const VF inverse = hn::Set(kF, steps_);
-    for (int i = 0; i < 3; ++i)
-      for (int k = 0; k < SiluTable::kPieces; k += static_cast<int>(kLanes))
-        hn::Store(hn::Mul(hn::Load(kF, kSiluTable.c[i] + k), inverse), kF, pieces_[i] + k);
-  }
+  HWY_INLINE explicit SiluSteps(float step) : steps_(1.0F / step) {}
 
   template <int kCount>
   HWY_INLINE Lockstep<kCount, VF> operator()(const Lockstep<kCount, VF>& x) const {
@@ -71,23 +68,22 @@ class SiluSteps {
     const VF last = hn::Set(kF, static_cast<float>((SiluTable::kPieces - 1) * SiluTable::kWidth));
     Lockstep<kCount, VF> y;
     y.set([&](auto i) HWY_ATTR {
-      // Takes the last piece for NaN, whose maximum is 0: it counts as 0.
+      // NaN counts as 0: it takes the last piece, and its maximum is the second operand.
       const VF a = hn::Min(hn::Abs(x.v[i]), last);
       const VF index = hn::MulAdd(a, hn::Set(kF, static_cast<float>(1 / SiluTable::kWidth)), hn::Set(kF, kRounder));
       const VF negative = hn::MulAdd(hn::MulAdd(piece(2, index), a, piece(1, index)), a, piece(0, index));
-      return hn::MulAdd(hn::Max(x.v[i], hn::Zero(kF)), hn::Set(kF, steps_), negative);
+      return hn::Mul(hn::Add(hn::Max(x.v[i], hn::Zero(kF)), negative), hn::Set(kF, steps_));
     });
     return y;
   }
 
  private:
-  HWY_INLINE VF piece(int i, VF index) const {
-    const __m512 low = _mm512_load_ps(pieces_[i]);
-    const __m512 high = _mm512_load_ps(pieces_[i] + kLanes);
+  static HWY_INLINE VF piece(int i, VF index) {
+    const __m512 low = _mm512_load_ps(kSiluTable.c[i]);
+    const __m512 high = _mm512_load_ps(kSiluTable.c[i] + kLanes);
     return VF{_mm512_permutex2var_ps(low, _mm512_castps_si512(index.raw), high)};
   }
 
-  alignas(64) float pieces_[3][SiluTable::kPieces];
   float steps_;
 };
 #endif
@@ -175,7 +171,13 @@ HWY_INLINE void round_at(const F& f, VF high, std::int32_t* numbers) {
   Lockstep<kCount, VF> x;
   x.set([&](auto i) HWY_ATTR { return hn::BitCast(kF, hn::LoadU(kI, numbers + i * kLanes)); });
   const auto steps = f(x);
-  unroll<kCount>([&](auto i) HWY_ATTR { hn::StoreU(rounded(steps.v[i], high), kI, numbers + i * kLanes); });
+  unroll<kCount>([&](auto i) HWY_ATTR {
+    if constexpr (requires { F::kGivesNumbers; }) {
+      hn::StoreU(nearest_in_range(hn::Min(steps.v[i], high)), kI, numbers + i * kLanes);
+    } else {
+      hn::StoreU(rounded(steps.v[i], high), kI, numbers + i * kLanes);
+    }
+  });
 }
 
 template <class F>
