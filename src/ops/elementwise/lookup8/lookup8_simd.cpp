@@ -1,6 +1,7 @@
-// lookup8 with vectors: where the processor permutes 128 bytes (VBMI), the table is in registers in two halves; with
-// AVX2 it is in sixteen parts of sixteen bytes, but for those that have nothing but the first byte: a rectifier's table
-// is half as much work. Other processors look bytes up one by one, which is no slower there.
+// lookup8 with vectors: where the processor permutes 128 bytes (VBMI), the table is in registers in two halves, and
+// vectors need not be whole; with AVX2 it is in sixteen parts of sixteen bytes, but for those that have nothing but the
+// first byte: a rectifier's table is half as much work. Other processors look bytes up one by one, which is no slower
+// there.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/elementwise/lookup8/lookup8_simd.cpp"
 #include "hwy/foreach_target.h"
@@ -30,6 +31,11 @@ class Table {
   template <int kVectors>
   HWY_INLINE void look_up(const std::uint8_t* x, std::uint8_t* y) const {
     unroll<kVectors>([&](auto v) HWY_ATTR { hn::StoreU(bytes(hn::LoadU(D8(), x + 64 * v)), D8(), y + 64 * v); });
+  }
+  /// Of n < 64 bytes.
+  HWY_INLINE void look_up_part(const std::uint8_t* x, std::int64_t n, std::uint8_t* y) const {
+    const __mmask64 mask = (__mmask64{1} << n) - 1;
+    _mm512_mask_storeu_epi8(y, mask, bytes(hn::Vec<D8>{_mm512_maskz_loadu_epi8(mask, x)}).raw);
   }
 
  private:
@@ -96,6 +102,9 @@ HWY_INLINE void look_up_row(const std::uint8_t* table, const Table& in_vectors, 
   constexpr int kAtOnce = 4;
   for (; i + kAtOnce * lanes <= n; i += kAtOnce * lanes) in_vectors.look_up<kAtOnce>(x + i, y + i);
   for (; i + lanes <= n; i += lanes) in_vectors.look_up<1>(x + i, y + i);
+#if HWY_TARGET == HWY_AVX3_DL
+  if (i < n) return in_vectors.look_up_part(x + i, n - i, y + i);
+#endif
 #else
   static_cast<void>(in_vectors);
 #endif
@@ -105,7 +114,7 @@ HWY_INLINE void look_up_row(const std::uint8_t* table, const Table& in_vectors, 
 /// Rows too short for vectors, several of which are looked up together.
 class ShortRows {
  public:
-  static constexpr std::int64_t kLongest = 128;
+  static constexpr std::int64_t kLongest = HWY_ARCH_X86 && HWY_TARGET == HWY_AVX3_DL ? 0 : 128;
 
   ShortRows(const std::uint8_t* table, const Table& in_vectors) : table_(table), in_vectors_(in_vectors) {}
 
