@@ -76,11 +76,29 @@ inline Pixel pixel_at(const ImageShape& shape, std::int64_t index) {
   return {row / shape.h, row % shape.h, index % shape.w};
 }
 
+/// gather_window of all numbers of a window whose taps touch: most of them lie inside, or in few rows.
+template <typename From, typename To, typename Copy>
+void gather_whole_window(const Problem& p, const From* x, const Pixel& at, To* to, To outside_image, Copy copy) {
+  const ConvGeometry& g = p.g;
+  const std::int64_t y0 = window_origin(g.vertical, at.y);
+  const std::int64_t x0 = window_origin(g.horizontal, at.x);
+  const TapRange rows = taps_inside(g.vertical, y0, 0, g.x.h);
+  const TapRange columns = taps_inside(g.horizontal, x0, 0, g.x.w);
+  const std::int64_t row = g.horizontal.kernel * p.group_inputs;
+  std::fill_n(to, p.k, outside_image);
+  if (columns.size() == 0) return;
+  const std::int64_t before = columns.first * p.group_inputs;
+  for (std::int64_t ky = rows.first; ky < rows.first + rows.size(); ++ky)
+    copy(x + (g.x.offset(at.n, y0 + ky * g.vertical.dilation, x0) + before), columns.size() * p.group_inputs,
+         to + ky * row + before);
+}
+
 /// Writes numbers [first, first + count) of the window of output pixel `at`, in the order of k, `outside_image` for
 /// padding; `copy(from, n, to)` copies or converts n elements. `x` is the first channel of the group.
 template <typename From, typename To, typename Copy>
 void gather_window(const Problem& p, const From* x, const Pixel& at, std::int64_t first, std::int64_t count, To* to,
                    To outside_image, Copy copy) {
+  if (p.taps_touch && count == p.k) return gather_whole_window(p, x, at, to, outside_image, copy);
   const ConvGeometry& g = p.g;
   const std::int64_t y0 = window_origin(g.vertical, at.y);
   const std::int64_t x0 = window_origin(g.horizontal, at.x);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "ops/common/unrolled.h"
 #include "ops/nn/conv2d/problem.h"
@@ -37,12 +38,14 @@ class Windows {
   }
 
  private:
-  static constexpr std::int64_t kLoose = 32 / sizeof(Number);  ///< numbers that are copied at once
-  static constexpr std::int64_t kMostLoose = 6 * kLoose;       ///< in a row of a window that is copied so
+  static constexpr std::int64_t kHalfLoose = 16 / sizeof(Number);
+  static constexpr std::int64_t kLoose = 2 * kHalfLoose;  ///< numbers that are copied at once, or half of them
+  static constexpr std::int64_t kMostLoose = 6 * kLoose;  ///< in a row of a window that is copied so
 
   /// Numbers of one row of a window, and what is copied in its place.
   std::int64_t row_numbers() const { return p_.g.horizontal.kernel * p_.group_inputs; }
   std::int64_t loose_numbers() const {
+    if (row_numbers() <= kHalfLoose) return kHalfLoose;
     const std::int64_t copies = (row_numbers() + kLoose - 1) / kLoose;
     return (copies > 4 ? std::max<std::int64_t>(copies, kMostLoose / kLoose) : copies) * kLoose;
   }
@@ -94,31 +97,36 @@ class Windows {
 
   /// The windows of `pixels` such pixels, and numbers behind them that mean nothing.
   void gather_inner(const Pixel& at, std::int64_t pixels, std::int64_t stride, Number* to) const {
-    switch (loose_numbers() / kLoose) {
-      case 1: return gather_loose<1>(at, pixels, stride, to);
-      case 2: return gather_loose<2>(at, pixels, stride, to);
-      case 3: return gather_loose<3>(at, pixels, stride, to);
-      case 4: return gather_loose<4>(at, pixels, stride, to);
-      default: return gather_loose<kMostLoose / kLoose>(at, pixels, stride, to);
+    switch (loose_numbers() / kHalfLoose) {
+      case 1: return gather_loose<1, kHalfLoose>(at, pixels, stride, to);
+      case 2: return gather_loose<1, kLoose>(at, pixels, stride, to);
+      case 4: return gather_loose<2, kLoose>(at, pixels, stride, to);
+      case 6: return gather_loose<3, kLoose>(at, pixels, stride, to);
+      case 8: return gather_loose<4, kLoose>(at, pixels, stride, to);
+      default: return gather_loose<kMostLoose / kLoose, kLoose>(at, pixels, stride, to);
     }
   }
 
-  /// The same of rows that are copied in `kCopies`.
-  template <int kCopies>
+  /// The same of rows that are copied in `kCopies` of kCopied numbers.
+  template <int kCopies, std::int64_t kCopied>
   void gather_loose(const Pixel& at, std::int64_t pixels, std::int64_t stride, Number* to) const {
     const ConvGeometry& g = p_.g;
     // Values of their own: bytes that are stored could be anything else.
     const std::int64_t row = row_numbers();
     const std::int64_t step = g.vertical.dilation * g.x.h_stride;
     const std::int64_t pixel_step = g.horizontal.stride * g.x.w_stride;
-    const std::int32_t rows = g.vertical.kernel;
     const Number* window = x_ + g.x.offset(at.n, window_origin(g.vertical, at.y), window_origin(g.horizontal, at.x));
-    for (; pixels > 0; --pixels, window += pixel_step, to += stride) {
-      const Number* from = window;
-      Number* next = to;
-      for (std::int32_t i = 0; i < rows; ++i, from += step, next += row)
-        unrolled<kCopies>([&](auto j) { std::memcpy(next + j * kLoose, from + j * kLoose, kLoose * sizeof(Number)); });
-    }
+    const auto gather_rows = [&](auto rows) {
+      for (; pixels > 0; --pixels, window += pixel_step, to += stride) {
+        const Number* from = window;
+        Number* next = to;
+        for (std::int32_t i = 0; i < rows; ++i, from += step, next += row)
+          unrolled<kCopies>(
+              [&](auto j) { std::memcpy(next + j * kCopied, from + j * kCopied, kCopied * sizeof(Number)); });
+      }
+    };
+    // The usual number of rows without a loop.
+    g.vertical.kernel == 3 ? gather_rows(std::integral_constant<std::int32_t, 3>()) : gather_rows(g.vertical.kernel);
   }
 
   template <std::size_t kBytes>
