@@ -125,15 +125,17 @@ class Left {
         workspace_(workspace),
         panels_(panels),
         may_have_pairs_(multiplies_pairs() && a.gather_numbers == nullptr && panels > 0 &&
-                        quad_count(a.k) >= kLeastPairQuads) {
-    if (kInvertsBits && has_bytes()) std::swap(flip_, a_.flip);
-  }
+                        quad_count(a.k) >= kLeastPairQuads),
+        fetched_flip_(kInvertsBits && has_bytes() ? 0 : a.flip),
+        flip_(a.flip ^ fetched_flip_) {}
 
   /// Are pieces bytes?
   bool has_bytes() const { return multiplies_bytes() && a_.gather_numbers == nullptr; }
 
   /// Rows in full are used where they lie.
-  bool stays() const { return has_bytes() && a_.data != nullptr && a_.flip == 0 && a_.k % 4 == 0 && !a_.overwritten; }
+  bool stays() const {
+    return has_bytes() && a_.data != nullptr && fetched_flip_ == 0 && a_.k % 4 == 0 && !a_.overwritten;
+  }
 
   /// How many numbers the workspace holds.
   std::int64_t capacity() const { return has_bytes() ? 2 * workspace_.count : workspace_.count; }
@@ -158,7 +160,7 @@ class Left {
     piece.stride = row_numbers(count);
     if (has_bytes()) {
       auto* to = reinterpret_cast<std::uint8_t*>(workspace_.numbers);
-      fetch_bytes(row, rows, first, count, a_.flip, to);
+      fetch_bytes(row, rows, first, count, fetched_flip_, to);
       piece.bytes = to;
     } else {
       piece.numbers = fetch_numbers(row, rows, first, count);
@@ -179,7 +181,7 @@ class Left {
     const bool is_signed = counts_as_signed(a_.zero);
     const std::uint8_t more_flip = is_signed ? 0x80 : 0;
     std::uint8_t* bytes = upper_half(rows * piece.stride);
-    fetch_bytes(row, rows, 0, a_.k, a_.flip ^ more_flip, bytes);
+    fetch_bytes(row, rows, 0, a_.k, fetched_flip_ ^ more_flip, bytes);
     if (row_sums != nullptr) {
       Piece whole = piece;
       whole.bytes = bytes;
@@ -212,7 +214,7 @@ class Left {
     const std::int64_t stride = row_numbers(count);
     if (a_.data == nullptr) {
       a_.gather_bytes(a_.context, row, rows, first, count, stride, to);
-      fill_up(rows, count, static_cast<std::uint8_t>(a_.zero ^ a_.flip), to);
+      fill_up(rows, count, static_cast<std::uint8_t>(a_.zero ^ fetched_flip_), to);
       if (flip != 0) flip_bytes(to, rows * stride, flip, to);
       return;
     }
@@ -222,7 +224,7 @@ class Left {
     } else {
       for (std::int64_t m = 0; m < rows; ++m) flip_bytes(from + m * a_.row_stride, count, flip, to + m * stride);
     }
-    fill_up(rows, count, static_cast<std::uint8_t>(a_.zero ^ a_.flip ^ flip), to);
+    fill_up(rows, count, static_cast<std::uint8_t>(a_.zero ^ fetched_flip_ ^ flip), to);
   }
 
   /// Rows of `count` bytes up to whole quads with what becomes zero: nothing must come of it in sums of rows.
@@ -246,7 +248,7 @@ class Left {
   const std::int16_t* fetch_numbers(std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count) const {
     std::int16_t* to = workspace_.numbers;
     const std::int64_t stride = row_numbers(count);
-    const ByteForm form{a_.flip, a_.zero};
+    const ByteForm form{fetched_flip_, a_.zero};
     if (a_.gather_numbers != nullptr) {
       a_.gather_numbers(a_.context, row, rows, first, count, stride, to);
       for (std::int64_t m = 0; m < rows; ++m)
@@ -265,11 +267,12 @@ class Left {
     return to;
   }
 
-  LeftSource a_;
+  const LeftSource& a_;  // a copy by vectors would wait for what has just been stored
   const Workspace& workspace_;
   std::int64_t panels_;
-  std::uint8_t flip_ = 0;  ///< left to sum_tile
   bool may_have_pairs_;
+  std::uint8_t fetched_flip_;  ///< of the bits that are inverted when bytes are fetched
+  std::uint8_t flip_;          ///< left to sum_tile
 };
 
 void clear(Sums& sums, std::int64_t rows) { std::fill_n(sums.at, rows * kColumns, 0); }
