@@ -56,6 +56,8 @@ constexpr std::int64_t kNearRows = 0;
 constexpr int kNarrowVectors = std::max(kVectors / 2, 1);
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
 constexpr int kNarrowRows = 12;
+#elif HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+constexpr int kNarrowRows = 16;
 #else
 constexpr int kNarrowRows = kRows;
 #endif
@@ -161,7 +163,7 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
       unroll<(kTileRows + 2) / 3>(
           [&](auto g) HWY_ATTR { base[g] = tile.a + o * left.outer_stride + s * left.segment_stride + 3 * g * row; });
       for (std::int64_t k = 0; k < left.length; ++k, b += kPanel) {
-        if constexpr (kTileVectors >= kVectorsPerPanel && kTileRows > 1) {
+        if constexpr (kTileVectors == kVectors && kTileRows > 1) {
           __builtin_prefetch(ahead, 0, kAheadLocality);
           ahead += tile.ahead_step;
           if constexpr (kNearRows > 0)
