@@ -1,5 +1,5 @@
-// x sigmoid(x) = x / 2 + g(|x|) by parabolas, for results of 8 bits: g(a) = a / 2 tanh(a / 2) is even, so that one
-// table serves both signs. Constants only, computed while compiling. Freestanding.
+// x sigmoid(x) = max(x, 0) + s(|x|), s(a) = -a sigmoid(-a), by parabolas for s, for results of 8 bits. Constants only,
+// computed while compiling. Freestanding.
 #pragma once
 
 namespace bantam::ops {

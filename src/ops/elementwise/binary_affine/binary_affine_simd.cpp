@@ -82,15 +82,9 @@ class StepBytes {
   static constexpr std::size_t kVectors = 4;
 
 #if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
-  HWY_INLINE explicit StepBytes(const BinaryAffineParams& p)
-#if HWY_TARGET == HWY_AVX2
-      : bytes_(p.y_zero_point - kOffset, p.minimum - kOffset, p.maximum - kOffset, kOffset){}
-#else
-      : bytes_(p.y_zero_point - kOffset, p.minimum - kOffset, p.maximum - kOffset, kOffset, kRow) {
-  }
-#endif
+  HWY_INLINE explicit StepBytes(const BinaryAffineParams& p) : bytes_(byte_rows(p)) {}
 
-        HWY_INLINE void store(const V (&v)[kVectors], T* y) const {
+  HWY_INLINE void store(const V (&v)[kVectors], T* y) const {
     auto* to = reinterpret_cast<std::uint8_t*>(y);
     bytes_.store(v[0], v[1], v[2], v[3], to, to + kRow);
   }
@@ -98,6 +92,15 @@ class StepBytes {
  private:
   static constexpr std::int64_t kRow = 2 * hn::MaxLanes(D());                         ///< bytes of two vectors
   static constexpr std::uint8_t kOffset = std::is_same_v<T, std::uint8_t> ? 128 : 0;  ///< of a number to int8
+
+  static HWY_INLINE ByteRows byte_rows(const BinaryAffineParams& p) {
+    const std::int32_t zero_point = p.y_zero_point - kOffset;
+#if HWY_TARGET == HWY_AVX2
+    return {zero_point, p.minimum - kOffset, p.maximum - kOffset, kOffset};
+#else
+    return {zero_point, p.minimum - kOffset, p.maximum - kOffset, kOffset, kRow};
+#endif
+  }
 
   ByteRows bytes_;
 #else

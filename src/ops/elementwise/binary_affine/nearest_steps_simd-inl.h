@@ -17,14 +17,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 /// The quotient v = f(a, b) / y_scale, nearly: as v + 1/2 + kGuard units in units of u = 2^-13, in integers.
 ///
-/// The number is computed as a float between 1024 and 2048, whose last bit is one unit. With M, the largest size of v
-/// for any bytes, at most kMostSteps = 480 < 2^23 u / 17 (a relative error of 2^-24 is then 0.24 u):
-/// - a sum: two rounded factors, 0.24 u together, the rounded constant, two rounded sums of the constant's size, 1.5 u,
-///   and without fused multiply-adds two rounded products, 0.24 u;
-/// - a product: a rounded factor, constant, product (unless fused) and sum, each 0.24 u, and the sum, 0.5 u;
-/// - the three or four roundings of the exact chain's operands, result and quotient: 0.24 u each.
-/// All together are less than 4 u, so where the fraction is kUnsure or more, v + 1/2 lies strictly between the same two
-/// integers: v rounds to the lower of them, and there is no tie.
+/// The number is computed as a float between 1024 and 2048, whose last bit is one unit. No bytes give |v| above
+/// kMostSteps, so that a relative error of 2^-24 is at most 0.24 u. Errors are at most,
+/// - of a sum: 0.24 u for both rounded factors, 0.5 u each for the rounded constant and the two sums, which are of its
+///   size, and without fused multiply-adds 0.24 u for both rounded products;
+/// - of a product: 0.24 u each for the rounded factor and constant of b, for their sum, and without fused multiply-adds
+///   for two rounded products, and 0.5 u for the sum in the end;
+/// - of v itself, by IEEE 754: 0.24 u for each of three or four operations.
+/// All together are less than 4 u. So where the fraction is kUnsure or more, v + 1/2 lies strictly between the same
+/// integers: v rounds to the lower one, and is no tie.
 template <BinaryFunction kFunction>
 class NearestSteps {
  public:
@@ -83,7 +84,8 @@ class NearestSteps {
   static constexpr double kMiddle = 1536;
   static constexpr std::int32_t kMiddleBits = 0x44C00000;  // of the float 1536
   static constexpr int kGuard = 4;
-  static constexpr std::int32_t kUnsure = 8;  // a power of two: kGuard + 4 units
+  static constexpr std::int32_t kUnsure = kGuard + 4;
+  static_assert((kUnsure & (kUnsure - 1)) == 0);
   static constexpr double kMostSteps = 480;
 
   VF a_factor_;  // for products the zero point of a

@@ -86,7 +86,7 @@ class Windows {
     const std::int64_t x0 = window_origin(g.horizontal, at.x);
     const std::int64_t last = y0 + static_cast<std::int64_t>(g.vertical.kernel - 1) * g.vertical.dilation;
     const std::int64_t loose = loose_numbers();
-    if (most <= 0 || loose == 0 || loose > kMostLoose || y0 < 0 || last >= g.x.h || x0 < 0) return 0;
+    if (most <= 0 || loose > kMostLoose || y0 < 0 || last >= g.x.h || x0 < 0) return 0;
     // What there is from the beginning of the last row on: of dense images, the rows behind it too.
     const std::int64_t rows_behind = g.x.h_stride == g.x.w * g.x.w_stride ? g.x.h - 1 - last : 0;
     const std::int64_t there = rows_behind * g.x.h_stride + g.x.w_stride * (g.x.w - 1) + p_.group_inputs - loose;
