@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "ops/common/elementwise.h"
@@ -18,9 +19,44 @@
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
 
+/// Four vectors of the elements at x, or of the one that is there for all: v(i) gives vector i.
+template <typename T>
+class FourVectors {
+ public:
+  using D = hn::ScalableTag<std::int32_t>;
+
+#if HWY_ARCH_ARM_A64
+  HWY_INLINE FourVectors(const T* x, bool moves) {
+    using Wide = std::conditional_t<std::is_signed_v<T>, std::int16_t, std::uint16_t>;
+    const hn::Full128<T> d8;
+    const hn::Full128<Wide> d16;
+    const auto bytes = moves ? hn::LoadU(d8, x) : hn::Set(d8, *x);
+    const auto low = hn::PromoteTo(d16, hn::LowerHalf(bytes));
+    const auto high = hn::PromoteTo(d16, hn::UpperHalf(hn::Half<decltype(d8)>(), bytes));
+    v_[0] = hn::PromoteTo(D(), hn::LowerHalf(low));
+    v_[1] = hn::PromoteTo(D(), hn::UpperHalf(hn::Half<decltype(d16)>(), low));
+    v_[2] = hn::PromoteTo(D(), hn::LowerHalf(high));
+    v_[3] = hn::PromoteTo(D(), hn::UpperHalf(hn::Half<decltype(d16)>(), high));
+  }
+  HWY_INLINE hn::Vec<D> operator()(std::size_t i) const { return v_[i]; }
+
+ private:
+  hn::Vec<D> v_[4];
+#else
+  HWY_INLINE FourVectors(const T* x, bool moves) : x_(x), moves_(moves) {}
+  HWY_INLINE hn::Vec<D> operator()(std::size_t i) const {
+    return moves_ ? load_wide(D(), x_ + i * hn::Lanes(D())) : hn::Set(D(), static_cast<std::int32_t>(*x_));
+  }
+
+ private:
+  const T* x_;
+  bool moves_;
+#endif
+};
+
 /// n elements: combine(d, a, b) gives stored values as int32 for two vectors of them. An operand that does not move is
 /// one element for all; y may be an operand that moves. A combine with kVectors has combine.store(a, b, y) too, which
-/// does so for as many vectors at once: a(v) and b(v) are what it combines. It may remember what it saw.
+/// does so for FourVectors of each. It may remember what it saw.
 template <typename T, class Combine>
 HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, const T* a, bool a_moves, const T* b, bool b_moves) {
   const hn::ScalableTag<std::int32_t> d;
@@ -30,9 +66,9 @@ HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, const T* a, b
                         HWY_ATTR { return moves ? load_wide(d, x + i) : hn::Set(d, static_cast<std::int32_t>(*x)); };
   std::size_t i = 0;
   if constexpr (requires { Combine::kVectors; }) {
-    for (; i + Combine::kVectors * lanes <= n; i += Combine::kVectors * lanes)
-      combine.store([&](std::size_t v) HWY_ATTR { return load(a, a_moves, i + v * lanes); },
-                    [&](std::size_t v) HWY_ATTR { return load(b, b_moves, i + v * lanes); }, y + i);
+    static_assert(Combine::kVectors == 4);
+    for (; i + 4 * lanes <= n; i += 4 * lanes)
+      combine.store(FourVectors<T>(a_moves ? a + i : a, a_moves), FourVectors<T>(b_moves ? b + i : b, b_moves), y + i);
   }
   for (; i + lanes <= n; i += lanes) store_narrow<T>(d, combine(d, load(a, a_moves, i), load(b, b_moves, i)), y + i);
   if (i == n) return;

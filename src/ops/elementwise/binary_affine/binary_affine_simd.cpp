@@ -8,6 +8,7 @@
 #include "ops/common/binary_rows_simd-inl.h"
 #include "ops/common/byte_rows_avx2-inl.h"
 #include "ops/common/byte_rows_avx512-inl.h"
+#include "ops/common/byte_rows_neon.h"
 #include "ops/common/dispatch.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/elementwise/binary_affine/binary_affine.h"
@@ -81,21 +82,29 @@ class StepBytes {
   using V = hn::Vec<D>;
   static constexpr std::size_t kVectors = 4;
 
-#if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
+#if HWY_ARCH_ARM_A64 || ((HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86)
   HWY_INLINE explicit StepBytes(const BinaryAffineParams& p) : bytes_(byte_rows(p)) {}
 
   HWY_INLINE void store(const V (&v)[kVectors], T* y) const {
     auto* to = reinterpret_cast<std::uint8_t*>(y);
+#if HWY_ARCH_ARM_A64
+    bytes_.store({v[0].raw, v[1].raw, v[2].raw, v[3].raw}, to);
+#else
     bytes_.store(v[0], v[1], v[2], v[3], to, to + kRow);
+#endif
   }
 
  private:
   static constexpr std::int64_t kRow = 2 * hn::MaxLanes(D());                         ///< bytes of two vectors
   static constexpr std::uint8_t kOffset = std::is_same_v<T, std::uint8_t> ? 128 : 0;  ///< of a number to int8
 
+#if HWY_ARCH_ARM_A64
+  using ByteRows = neon::ByteRows;
+#endif
+
   static HWY_INLINE ByteRows byte_rows(const BinaryAffineParams& p) {
     const std::int32_t zero_point = p.y_zero_point - kOffset;
-#if HWY_TARGET == HWY_AVX2
+#if HWY_ARCH_ARM_A64 || HWY_TARGET == HWY_AVX2
     return {zero_point, p.minimum - kOffset, p.maximum - kOffset, kOffset};
 #else
     return {zero_point, p.minimum - kOffset, p.maximum - kOffset, kOffset, kRow};
