@@ -46,7 +46,8 @@ void sum_range(const Invocation& call, const AxisLoop& loop, std::int64_t begin,
   const hn::ScalableTag<T> d;
   const auto& p = call.as<CumsumParams>();
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t line = begin; line < end;) {
+  std::int64_t line = begin;
+  while (line < end) {
     const std::int64_t at = loop.offset(line);
     const std::int64_t neighbours = std::min(loop.inner - line % loop.inner, end - line);
     // Several vectors at once, since rows that lie powers of two apart meet in few sets of a cache.
