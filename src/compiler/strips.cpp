@@ -97,7 +97,7 @@ std::vector<Strip> cut(const Storage& storage, const StorageMap& map, const std:
     cuts.push_back(end);
   }
   std::ranges::sort(cuts);
-  cuts.erase(std::ranges::unique(cuts).begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   std::vector<Strip> strips;
   for (std::size_t c = 0; c + 1 < cuts.size(); ++c) strips.push_back({cuts[c], cuts[c + 1], steps, 0});
   for (const Block& block : blocks) {
