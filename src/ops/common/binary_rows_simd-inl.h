@@ -13,26 +13,26 @@
 #include "hwy/highway.h"
 #include "ops/common/elementwise.h"
 #include "ops/common/fixed_point_simd-inl.h"
+#include "ops/common/operand_row_simd-inl.h"
 #include "ops/common/parallel.h"
 #include "ops/common/strides.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
 
-/// Four vectors of the elements at x, or of the one that is there for all: v(i) gives vector i.
+/// The elements of four vectors of a row, from the first on: v(i) gives vector i.
 template <typename T>
 class FourVectors {
  public:
   using D = hn::ScalableTag<std::int32_t>;
 
 #if HWY_ARCH_ARM_A64
-  HWY_INLINE FourVectors(const T* x, bool moves) {
+  HWY_INLINE FourVectors(OperandRow<T> row, std::size_t first) {
     using Wide = std::conditional_t<std::is_signed_v<T>, std::int16_t, std::uint16_t>;
-    const hn::Full128<T> d8;
     const hn::Full128<Wide> d16;
-    const auto bytes = moves ? hn::LoadU(d8, x) : hn::Set(d8, *x);
+    const auto bytes = row.load(hn::Full128<T>(), first);
     const auto low = hn::PromoteTo(d16, hn::LowerHalf(bytes));
-    const auto high = hn::PromoteTo(d16, hn::UpperHalf(hn::Half<decltype(d8)>(), bytes));
+    const auto high = hn::PromoteTo(d16, hn::UpperHalf(hn::Full64<T>(), bytes));
     v_[0] = hn::PromoteTo(D(), hn::LowerHalf(low));
     v_[1] = hn::PromoteTo(D(), hn::UpperHalf(hn::Half<decltype(d16)>(), low));
     v_[2] = hn::PromoteTo(D(), hn::LowerHalf(high));
@@ -43,44 +43,37 @@ class FourVectors {
  private:
   hn::Vec<D> v_[4];
 #else
-  HWY_INLINE FourVectors(const T* x, bool moves) : x_(x), moves_(moves) {}
-  HWY_INLINE hn::Vec<D> operator()(std::size_t i) const {
-    return moves_ ? load_wide(D(), x_ + i * hn::Lanes(D())) : hn::Set(D(), static_cast<std::int32_t>(*x_));
-  }
+  HWY_INLINE FourVectors(OperandRow<T> row, std::size_t first) : row_(row), first_(first) {}
+  HWY_INLINE hn::Vec<D> operator()(std::size_t i) const { return row_.load_wide(D(), first_ + i * hn::Lanes(D())); }
 
  private:
-  const T* x_;
-  bool moves_;
+  OperandRow<T> row_;
+  std::size_t first_;
 #endif
 };
 
-/// n elements: combine(d, a, b) gives stored values as int32 for two vectors of them. An operand that does not move is
-/// one element for all; y may be an operand that moves. A combine with kVectors has combine.store(a, b, y) too, which
-/// does so for FourVectors of each. It may remember what it saw.
+/// n elements: combine(d, a, b) gives stored values as int32 for two vectors of them. y may be an operand that moves. A
+/// combine with kVectors has combine.store(a, b, y) too, which does so for FourVectors of each. It may remember what it
+/// saw.
 template <typename T, class Combine>
-HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, const T* a, bool a_moves, const T* b, bool b_moves) {
+HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, OperandRow<T> a, OperandRow<T> b) {
   const hn::ScalableTag<std::int32_t> d;
   const std::size_t lanes = hn::Lanes(d);
   constexpr std::size_t kMaxLanes = HWY_MAX_BYTES / sizeof(std::int32_t);
-  const auto load = [&](const T* x, bool moves, std::size_t i)
-                        HWY_ATTR { return moves ? load_wide(d, x + i) : hn::Set(d, static_cast<std::int32_t>(*x)); };
   std::size_t i = 0;
   if constexpr (requires { Combine::kVectors; }) {
     static_assert(Combine::kVectors == 4);
-    for (; i + 4 * lanes <= n; i += 4 * lanes)
-      combine.store(FourVectors<T>(a_moves ? a + i : a, a_moves), FourVectors<T>(b_moves ? b + i : b, b_moves), y + i);
+    for (; i + 4 * lanes <= n; i += 4 * lanes) combine.store(FourVectors<T>(a, i), FourVectors<T>(b, i), y + i);
   }
-  for (; i + lanes <= n; i += lanes) store_narrow<T>(d, combine(d, load(a, a_moves, i), load(b, b_moves, i)), y + i);
+  for (; i + lanes <= n; i += lanes) store_narrow<T>(d, combine(d, a.load_wide(d, i), b.load_wide(d, i)), y + i);
   if (i == n) return;
   T tail_a[kMaxLanes] = {};
   T tail_b[kMaxLanes] = {};
   T result[kMaxLanes] = {};
-  for (std::size_t k = 0; k < n - i; ++k) {
-    tail_a[k] = a[a_moves ? i + k : 0];
-    tail_b[k] = b[b_moves ? i + k : 0];
-  }
-  store_narrow<T>(d, combine(d, load_wide(d, tail_a), load_wide(d, tail_b)), result);
-  for (std::size_t k = 0; k < n - i; ++k) y[i + k] = result[k];
+  const auto last_a = tail_of(a, i, n - i, tail_a);
+  const auto last_b = tail_of(b, i, n - i, tail_b);
+  store_narrow<T>(d, combine(d, last_a.load_wide(d, 0), last_b.load_wide(d, 0)), result);
+  std::copy_n(result, n - i, y + i);
 }
 
 /// Of rows that lie one behind the other: the operand, 1 or 2, whose only row they all share; else 0.
@@ -104,8 +97,8 @@ HWY_INLINE void combine_shared(Combine& combine, std::int64_t row_length, int sh
     // One copy less, so that it may begin anywhere.
     const std::int64_t n = std::min(end - i, (copies - 1) * row_length);
     const T* row = copied + i % row_length;
-    combine_row(combine, static_cast<std::size_t>(n), y + i, shared == 1 ? row : a + i, true, shared == 2 ? row : b + i,
-                true);
+    combine_row(combine, static_cast<std::size_t>(n), y + i, OperandRow<T>{shared == 1 ? row : a + i, true},
+                OperandRow<T>{shared == 2 ? row : b + i, true});
     i += n;
   }
 }
@@ -122,8 +115,8 @@ HWY_NOINLINE void combine_range(const Invocation& invocation, const StridedRows<
   if (shared != 0 && rows.row_length <= kShortRow && end - begin >= 4 * rows.row_length)
     return combine_shared(combine, rows.row_length, shared, y, a, b, begin, end);
   for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-    combine_row(combine, static_cast<std::size_t>(n), y + offsets[0], a + offsets[1], rows.contiguous(1),
-                b + offsets[2], rows.contiguous(2));
+    combine_row(combine, static_cast<std::size_t>(n), y + offsets[0], OperandRow<T>{a + offsets[1], rows.contiguous(1)},
+                OperandRow<T>{b + offsets[2], rows.contiguous(2)});
   });
 }
 

@@ -11,6 +11,7 @@
 #include <cstddef>
 
 #include "hwy/highway.h"
+#include "ops/common/fixed_point_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -26,6 +27,12 @@ struct OperandRow {
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, std::size_t i) const {
     return moves ? hn::LoadU(d, data + i) : hn::Set(d, *data);
+  }
+
+  /// int8 or uint8 elements as int32.
+  template <class D>
+  HWY_INLINE hn::Vec<D> load_wide(D d, std::size_t i) const {
+    return moves ? HWY_NAMESPACE::load_wide(d, data + i) : hn::Set(d, static_cast<std::int32_t>(*data));
   }
 };
 
