@@ -5,9 +5,9 @@
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
 #include "hwy/highway.h"
+#include "ops/common/activation_steps_simd-inl.h"
 #include "ops/common/divisor_simd-inl.h"
 #include "ops/common/requantize_simd-inl.h"
-#include "ops/common/silu_table.h"
 #include "ops/elementwise/unary/activation_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -50,53 +50,12 @@ HWY_INLINE void with_activation(const Activation& activation, Run run) {
   }
 }
 
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-/// silu(x) / step by SiluTable, whose pieces fill two registers each: half as many instructions as an exponential
-/// takes.
-class SiluSteps {
- public:
-  static constexpr bool kGivesNumbers = true;  ///< of NaN, too
-
-  /// Is the table's error at most a 32nd of a step?
-  static bool serves(float step) { return step >= 32 * SiluTable::kError; }
-
-  HWY_INLINE explicit SiluSteps(float step) : steps_(1.0F / step) {}
-
-  template <int kCount>
-  HWY_INLINE Lockstep<kCount, VF> operator()(const Lockstep<kCount, VF>& x) const {
-    constexpr float kRounder = 0x1.8p23F;  // added, it leaves the nearest integer in the lowest bits
-    const VF last = hn::Set(kF, static_cast<float>((SiluTable::kPieces - 1) * SiluTable::kWidth));
-    Lockstep<kCount, VF> y;
-    y.set([&](auto i) HWY_ATTR {
-      // NaN counts as 0: it takes the last piece, and its maximum is the second operand.
-      const VF a = hn::Min(hn::Abs(x.v[i]), last);
-      const VF index = hn::MulAdd(a, hn::Set(kF, static_cast<float>(1 / SiluTable::kWidth)), hn::Set(kF, kRounder));
-      const VF negative = hn::MulAdd(hn::MulAdd(piece(2, index), a, piece(1, index)), a, piece(0, index));
-      return hn::Mul(hn::Add(hn::Max(x.v[i], hn::Zero(kF)), negative), hn::Set(kF, steps_));
-    });
-    return y;
-  }
-
- private:
-  static HWY_INLINE VF piece(int i, VF index) {
-    const __m512 low = _mm512_load_ps(kSiluTable.c[i]);
-    const __m512 high = _mm512_load_ps(kSiluTable.c[i] + kLanes);
-    return VF{_mm512_permutex2var_ps(low, _mm512_castps_si512(index.raw), high)};
-  }
-
-  float steps_;
-};
-#endif
-
-/// The same for f = activation(x) / step, by one division where the activation ends with one, and exponentials are
-/// computed for results of few digits.
+/// The same for f = activation(x) / step, where with_short_steps has none: by one division where the activation ends
+/// with one, and exponentials are computed for results of few digits.
 template <class Run>
-HWY_INLINE void with_activated_steps(const Activation& activation, float step, Run run) {
+HWY_INLINE void with_long_steps(const Activation& activation, float step, Run run) {
   if (activation.function == UnaryFunction::kSigmoid)
     return run([step](const auto& x) HWY_ATTR { return sigmoid_steps(kF, x, hn::Set(kF, step)); });
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-  if (activation.function == UnaryFunction::kSilu && SiluSteps::serves(step)) return run(SiluSteps(step));
-#endif
   if (activation.function == UnaryFunction::kSilu)
     return run([step](const auto& x) HWY_ATTR { return silu_steps(kF, x, hn::Set(kF, step)); });
   const Divisor divisor(step);
@@ -166,36 +125,47 @@ HWY_INLINE hn::Vec<DI> rounded(VF steps, VF high) {
 #endif
 }
 
+/// In place of the arguments of vectors: integers(arguments).
 template <int kCount, class F>
-HWY_INLINE void round_at(const F& f, VF high, std::int32_t* numbers) {
+HWY_INLINE void round_at(const F& integers, std::int32_t* numbers) {
   Lockstep<kCount, VF> x;
   x.set([&](auto i) HWY_ATTR { return hn::BitCast(kF, hn::LoadU(kI, numbers + i * kLanes)); });
-  const auto steps = f(x);
-  unroll<kCount>([&](auto i) HWY_ATTR {
-    if constexpr (requires { F::kGivesNumbers; }) {
-      hn::StoreU(nearest_in_range(hn::Min(steps.v[i], high)), kI, numbers + i * kLanes);
-    } else {
-      hn::StoreU(rounded(steps.v[i], high), kI, numbers + i * kLanes);
-    }
-  });
+  const auto y = integers(x);
+  unroll<kCount>([&](auto i) HWY_ATTR { hn::StoreU(y.v[i], kI, numbers + i * kLanes); });
 }
 
 template <class F>
-HWY_NOINLINE void round_all(const F& f, const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count) {
-  const VF high = hn::Set(kF, static_cast<float>(scaler.maximum - scaler.zero_point));
+HWY_NOINLINE void round_all(const F& integers, std::int32_t* numbers, std::int64_t count) {
   std::int64_t i = 0;
-  for (; i + kAtOnce * kLanes <= count; i += kAtOnce * kLanes) round_at<kAtOnce>(f, high, numbers + i);
-  for (; i + kLanes <= count; i += kLanes) round_at<1>(f, high, numbers + i);
+  for (; i + kAtOnce * kLanes <= count; i += kAtOnce * kLanes) round_at<kAtOnce>(integers, numbers + i);
+  for (; i + kLanes <= count; i += kLanes) round_at<1>(integers, numbers + i);
   if (i == count) return;
   HWY_ALIGN std::int32_t part[kLanes] = {};
   for (std::int64_t k = 0; k < count - i; ++k) part[k] = numbers[i + k];
-  round_at<1>(f, high, part);
+  round_at<1>(integers, part);
   for (std::int64_t k = 0; k < count - i; ++k) numbers[i + k] = part[k];
 }
 
+/// The integers of some vectors of steps: round(step) of each.
+template <int kCount, class F>
+HWY_INLINE auto integers_of(const Lockstep<kCount, VF>& steps, F round) {
+  Lockstep<kCount, hn::Vec<DI>> y;
+  y.set([&](auto i) HWY_ATTR { return round(steps.v[i]); });
+  return y;
+}
+
 void round_activated_target(const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count) {
-  with_activated_steps(scaler.activation, scaler.output_scale,
-                       [&](auto f) HWY_ATTR { round_all(f, scaler, numbers, count); });
+  const auto high = static_cast<float>(scaler.maximum - scaler.zero_point);
+  const bool is_short = with_short_steps(scaler, [&](auto f) HWY_ATTR {
+    const EachVector<decltype(f)> each{f};
+    const auto round = [high](VF steps) HWY_ATTR { return nearest_in_range(hn::Min(steps, hn::Set(kF, high))); };
+    round_all([each, round](const auto& x) HWY_ATTR { return integers_of(each(kF, x), round); }, numbers, count);
+  });
+  if (is_short) return;
+  with_long_steps(scaler.activation, scaler.output_scale, [&](auto f) HWY_ATTR {
+    const auto round = [high](VF steps) HWY_ATTR { return rounded(steps, hn::Set(kF, high)); };
+    round_all([f, round](const auto& x) HWY_ATTR { return integers_of(f(x), round); }, numbers, count);
+  });
 }
 
 }  // namespace

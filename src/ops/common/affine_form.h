@@ -8,7 +8,7 @@
 // which is how ONNX Runtime computes QLinearConv, QLinearMatMul and the products of its integer operators. With an
 // activation, 8-bit results are what quantising the f32 result gives, in one step:
 //   i8, u8: clamp(round_half_even(activation(float(sum) * scale + bias) / output_scale) + output_zero_point, minimum,
-//           maximum) (bias f32)
+//           maximum) (bias f32), hard-swish and its division being HardSwishSteps
 // A number that is rounded but is not one counts as 0. Operands: 2 bias [N] (optional); 3 scale f32 [1] or [N] (absent
 // for i32); 4 zero point of x (type of x), 5 zero points of the weights (type of the weights, [1] or [N]): both
 // optional, instead of the parameters, for zero points known only at run time.
@@ -26,6 +26,7 @@
 
 #include "bantam/status.h"
 #include "bantam/tensor.h"
+#include "ops/common/hard_swish_steps.h"
 #include "ops/common/params.h"
 #include "ops/elementwise/unary/function.h"
 #include "ops/op.h"
@@ -140,10 +141,8 @@ struct AffineScaler {
   void store(std::uint32_t sum, std::int64_t channel, std::int32_t* y) const noexcept { *y = with_bias(sum, channel); }
 
   void store(std::uint32_t sum, std::int64_t channel, std::uint8_t* y) const noexcept {
-    const float scaled = has_activation()
-                             ? real(sum, channel) / output_scale
-                             : static_cast<float>(with_bias(sum, channel)) * scale[per_channel ? channel : 0];
-    *y = to_byte(scaled);
+    *y = to_byte(has_activation() ? activated_steps(argument(sum, channel))
+                                  : static_cast<float>(with_bias(sum, channel)) * scale[per_channel ? channel : 0]);
   }
 
   /// The 8-bit result that stands for `scaled` steps from the zero point.
@@ -158,8 +157,20 @@ struct AffineScaler {
   void store(std::uint32_t sum, std::int64_t channel, float* y) const noexcept { *y = real(sum, channel); }
 
   float real(std::uint32_t sum, std::int64_t channel) const noexcept {
+    return apply_activation(argument(sum, channel), activation);
+  }
+
+  /// Of the activation.
+  float argument(std::uint32_t sum, std::int64_t channel) const noexcept {
     const float scaled = static_cast<float>(static_cast<std::int32_t>(sum)) * scale[per_channel ? channel : 0];
-    return apply_activation(real_bias != nullptr ? scaled + real_bias[channel] : scaled, activation);
+    return real_bias != nullptr ? scaled + real_bias[channel] : scaled;
+  }
+
+  /// activation(x) / output_scale.
+  float activated_steps(float x) const noexcept {
+    if (activation.function == UnaryFunction::kHardSwish && HardSwishSteps::serves(output_scale))
+      return HardSwishSteps(output_scale)(x);
+    return apply_activation(x, activation) / output_scale;
   }
 };
 

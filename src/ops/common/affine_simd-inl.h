@@ -95,11 +95,19 @@ class AffineVector {
   /// The same of an activation whose result is quantised: -0 may be 0.
   HWY_INLINE VF argument(V sum) const { return hn::Add(hn::Mul(hn::ConvertTo(DF(), sum), scale_), real_bias_); }
 
+  /// Steps of 8-bit results of what with_short_steps gives, rounded; what is beyond 16 bits only lies on its side.
+  template <class F>
+  HWY_INLINE V activated(const F& steps, V sum) const {
+    if constexpr (F::kIsExact) return nearest_in_range(hn::Min(steps(DF(), argument(sum)), high_));
+    const auto x = hn::MulAdd(hn::ConvertTo(DF(), sum), scale_, real_bias_);
+    return nearest_in_range(hn::Min(steps(DF(), x), high_));
+  }
+
   /// 8-bit results as numbers in the range of int8, in place of sums. `s`: the scaler.
   template <int kCount>
   HWY_INLINE void to_bytes(const AffineScaler& s, V (&sums)[kCount]) const {
     if (s.has_activation()) {
-      unroll<kCount>([&](auto i) HWY_ATTR { sums[i] = hn::BitCast(D(), real(sums[i])); });
+      unroll<kCount>([&](auto i) HWY_ATTR { sums[i] = hn::BitCast(D(), argument(sums[i])); });
       quantize_vectors(D(), s, sums);
     } else {
       unroll<kCount>([&](auto i) HWY_ATTR { sums[i] = (*this)(sums[i]); });

@@ -16,6 +16,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "ops/common/activate_rows.h"
+#include "ops/common/activation_steps_simd-inl.h"
 #include "ops/common/affine_simd-inl.h"
 #include "ops/nn/depthwise_conv2d/bytes_neon-inl.h"
 #include "ops/nn/depthwise_conv2d/pairs_avx2-inl.h"
@@ -30,6 +31,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using ops::HWY_NAMESPACE::AffineVector;
 using ops::HWY_NAMESPACE::load_zero_points;
 using ops::HWY_NAMESPACE::unroll;
+using ops::HWY_NAMESPACE::with_short_steps;
 
 template <typename X>
 using Pixels = depthwise::PixelRun<X, std::int8_t>;
@@ -257,6 +259,20 @@ void convolve_row(const Invocation& call, const ConvGeometry& g, const AffineSca
     activate_rows(scaler.activation, y + g.y.offset(n, oy, 0), g.y.w, g.y.w_stride, g.y.c);
 }
 
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+/// Output rows [begin, end) of all items by what finishes them fastest.
+void convolve_quads_of(const depthwise::HWY_NAMESPACE::QuadProblem& problem, const AffineScaler& scaler,
+                       std::int64_t begin, std::int64_t end) {
+  namespace quads = depthwise::HWY_NAMESPACE;
+  if (!scaler.has_activation()) return quads::convolve_quads<quads::AffineBlock>(problem, scaler, begin, end);
+  const bool is_short = with_short_steps(scaler, [&](const auto& steps) HWY_ATTR {
+    using Steps = std::remove_cvref_t<decltype(steps)>;
+    quads::convolve_quads<quads::ShortStepsBlock<Steps>>(problem, scaler, begin, end);
+  });
+  if (!is_short) quads::convolve_quads<quads::ActivatedBlock>(problem, scaler, begin, end);
+}
+#endif
+
 /// Output rows [begin, end) of all items in quads of bytes, or AVX2's or Arm's way, if that is possible.
 bool convolve_in_quads(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler,
                        const ZeroPoints& w_zeros, std::int32_t x_zero, std::int64_t begin, std::int64_t end) {
@@ -274,9 +290,7 @@ bool convolve_in_quads(const Invocation& call, const ConvGeometry& g, const Affi
   if (fits) quads::convolve_pairs<quads::AffinePairs>(problem, scaler, begin, end);
 #else
   const bool fits = quads::quads_fit(g);
-  if (fits)
-    scaler.has_activation() ? quads::convolve_quads<quads::ActivatedBlock>(problem, scaler, begin, end)
-                            : quads::convolve_quads<quads::AffineBlock>(problem, scaler, begin, end);
+  if (fits) convolve_quads_of(problem, scaler, begin, end);
 #endif
   return fits;
 #elif HWY_ARCH_ARM_A64
@@ -288,7 +302,7 @@ bool convolve_in_quads(const Invocation& call, const ConvGeometry& g, const Affi
     using X = typename decltype(tag)::type;
     const bytes::ByteProblem<X> problem{g,           call.input<X>(0),     w, x_zero, call.output<std::uint8_t>(),
                                         scaler.flip, result_overlaps(call)};
-    bytes::convolve_bytes<AffineVector<hn::CappedTag<std::int32_t, 4> > >(problem, scaler, begin, end);
+    bytes::convolve_bytes<AffineVector<hn::CappedTag<std::int32_t, 4>>>(problem, scaler, begin, end);
   });
   return true;
 #else

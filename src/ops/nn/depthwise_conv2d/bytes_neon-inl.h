@@ -17,6 +17,7 @@
 
 #include "hwy/highway.h"
 #include "ops/common/activate_rows.h"
+#include "ops/common/activation_steps_simd-inl.h"
 #include "ops/common/affine_form.h"
 #include "ops/common/byte_rows_neon.h"
 #include "ops/nn/conv2d/geometry.h"
@@ -193,7 +194,7 @@ class ByteBlock {
         if constexpr (kHalves == 2) add(vmull_high_s8(x0, w0), sums[i] + 2);
       });
     }
-    if constexpr (requires(V32 v) { scale_[0].real(v); }) {
+    if constexpr (requires(V32 v) { scale_[0].argument(v); }) {
       if (window.end.activated != nullptr) return store_activated(window.end, sums, y, window.y_step);
     }
     // One vector of channels after the other: what scales them is loaded once for all pixels.
@@ -208,11 +209,20 @@ class ByteBlock {
   HWY_NOINLINE void store_activated(const ByteEnd& end, const int32x4_t (&sums)[kPixels][kVectors], std::uint8_t* y,
                                     std::int64_t y_step) const {
     using ops::HWY_NAMESPACE::unroll;
+    const bool is_short = ops::HWY_NAMESPACE::with_short_steps(*end.activated, [&](const auto& steps) HWY_ATTR {
+      unroll<kPixels>([&](auto i) HWY_ATTR {
+        int32x4_t results[kVectors];
+        unroll<kVectors>([&](auto v) HWY_ATTR { results[v] = scale_[v].activated(steps, V32(sums[i][v])).raw; });
+        end.bytes.store(results, y + i * y_step);
+      });
+    });
+    if (is_short) return;
     std::int32_t numbers[kPixels][4 * kVectors];
     unroll<kVectors>([&](auto v) HWY_ATTR {
       const Scale scale = scale_[v];
-      unroll<kPixels>(
-          [&](auto i) HWY_ATTR { vst1q_s32(numbers[i] + 4 * v, hn::BitCast(D32(), scale.real(V32(sums[i][v]))).raw); });
+      unroll<kPixels>([&](auto i) HWY_ATTR {
+        vst1q_s32(numbers[i] + 4 * v, hn::BitCast(D32(), scale.argument(V32(sums[i][v]))).raw);
+      });
     });
     round_activated(*end.activated, numbers[0], kPixels * 4 * kVectors);
     unroll<kPixels>([&](auto i) HWY_ATTR {

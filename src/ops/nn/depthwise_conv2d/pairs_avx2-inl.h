@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "hwy/highway.h"
+#include "ops/common/activation_steps_simd-inl.h"
 #include "ops/common/affine_simd-inl.h"
 #include "ops/common/byte_rows_avx2-inl.h"
 #include "ops/common/requantize_simd-inl.h"
@@ -147,9 +148,13 @@ class AffinePairs {
       store_tile(bytes_, sums, y, [&](auto i, auto v) HWY_ATTR { return scale_[i].rounded_total(v); });
       return;
     }
+    const bool is_short = ops::HWY_NAMESPACE::with_short_steps(*scaler_, [&](const auto& steps) HWY_ATTR {
+      store_tile(bytes_, sums, y, [&](auto i, auto v) HWY_ATTR { return scale_[i].activated(steps, v); });
+    });
+    if (is_short) return;
     constexpr int kCount = kRows * kPixels;
     ops::HWY_NAMESPACE::unroll<4>([&](auto i) HWY_ATTR {
-      for (std::int32_t(&v)[8] : sums.numbers[i]) hn::Store(hn::BitCast(d, scale_[i].real(hn::Load(d, v))), d, v);
+      for (std::int32_t(&v)[8] : sums.numbers[i]) hn::Store(hn::BitCast(d, scale_[i].argument(hn::Load(d, v))), d, v);
     });
     round_activated(*scaler_, sums.numbers[0][0], 4 * 8 * kCount);
     store_tile(bytes_, sums, y, [](auto, auto v) HWY_ATTR { return v; });

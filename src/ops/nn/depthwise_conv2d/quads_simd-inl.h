@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
+#include "ops/common/activate_rows.h"
 #include "ops/common/affine_simd-inl.h"
 #include "ops/common/byte_rows_avx512-inl.h"
 #include "ops/common/quad_products_simd-inl.h"
@@ -146,7 +147,7 @@ struct OrderedChannels {
 /// The bytes of some pixels, in the order of channels: number(i, j) is what `pack` takes instead of sums j of pixel i.
 template <bool kPlain, int kPixels, class F>
 HWY_INLINE void pack_pixels(const ops::HWY_NAMESPACE::BytePacker& pack, V8 (&bytes)[kPixels], F number) {
-  ops::HWY_NAMESPACE::unroll<kPixels>([&](auto i) HWY_ATTR {
+  ops::HWY_NAMESPACE::unroll<kPixels>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
     V32 numbers[4];
     ops::HWY_NAMESPACE::unroll<4>([&](auto j) HWY_ATTR { numbers[j] = number(i, j); });
     bytes[i] = V8{pack.template operator()<kPlain>(numbers[0].raw, numbers[1].raw, numbers[2].raw, numbers[3].raw)};
@@ -234,7 +235,23 @@ class AffineBlock : public AffineScales {
   bool is_usual_;
 };
 
-/// The same for scalers with an activation.
+/// The same for scalers with an activation for which with_short_steps gives Steps.
+template <class Steps>
+class ShortStepsBlock : public AffineScales {
+ public:
+  HWY_INLINE ShortStepsBlock(const AffineScaler& scaler, const BlockChannels& channels)
+      : AffineScales(scaler, channels), steps_(scaler.output_scale) {}
+
+  template <int kPixels>
+  HWY_INLINE void operator()(const V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
+    pack_pixels<false>(pack_, bytes, [&](auto i, auto j) HWY_ATTR { return scale_[j].activated(steps_, sums[i][j]); });
+  }
+
+ private:
+  Steps steps_;
+};
+
+/// The same for scalers with any activation.
 class ActivatedBlock : public AffineScales {
  public:
   HWY_INLINE ActivatedBlock(const AffineScaler& scaler, const BlockChannels& channels)

@@ -13,6 +13,7 @@
 
 #include "hwy/highway.h"
 #include "ops/common/activate_rows.h"
+#include "ops/common/activation_steps_simd-inl.h"
 #include "ops/common/affine_simd-inl.h"
 #include "ops/common/byte_rows_avx2-inl.h"
 #include "ops/common/byte_rows_avx512-inl.h"
@@ -27,10 +28,12 @@ namespace {
 
 using ops::HWY_NAMESPACE::AffineVector;
 using ops::HWY_NAMESPACE::demote_to_bytes;
+using ops::HWY_NAMESPACE::has_short_steps;
 using ops::HWY_NAMESPACE::load_channels;
 using ops::HWY_NAMESPACE::load_zero_points;
 using ops::HWY_NAMESPACE::RequantizeVector;
 using ops::HWY_NAMESPACE::store_lanes;
+using ops::HWY_NAMESPACE::with_short_steps;
 using ops::HWY_NAMESPACE::with_zero_point;
 
 /// The sums of one tile that are of more products than int32 holds.
@@ -123,7 +126,7 @@ void finish_activated(const AffineResult<std::uint8_t>& y, Sums& sums, std::int6
     const AffineVector<D32> scale(kD32, y.scaler, first + c, lanes);
     for (std::int64_t r = 0; r < rows; ++r) {
       std::int32_t* at = sums.at + r * kColumns + c;
-      hn::StoreU(lanes > 0 ? hn::BitCast(kD32, scale.real(hn::LoadU(kD32, at))) : hn::Zero(kD32), kD32, at);
+      hn::StoreU(lanes > 0 ? hn::BitCast(kD32, scale.argument(hn::LoadU(kD32, at))) : hn::Zero(kD32), kD32, at);
     }
   }
   round_activated(y.scaler, sums.at, rows * kColumns);
@@ -244,7 +247,13 @@ class PanelEnd {
   /// Vectors of columns of whole tiles, which are stored from registers.
   int vectors() const { return vectors_of(columns_); }
 
-  /// What stores them, from row m on, whose sums come first in `row_sums`.
+  /// Calls f of what stores them, from row m on, whose sums come first in `row_sums`.
+  template <class F>
+  HWY_INLINE void with_tiles(std::int64_t m, const std::int32_t* row_sums, F f) const {
+    f(Tiles(*this, m, row_sums));
+  }
+
+ private:
   class Tiles {
    public:
     Tiles(const PanelEnd& end, std::int64_t m, const std::int32_t* row_sums)
@@ -287,7 +296,6 @@ class PanelEnd {
     const std::int32_t* row_sums_;
   };
 
- private:
   struct Row {
     hn::Vec<D32> low;
     hn::Vec<D32> high;
@@ -327,11 +335,17 @@ class PanelEnd {
   }
   template <int kTileRows, int kTileVectors>
   HWY_INLINE void activate(hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
+    const bool is_short = with_short_steps(*activated_, [&](const auto& steps) HWY_ATTR {
+      unroll<kTileRows>([&](auto r) HWY_ATTR {
+        unroll<kTileVectors>([&](auto v) HWY_ATTR { sum[r][v] = (v == 0 ? low_ : high_).activated(steps, sum[r][v]); });
+      });
+    });
+    if (is_short) return;
     HWY_ALIGN std::int32_t numbers[kTileRows * kTileVectors * kLanes];
     unroll<kTileRows>([&](auto r) HWY_ATTR {
       unroll<kTileVectors>([&](auto v) HWY_ATTR {
-        const auto real = (v == 0 ? low_ : high_).real(sum[r][v]);
-        hn::Store(hn::BitCast(kD32, real), kD32, numbers + (r * kTileVectors + v) * kLanes);
+        const auto argument = (v == 0 ? low_ : high_).argument(sum[r][v]);
+        hn::Store(hn::BitCast(kD32, argument), kD32, numbers + (r * kTileVectors + v) * kLanes);
       });
     });
     round_activated(*activated_, numbers, kTileRows * kTileVectors * kLanes);
@@ -389,6 +403,12 @@ class NumberEnd {
   /// As of PanelEnd.
   int vectors() const { return vectors_of(columns_); }
 
+  template <class F>
+  HWY_INLINE void with_tiles(std::int64_t m, const std::int32_t* row_sums, F f) const {
+    f(Tiles(*this, m, row_sums));
+  }
+
+ private:
   class Tiles {
    public:
     Tiles(const NumberEnd& end, std::int64_t m, const std::int32_t* row_sums)
@@ -414,7 +434,6 @@ class NumberEnd {
     const std::int32_t* row_sums_;
   };
 
- private:
   TileEnd<AffineResult<Y>> plain_;
   std::int64_t columns_;
   ColumnZeros zeros_;
@@ -460,26 +479,63 @@ class PanelEnd {
   HWY_INLINE void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* /*row_sums*/) const {
     std::uint8_t* y = y_ + m * row_stride_;
     if (activated_ != nullptr) return store_activated(sums, rows, y);
-    if (has_start_) {
-      is_usual() ? store<true, true>(sums, rows, y) : store<true, false>(sums, rows, y);
-    } else {
-      store<false, false>(sums, rows, y);
-    }
+    if (!has_start_) return store(Rounded<false, false>(), sums.at, kColumns, rows, y);
+    is_usual() ? store(Rounded<true, true>(), sums.at, kColumns, rows, y)
+               : store(Rounded<true, false>(), sums.at, kColumns, rows, y);
   }
 
   /// Vectors of columns of whole tiles, which are stored from registers; 0 where they cannot be.
   int vectors() const {
-    return !has_start_ || activated_ != nullptr || !is_usual() ? 0 : columns_ > kLanes ? kVectors : 1;
+    const bool is_short = activated_ != nullptr ? has_short_steps(*activated_) : is_usual();
+    return !has_start_ || !is_short ? 0 : columns_ > kLanes ? kVectors : 1;
   }
 
-  /// What stores them, from row m on.
+  /// Calls f of what stores them, from row m on.
+  template <class F>
+  HWY_INLINE void with_tiles(std::int64_t m, const std::int32_t* /*row_sums*/, F f) const {
+    std::uint8_t* y = y_ + m * row_stride_;
+    if (activated_ == nullptr) return f(Tiles(*this, Rounded<true, true>(), y));
+    if constexpr (kActivates)
+      with_short_steps(*activated_, [&](const auto& steps) HWY_ATTR { f(Tiles(*this, Activated(steps), y)); });
+  }
+
+ private:
+  using ByteRows = ops::HWY_NAMESPACE::ByteRows;
+  using V = hn::Vec<D32>;
+  static constexpr bool kActivates = std::is_same_v<Scale, AffineVector<D32>>;
+  template <int i>
+  static constexpr std::integral_constant<int, i> kIndex{};
+
+  /// Makes numbers of sums. kTotals: these have their bias.
+  template <bool kTotals, bool kUsual>
+  struct Rounded {
+    HWY_INLINE V operator()(const Scale& scale, V sum) const {
+      return kTotals ? scale.template rounded_total<kUsual>(sum) : scale.template rounded<kUsual>(sum);
+    }
+  };
+
+  /// The same with an activation; Steps: of with_short_steps.
+  template <class Steps>
+  struct Activated {
+    const Steps& steps;
+
+    HWY_INLINE explicit Activated(const Steps& from) : steps(from) {}
+    HWY_INLINE V operator()(const Scale& scale, V sum) const { return scale.activated(steps, sum); }
+  };
+
+  /// Of numbers.
+  struct Same {
+    HWY_INLINE V operator()(const Scale& /*scale*/, V number) const { return number; }
+  };
+
+  /// Stores whole tiles, the first row at y. Number: Rounded or Activated.
+  template <class Number>
   class Tiles {
    public:
-    Tiles(const PanelEnd& end, std::int64_t m, const std::int32_t* /*row_sums*/)
-        : end_(end), y_(end.y_ + m * end.row_stride_) {}
+    HWY_INLINE Tiles(const PanelEnd& end, const Number& make, std::uint8_t* y) : end_(end), make_(make), y_(y) {}
 
     template <int kTileRows, int kTileVectors>
-    HWY_INLINE void operator()(hn::Vec<D32> (&sum)[kTileRows][kTileVectors], std::int64_t tile) const {
+    HWY_INLINE void operator()(V (&sum)[kTileRows][kTileVectors], std::int64_t tile) const {
       static_assert(kTileRows % 4 == 0 || (kTileVectors == 2 && kTileRows % 2 == 0));
       const std::int64_t stride = end_.row_stride_;
       std::uint8_t* y = y_ + tile * kTileRows * stride;
@@ -487,8 +543,7 @@ class PanelEnd {
       const ByteRows bytes = end_.bytes_;
       const Scale low = end_.low_;
       const Scale high = end_.high_;
-      const auto number = [&](auto r, auto v)
-                              HWY_ATTR { return (v == 0 ? low : high).template rounded_total<true>(sum[r][v]); };
+      const auto number = [&](auto r, auto v) HWY_ATTR { return make_(v == 0 ? low : high, sum[r][v]); };
       if constexpr (kTileVectors == kVectors) {
         unroll<kTileRows / 2>([&](auto i) HWY_ATTR {
           constexpr int r = 2 * i;
@@ -507,35 +562,21 @@ class PanelEnd {
 
    private:
     const PanelEnd& end_;
+    const Number& make_;
     std::uint8_t* y_;
   };
 
- private:
-  using ByteRows = ops::HWY_NAMESPACE::ByteRows;
-  using V = hn::Vec<D32>;
-  template <int i>
-  static constexpr std::integral_constant<int, i> kIndex{};
-
   bool is_usual() const { return low_.is_usual() && high_.is_usual(); }
 
-  /// kTotals: the sums have their bias.
-  template <bool kTotals, bool kUsual>
-  HWY_INLINE void store(const Sums& sums, std::int64_t rows, std::uint8_t* y) const {
-    const auto rounded = [](const Scale& scale, V sum) HWY_ATTR {
-      return kTotals ? scale.template rounded_total<kUsual>(sum) : scale.template rounded<kUsual>(sum);
-    };
-    // Copies, which nobody else has: bytes that are stored might change the members.
-    store_scaled(
-        sums.at, kColumns, rows, y, [low = low_, rounded](V sum) HWY_ATTR { return rounded(low, sum); },
-        [high = high_, rounded](V sum) HWY_ATTR { return rounded(high, sum); });
-  }
-
   HWY_NOINLINE void store_activated(Sums& sums, std::int64_t rows, std::uint8_t* y) const {
-    if constexpr (std::is_same_v<Scale, AffineVector<D32>>) {
-      const bool both = columns_ > kLanes;
+    if constexpr (kActivates) {
+      const bool is_short = with_short_steps(
+          *activated_, [&](const auto& steps) HWY_ATTR { store(Activated(steps), sums.at, kColumns, rows, y); });
+      if (is_short) return;
       // Copies, which nobody else has: sums that are stored might change the members.
       const Scale low = low_;
       const Scale high = high_;
+      const bool both = columns_ > kLanes;
       std::int32_t* to = sums.at;
       for (const std::int32_t* at = sums.at; at != sums.at + rows * kColumns; at += kColumns, to += kLanes) {
         hn::Store(hn::BitCast(kD32, low.argument(hn::Load(kD32, at))), kD32, to);
@@ -544,29 +585,37 @@ class PanelEnd {
         hn::Store(hn::BitCast(kD32, high.argument(hn::Load(kD32, at + kLanes))), kD32, to);
       }
       round_activated(*activated_, sums.at, to - sums.at);
-      const auto same = [](V number) HWY_ATTR { return number; };
-      store_scaled(sums.at, both ? kColumns : kLanes, rows, y, same, same);
+      store(Same(), sums.at, both ? kColumns : kLanes, rows, y);
     }
   }
 
-  /// Rows of sums, each `step` behind the one before. `low`, `high`: what becomes of the first sixteen and of the
-  /// others.
-  template <class Low, class High>
-  HWY_INLINE void store_scaled(const std::int32_t* from, std::int64_t step, std::int64_t rows, std::uint8_t* y, Low low,
-                               High high) const {
+  /// Rows of sums, each `step` behind the one before. make: Rounded, Activated or Same.
+  template <class Number>
+  HWY_INLINE void store(const Number& make, const std::int32_t* from, std::int64_t step, std::int64_t rows,
+                        std::uint8_t* y) const {
     const std::int64_t stride = row_stride_;
+    // Copies, which nobody else has: bytes that are stored might change the members.
     const ByteRows bytes = bytes_;
-    const auto first = [&](std::int64_t r) HWY_ATTR { return low(hn::Load(kD32, from + r * step)); };
-    const auto second = [&](std::int64_t r) HWY_ATTR { return high(hn::Load(kD32, from + r * step + kLanes)); };
+    const Scale low = low_;
+    const Scale high = high_;
     if (columns_ > kLanes) {
       for (; rows >= 2; rows -= 2, from += 2 * step, y += 2 * stride)
-        bytes.store(first(0), second(0), first(1), second(1), y, y + stride);
-      if (rows > 0) bytes.store(first(0), second(0), first(0), second(0), y, y);
-      return;
+        bytes.store(make(low, hn::Load(kD32, from)), make(high, hn::Load(kD32, from + kLanes)),
+                    make(low, hn::Load(kD32, from + step)), make(high, hn::Load(kD32, from + step + kLanes)), y,
+                    y + stride);
+      if (rows == 0) return;
+      const V first = make(low, hn::Load(kD32, from));
+      const V second = make(high, hn::Load(kD32, from + kLanes));
+      return bytes.store(first, second, first, second, y, y);
     }
     for (; rows >= 4; rows -= 4, from += 4 * step, y += 4 * stride)
-      bytes.store_halves(first(0), first(1), first(2), first(3), y, stride);
-    for (; rows > 0; --rows, from += step, y += stride) bytes.store(first(0), first(0), first(0), first(0), y, y);
+      bytes.store_halves(make(low, hn::Load(kD32, from)), make(low, hn::Load(kD32, from + step)),
+                         make(low, hn::Load(kD32, from + 2 * step)), make(low, hn::Load(kD32, from + 3 * step)), y,
+                         stride);
+    for (; rows > 0; --rows, from += step, y += stride) {
+      const V number = make(low, hn::Load(kD32, from));
+      bytes.store(number, number, number, number, y, y);
+    }
   }
 
   const std::int32_t* bias_;  ///< of the first column; null: none

@@ -358,9 +358,9 @@ std::int64_t store_tiles(const Piece& a, std::int64_t tile, TileColumns& b, cons
     static_assert(kRows == kByteRows || HWY_TARGET != HWY_AVX2);
     const std::int64_t tiles = a.quads == 0 || tile != kByteRows || end.vectors() == 0 ? 0 : a.rows / kByteRows;
     if (tiles == 0) return 0;
-    const auto store = end.vectors() == kVectors ? store_tiles_of<kVectors, typename End::Tiles>
-                                                 : store_tiles_of<1, typename End::Tiles>;
-    store(a, tiles, b, typename End::Tiles(end, m, row_sums));
+    end.with_tiles(m, row_sums, [&](const auto& store) HWY_ATTR {
+      end.vectors() == kVectors ? store_tiles_of<kVectors>(a, tiles, b, store) : store_tiles_of<1>(a, tiles, b, store);
+    });
     b.ahead += tiles * b.ahead_step * a.quads;
     return tiles * kByteRows;
   }

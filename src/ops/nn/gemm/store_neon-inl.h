@@ -12,6 +12,7 @@
 
 #include "hwy/highway.h"
 #include "ops/common/activate_rows.h"
+#include "ops/common/activation_steps_simd-inl.h"
 #include "ops/common/affine_simd-inl.h"
 #include "ops/common/byte_rows_neon.h"
 #include "ops/common/fixed_point_neon.h"
@@ -24,6 +25,7 @@ namespace bantam::ops::gemm::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using ops::HWY_NAMESPACE::AffineVector;
 using ops::HWY_NAMESPACE::unroll;
+using ops::HWY_NAMESPACE::with_short_steps;
 
 #if HWY_ARCH_ARM_A64
 
@@ -102,10 +104,7 @@ class PanelStore {
   /// Rows of kPanel sums, which follow one another and may be overwritten.
   HWY_NOINLINE void store(std::int32_t* sums, std::int64_t rows, std::uint8_t* y, std::int64_t row_stride) const {
     if constexpr (std::is_same_v<Scaler, AffineScaler>) {
-      if (scaler_.has_activation()) {
-        activate(sums, rows);
-        return store_rows(sums, rows, y, row_stride, [](auto /*v*/, int32x4_t number) { return number; });
-      }
+      if (scaler_.has_activation()) return store_activated(sums, rows, y, row_stride);
     }
     const PanelScale<Scaler> scale = scale_;
     store_rows(sums, rows, y, row_stride,
@@ -125,18 +124,26 @@ class PanelStore {
     }
   }
 
-  HWY_INLINE void activate(std::int32_t* sums, std::int64_t rows) const {
+  HWY_INLINE void store_activated(std::int32_t* sums, std::int64_t rows, std::uint8_t* y,
+                                  std::int64_t row_stride) const {
     using Vector = AffineVector<DQuarter>;
+    using V = hn::Vec<DQuarter>;
     const Vector scale[kQuarters] = {{DQuarter(), scaler_, first_, 4},
                                      {DQuarter(), scaler_, first_ + 4, 4},
                                      {DQuarter(), scaler_, first_ + 8, 4},
                                      {DQuarter(), scaler_, first_ + 12, 4}};
+    const bool is_short = with_short_steps(scaler_, [&](const auto& steps) HWY_ATTR {
+      store_rows(sums, rows, y, row_stride,
+                 [&](auto v, int32x4_t sum) HWY_ATTR { return scale[v].activated(steps, V(sum)).raw; });
+    });
+    if (is_short) return;
     for (std::int64_t r = 0; r < rows; ++r)
       unroll<kQuarters>([&](auto v) HWY_ATTR {
         std::int32_t* at = sums + r * kPanel + 4 * v;
-        vst1q_s32(at, hn::BitCast(DQuarter(), scale[v].real(hn::Vec<DQuarter>(vld1q_s32(at)))).raw);
+        vst1q_s32(at, hn::BitCast(DQuarter(), scale[v].argument(V(vld1q_s32(at)))).raw);
       });
     round_activated(scaler_, sums, rows * kPanel);
+    store_rows(sums, rows, y, row_stride, [](auto /*v*/, int32x4_t number) { return number; });
   }
 
   const Scaler& scaler_;

@@ -1,0 +1,32 @@
+// Hard-swish whose result is quantised: x clamp(x / 6 + 1 / 2, 0, 1) / step in one go, without a division.
+// Freestanding.
+#pragma once
+
+namespace bantam::ops {
+
+/// Results are the same bits wherever they are computed by these operations, each of which rounds: SIMD kernels do so
+/// too. Errors are those of the f32 function with a division behind it: both round a product and a sum about as large
+/// as hard_swish(3).
+struct HardSwishSteps {
+  static constexpr float kLeast = -3.0F;  ///< whose result, and that of lesser numbers, is exactly 0
+
+  float slope;
+  float offset;
+  float most;  ///< of slope * x + offset
+
+  /// Are all numbers here normal ones?
+  static constexpr bool serves(float step) noexcept { return step >= 0x1p-100F && step <= 0x1p100F; }
+
+  explicit constexpr HardSwishSteps(float step) noexcept
+      : slope(1.0F / (6.0F * step)), offset(3.0F * slope), most(1.0F / step) {}
+
+  /// hard_swish(x) / step; 0 for NaN.
+  constexpr float operator()(float x) const noexcept {
+    const float limited = x > kLeast ? x : kLeast;
+    const float product = limited * slope;
+    const float factor = product + offset;
+    return limited * (factor < most ? factor : most);
+  }
+};
+
+}  // namespace bantam::ops
