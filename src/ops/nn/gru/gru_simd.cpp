@@ -92,17 +92,17 @@ Matrices matrices_of(int input, const rnn::Extents& e) {
   return {e.hidden, {2 * e.hidden, e.hidden}, 2};
 }
 
-/// Calls f(panels, offset of the first element) for every matrix of every direction of an operand packed at `packed`.
+/// Calls f(panels, offset of the first element) for every matrix of every direction of an operand packed at `packed`;
+/// null: nowhere yet.
 template <typename F>
 void for_each_matrix(int input, const rnn::Extents& e, ElementType type, const std::byte* packed, F f) {
   const Matrices matrices = matrices_of(input, e);
-  std::int64_t offset = 0;
   std::int64_t element = 0;
   for (std::int64_t d = 0; d < e.directions; ++d)
     for (int i = 0; i < matrices.count; ++i) {
       const std::int64_t n = matrices.columns[i];
-      f(gemm::NarrowPanels{type, packed + offset, matrices.k, n}, element);
-      offset += gemm::narrow_bytes(type, matrices.k, n);
+      f(gemm::NarrowPanels{type, packed, matrices.k, n}, element);
+      if (packed != nullptr) packed += gemm::narrow_bytes(type, matrices.k, n);
       element += matrices.k * n;
     }
 }
