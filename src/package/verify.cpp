@@ -1,6 +1,7 @@
 #include "package/verify.h"
 
 #include <cstdint>
+#include <type_traits>
 
 #include "base/shape.h"
 #include "ops/narrowing.h"
@@ -26,11 +27,12 @@ bool within(std::uint64_t offset, std::uint64_t bytes, std::uint64_t limit) {
   return bytes <= limit && offset <= limit - bytes;
 }
 
-/// True when the structs of a vector lie as their members' alignment demands: FlatBuffers' verifier looks at the
-/// vector's length only.
-template <typename Struct>
-bool is_aligned(const flatbuffers::Vector<const Struct*>& structs) {
-  return structs.size() == 0 || reinterpret_cast<std::uintptr_t>(structs.Data()) % alignof(Struct) == 0;
+/// True when the elements of a vector, numbers or structs, lie as their alignment demands: FlatBuffers' verifier looks
+/// at the vector's length only, and its builder aligns no empty vector.
+template <typename Element>
+bool is_aligned(const flatbuffers::Vector<Element>& elements) {
+  using Stored = std::remove_cv_t<std::remove_pointer_t<Element>>;
+  return elements.size() == 0 || reinterpret_cast<std::uintptr_t>(elements.Data()) % alignof(Stored) == 0;
 }
 
 /// A stretch of memory by region; two stretches of different slots never overlap.
@@ -73,8 +75,7 @@ class ModelVerifier {
       if (by_step == nullptr) continue;
       if (by_step->size() != model_.steps()->size())
         return bad("a table by step does not match the steps", by_step->size(), model_.steps()->size());
-      if (reinterpret_cast<std::uintptr_t>(by_step->Data()) % alignof(std::uint64_t) != 0)
-        return bad("a table is misaligned");
+      if (!is_aligned(*by_step)) return bad("a table is misaligned");
     }
     // Values first: what is checked about a port relies on the shape of its value.
     for (std::uint32_t i = 0; i < model_.values()->size(); ++i)
@@ -176,9 +177,7 @@ class ModelVerifier {
 
   Status verify_tiers() const {
     if (tier_count(model_) > kMaxTiers) return bad("activations in too many tiers", tier_count(model_), kMaxTiers);
-    if (model_.tier_bytes() != nullptr &&
-        reinterpret_cast<std::uintptr_t>(model_.tier_bytes()->Data()) % alignof(std::uint64_t) != 0)
-      return bad("a table is misaligned");
+    if (model_.tier_bytes() != nullptr && !is_aligned(*model_.tier_bytes())) return bad("a table is misaligned");
     for (std::uint32_t tier = 0; tier < tier_count(model_); ++tier)
       if (activation_bytes(model_, tier) > kMaxRegionBytes)
         return bad("a region is larger than this target can address");
