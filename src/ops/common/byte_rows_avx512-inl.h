@@ -33,11 +33,20 @@ class BytePacker {
   /// Each quarter has four numbers of a, then four of b, c and d. kPlain: what is_plain() says, or false.
   template <bool kPlain = false>
   HWY_INLINE __m512i operator()(__m512i a, __m512i b, __m512i c, __m512i d) const {
-    if constexpr (kPlain) return _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
-    const __m512i ab = _mm512_adds_epi16(_mm512_packs_epi32(a, b), zero_point_);
-    const __m512i cd = _mm512_adds_epi16(_mm512_packs_epi32(c, d), zero_point_);
-    const __m512i bytes = _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(ab, cd), minimum_), maximum_);
-    return _mm512_xor_si512(bytes, flip_);
+    return bytes<kPlain>(halves<kPlain>(a, b), halves<kPlain>(c, d));
+  }
+
+  /// The same in two steps, for numbers that are not there all at once: of two pairs, and of both.
+  template <bool kPlain>
+  HWY_INLINE __m512i halves(__m512i a, __m512i b) const {
+    const __m512i packed = _mm512_packs_epi32(a, b);
+    return kPlain ? packed : _mm512_adds_epi16(packed, zero_point_);
+  }
+  template <bool kPlain>
+  HWY_INLINE __m512i bytes(__m512i ab, __m512i cd) const {
+    if constexpr (kPlain) return _mm512_packus_epi16(ab, cd);
+    const __m512i limited = _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(ab, cd), minimum_), maximum_);
+    return _mm512_xor_si512(limited, flip_);
   }
 
  private:

@@ -262,7 +262,8 @@ TEST(Conv2dAffine, DepthwiseVariantsMatchReferenceOverWideRowsOfRoundChannels) {
         const ElementType to = kTypes[some(0, 1)];
         const std::int64_t c = some(0, 3) == 0 ? some(16, 130) : 16 * some(1, 9);
         const std::int64_t side = 1 + 2 * some(1, 2);
-        Conv2dAffineParams p{.stride_h = some(1, 2), .stride_w = some(0, 3) == 0 ? 2 : 1};
+        const std::int64_t columns = some(0, 3) == 0 ? some(1, 8) : side;
+        Conv2dAffineParams p{.stride_h = some(1, 2), .stride_w = some(0, 2) == 0 ? some(2, 3) : 1};
         p.pad_top = p.pad_left = p.pad_bottom = p.pad_right = some(0, static_cast<std::int32_t>(side / 2));
         p.groups = static_cast<std::int32_t>(c);
         p.form = form_to(to, some(0, 127), 0);
@@ -270,12 +271,12 @@ TEST(Conv2dAffine, DepthwiseVariantsMatchReferenceOverWideRowsOfRoundChannels) {
         const bool real_bias = p.form.has_real_bias();
         return make_case(
             kConv2dAffine, p,
-            {random_tensor(kTypes[some(0, 1)], {1, side + some(0, 5), side + some(0, 70), c}, random, 0, 127),
-             constant(random_tensor(ElementType::kI8, {c, side, side, 1}, random, -127, 127)),
+            {random_tensor(kTypes[some(0, 1)], {1, side + some(0, 5), columns + some(0, 90), c}, random, 0, 127),
+             constant(random_tensor(ElementType::kI8, {c, side, columns, 1}, random, -127, 127)),
              constant(random_tensor(real_bias ? ElementType::kF32 : ElementType::kI32, {c}, random, -20, 20)),
              constant(random_tensor(ElementType::kF32, {c}, random, 0.001, 0.1))});
       },
-      {.cases = 120, .must_cover = {"i8_depthwise__simd"}});
+      {.cases = 160, .must_cover = {"i8_depthwise__simd"}});
 }
 
 /// The convolution with f32 results, and what quantises them.

@@ -67,9 +67,10 @@ inline std::int64_t quad_rows(const ConvGeometry& g) {
 /// Do the pixels of a row follow each other, in x and in y?
 inline bool is_dense_row(const ConvGeometry& g) { return g.x.w_stride == g.x.c && g.y.w_stride == g.x.c; }
 
-/// May a vector hold so many neighbouring pixels? Then they are convolved in groups, of which a row has some.
+/// May a vector hold so many neighbouring pixels? Then they are convolved in groups, of which a row has some. With
+/// strides, columns of more kernel rows cost more than groups save.
 inline bool fits_pixels(const ConvGeometry& g, std::int64_t pixels) {
-  return g.horizontal.stride == 1 && g.y.w >= kMaxRunPixels * pixels;
+  return (g.horizontal.stride == 1 || row_quads(g) == 1) && g.y.w >= kMaxRunPixels * pixels;
 }
 
 /// Is the window small enough for the buffers, and are there channels enough that a block does not waste its time?
@@ -147,10 +148,13 @@ struct OrderedChannels {
 /// The bytes of some pixels, in the order of channels: number(i, j) is what `pack` takes instead of sums j of pixel i.
 template <bool kPlain, int kPixels, class F>
 HWY_INLINE void pack_pixels(const ops::HWY_NAMESPACE::BytePacker& pack, V8 (&bytes)[kPixels], F number) {
+  using std::integral_constant;
   ops::HWY_NAMESPACE::unroll<kPixels>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
-    V32 numbers[4];
-    ops::HWY_NAMESPACE::unroll<4>([&](auto j) HWY_ATTR { numbers[j] = number(i, j); });
-    bytes[i] = V8{pack.template operator()<kPlain>(numbers[0].raw, numbers[1].raw, numbers[2].raw, numbers[3].raw)};
+    const auto half = [&](auto first, auto second) HWY_ATTR {
+      return pack.template halves<kPlain>(number(i, first).raw, number(i, second).raw);
+    };
+    const __m512i low = half(integral_constant<int, 0>(), integral_constant<int, 1>());
+    bytes[i] = V8{pack.template bytes<kPlain>(low, half(integral_constant<int, 2>(), integral_constant<int, 3>()))};
   });
 }
 
@@ -332,24 +336,236 @@ class RequantizeBlock {
 };
 
 /// How the bytes of a vector lie in memory: one behind the other, be they of 64 channels or of several pixels; some
-/// channels of one pixel; or those of two pixels, apart.
-enum class Lanes { kWhole, kPart, kHalves };
+/// channels of one pixel; those of two neighbours; or those of two or four pixels whose windows are strides apart.
+enum class Lanes { kWhole, kPart, kHalves, kStridedHalves, kStridedQuarters };
 
-/// What is the same for all pixels of a block of channels. Where these are few, a vector holds those of neighbouring
-/// pixels, and image columns are interleaved from each one on.
-template <class Finish>
-class QuadBlock {
+/// Does each vector of pixels have interleaved columns of its own?
+constexpr bool in_groups(Lanes lanes) { return lanes == Lanes::kStridedHalves || lanes == Lanes::kStridedQuarters; }
+
+/// The image columns that a block of channels sees, as quads. Where channels are few, a vector holds those of
+/// neighbouring pixels, and columns are interleaved from each one on; or, with strides, from those on where the windows
+/// of a vector's first pixels lie.
+class QuadColumns {
  public:
-  template <class Scaler>
-  HWY_INLINE QuadBlock(const QuadProblem& p, const Scaler& scaler, std::int64_t first)
+  HWY_INLINE QuadColumns(const QuadProblem& p, std::int64_t first)
       : p_(p),
         channels_(channels_from(p, first)),
         pixels_(channels_.pixels()),
+        bits_(0),
         lanes_(lanes_of(p.g, channels_)),
         row_quads_(row_quads(p.g)),
-        rows_at_once_(quad_rows(p.g)),
-        bits_(bits_of(0, pixels_)),
-        finish_(scaler, channels_) {
+        room_(room_of(p.g, pixels_, in_groups(lanes_))) {
+    for (std::int64_t pixel = 0; pixel < pixels_; ++pixel) bits_ |= bits_of(pixel);
+  }
+
+ protected:
+  /// One bit for each channel of a pixel of a vector.
+  std::uint64_t bits_of(std::int64_t pixel) const {
+    return ~std::uint64_t{0} >> (kBlock - channels_.count) << (pixel * channels_.width);
+  }
+  /// Of all pixels of a vector, the first at image column `column`, that lie inside the image.
+  std::uint64_t bits_inside(std::int64_t column) const {
+    std::uint64_t bits = 0;
+    for (std::int64_t pixel = 0; pixel < pixels_; ++pixel, column += p_.g.horizontal.stride)
+      if (column >= 0 && column < p_.g.x.w) bits |= bits_of(pixel);
+    return bits;
+  }
+  std::int64_t column_bytes() const { return row_quads_ * 4 * kBlock; }
+
+  /// From the columns of a vector of pixels to those of the next.
+  template <Lanes kLanes>
+  std::int64_t group_columns() const {
+    return in_groups(kLanes) ? window_columns(p_.g) : pixels_ * p_.g.horizontal.stride;
+  }
+
+  /// What the windows of `pixels` pixels of `rows` output rows see, the first from row y0 and column x0 on: vectors
+  /// that begin at each of their columns, or, of groups, at each column of the window of a group's first pixel.
+  template <Lanes kLanes>
+  HWY_INLINE void interleave(std::int64_t n, std::int64_t y0, std::int64_t rows, std::int64_t x0, std::int64_t pixels,
+                             std::uint8_t* to) const {
+    const ImageShape& x = p_.g.x;
+    const std::int64_t stride = p_.g.horizontal.stride;
+    const std::int64_t seen = p_.g.vertical.kernel + rows - 1;
+    const std::int64_t runs = in_groups(kLanes) ? (pixels + pixels_ - 1) / pixels_ : 1;
+    const std::int64_t columns = window_columns(p_.g) + (in_groups(kLanes) ? 0 : (pixels - pixels_) * stride);
+    for (std::int32_t quad = 0; quad < row_quads_; ++quad, to += 4 * kBlock) {
+      // Rows that there are: others stand for zero like the zero point, or have no weights. Groups read those, too,
+      // since whole vectors of pixels that lie apart are loaded faster.
+      bool there[4];
+      for (int i = 0; i < 4; ++i) {
+        const std::int64_t iy = y0 + (4 * quad + std::int64_t{i}) * p_.g.vertical.dilation;
+        there[i] = (in_groups(kLanes) || 4 * quad + i < seen) && iy >= 0 && iy < x.h;
+      }
+      const std::int64_t iy = y0 + 4 * std::int64_t{quad} * p_.g.vertical.dilation;
+      const std::uint8_t* from = p_.x + x.offset(n, iy, 0) + channels_.first;
+      for (std::int64_t run = 0, alike; run < runs; run += alike) {
+        const std::int64_t first = x0 + std::min(run * pixels_, pixels - pixels_) * stride;
+        alike = in_groups(kLanes) ? inner_runs(first, columns, runs - run) : 1;
+        interleave_runs<kLanes>(from, there, {first, columns, alike}, to + run * columns * column_bytes());
+      }
+    }
+  }
+
+  const QuadProblem& p_;
+  BlockChannels channels_;
+  std::int64_t pixels_;  ///< of a vector
+  std::uint64_t bits_;   ///< of all pixels
+  Lanes lanes_;
+  std::int32_t row_quads_;
+  std::int64_t room_;  ///< for the columns of so many pixels
+
+ private:
+  static BlockChannels channels_from(const QuadProblem& p, std::int64_t first) {
+    const std::int64_t count = std::min(kBlock, p.g.x.c - first);
+    // Few pixels at a time are asked for where results are written over what further blocks read.
+    const bool few = p.overlaps && p.g.x.c > kBlock;
+    // Pixels that lie apart are worth it where their vectors do not begin at every column.
+    const bool quarters = p.g.horizontal.stride > 1 || (p.g.x.c == 16 && is_dense_row(p.g) && row_quads(p.g) == 1);
+    const bool four = count <= kBlock / 4 && quarters && !few && fits_pixels(p.g, 4);
+    const bool two = count <= kBlock / 2 && !few && fits_pixels(p.g, 2);
+    return {first, count, four ? kBlock / 4 : two ? kBlock / 2 : kBlock};
+  }
+  /// More than are computed at once where a vector holds several.
+  static std::int64_t room_of(const ConvGeometry& g, std::int64_t pixels, bool is_grouped) {
+    const std::int64_t columns = kMaxColumns / row_quads(g);
+    const std::int64_t window = window_columns(g);
+    return is_grouped ? columns / window * pixels : (columns - window) / g.horizontal.stride + pixels;
+  }
+  static Lanes lanes_of(const ConvGeometry& g, const BlockChannels& channels) {
+    const bool touch = g.horizontal.stride == 1 && g.x.c == channels.width && is_dense_row(g);
+    if (channels.count == channels.width && (channels.width == kBlock || touch)) return Lanes::kWhole;
+    if (channels.width == kBlock) return Lanes::kPart;
+    if (channels.width == kBlock / 4) return Lanes::kStridedQuarters;
+    return g.horizontal.stride == 1 ? Lanes::kHalves : Lanes::kStridedHalves;
+  }
+
+  /// Neighbouring runs of vectors, each of which begins at `columns` columns; the first at column `first`.
+  struct ColumnRuns {
+    std::int64_t first;
+    std::int64_t columns;
+    std::int64_t count;
+  };
+
+  /// How many of the runs that are left, the next from column `first` on, lie inside the image and are as far apart as
+  /// others; the last need not be. At least one, whatever it is.
+  std::int64_t inner_runs(std::int64_t first, std::int64_t columns, std::int64_t left) const {
+    const std::int64_t stride = p_.g.horizontal.stride;
+    const std::int64_t room = p_.g.x.w - (pixels_ - 1) * stride - columns - first;
+    if (left <= 2 || first < 0 || room < 0) return 1;
+    return std::min(left - 1, room / (pixels_ * stride) + 1);
+  }
+
+  /// `from`: column 0 of the first of four rows. Several runs lie inside the image.
+  template <Lanes kLanes>
+  HWY_INLINE void interleave_runs(const std::uint8_t* from, const bool (&there)[4], const ColumnRuns& runs,
+                                  std::uint8_t* to) const {
+    const ImageShape& x = p_.g.x;
+    const std::int64_t stride = p_.g.horizontal.stride;
+    const bool all = there[0] && there[1] && there[2] && there[3];
+    const V8 zero = hn::Set(D8(), static_cast<std::uint8_t>(p_.form.zero));
+    const Quads outside(zero, zero, zero, zero);
+    // Vectors of which all pixels lie inside the image.
+    const std::int64_t inside = std::clamp<std::int64_t>(-runs.first, 0, runs.columns);
+    const std::int64_t inside_end =
+        std::clamp<std::int64_t>(x.w - (pixels_ - 1) * stride - runs.first, inside, runs.columns);
+    from += runs.first * x.w_stride;
+    const auto at_border = [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::uint64_t bits = bits_inside(runs.first + i);
+        if (bits == 0) {
+          outside.store(to + i * column_bytes());
+          continue;
+        }
+        interleave_rows<kLanes, false>(from + i * x.w_stride, there, bits, 1, 1, to + i * column_bytes());
+      }
+    };
+    at_border(0, inside);
+    const bool plain = all && channels_.count == channels_.width;
+    const auto interleave_inside =
+        plain ? &QuadColumns::interleave_rows<kLanes, true> : &QuadColumns::interleave_rows<kLanes, false>;
+    (this->*interleave_inside)(from + inside * x.w_stride, there, bits_, inside_end - inside, runs.count,
+                               to + inside * column_bytes());
+    at_border(inside_end, runs.columns);
+  }
+
+  /// `runs` of vectors at `count` columns each, or one, but for groups. `bits`: of a vector that are there. kPlain: all
+  /// four rows are there, and all pixels of a vector.
+  template <Lanes kLanes, bool kPlain>
+  HWY_NOINLINE void interleave_rows(const std::uint8_t* from, const bool (&there)[4], std::uint64_t bits,
+                                    std::int64_t count, std::int64_t runs, std::uint8_t* to) const {
+    const std::int64_t row = p_.g.vertical.dilation * p_.g.x.h_stride;
+    const std::int64_t column = p_.g.x.w_stride;
+    const std::int64_t pixel = p_.g.horizontal.stride * column;
+    const std::int64_t run_step = pixels_ * pixel;
+    const std::int64_t to_step = column_bytes();
+    const V8 flip = hn::Set(D8(), p_.form.flip);
+    const V8 outside = hn::Set(D8(), static_cast<std::uint8_t>(p_.form.zero ^ p_.form.flip));
+    const __mmask64 masks[4] = {there[0] ? bits : 0, there[1] ? bits : 0, there[2] ? bits : 0, there[3] ? bits : 0};
+    const auto interleave_as = [&](auto flips) HWY_ATTR {
+      const auto load = [&](const std::uint8_t* top, auto i) HWY_ATTR {
+        const std::uint8_t* at = top + i * row;
+        V8 bytes;
+        if constexpr (kLanes == Lanes::kHalves || kLanes == Lanes::kStridedHalves) {
+          bytes = load_halves<kPlain>(at, pixel, masks[i], outside);
+        } else if constexpr (kLanes == Lanes::kStridedQuarters) {
+          bytes = load_quarters<kPlain>(at, pixel, masks[i], outside);
+        } else if constexpr (kPlain) {
+          bytes = hn::LoadU(D8(), at);
+        } else {
+          bytes = V8{_mm512_mask_loadu_epi8(outside.raw, masks[i], at)};
+        }
+        return flips ? hn::Xor(bytes, flip) : bytes;
+      };
+      using std::integral_constant;
+      for (std::int64_t run = in_groups(kLanes) ? runs : 1; run > 0; --run, from += run_step) {
+        const std::uint8_t* top = from;
+        for (std::int64_t left = count; left > 0; --left, to += to_step, top += column)
+          Quads(load(top, integral_constant<int, 0>()), load(top, integral_constant<int, 1>()),
+                load(top, integral_constant<int, 2>()), load(top, integral_constant<int, 3>()))
+              .store(to);
+      }
+    };
+    p_.form.flip != 0 ? interleave_as(std::true_type()) : interleave_as(std::false_type());
+  }
+
+  /// 32 bytes of each of two pixels. kPlain: all; else `none` where the mask has no bits.
+  template <bool kPlain>
+  static HWY_INLINE V8 load_halves(const std::uint8_t* at, std::int64_t pixel, __mmask64 mask, V8 none) {
+    const __m256i rest = _mm512_castsi512_si256(none.raw);
+    const auto half = [&](auto i) HWY_ATTR {
+      const std::uint8_t* from = at + i * pixel;
+      if constexpr (kPlain) return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+      return _mm256_mask_loadu_epi8(rest, static_cast<__mmask32>(mask >> (32 * i)), from);
+    };
+    using std::integral_constant;
+    const __m256i first = half(integral_constant<int, 0>());
+    return V8{_mm512_inserti64x4(_mm512_castsi256_si512(first), half(integral_constant<int, 1>()), 1)};
+  }
+
+  /// The same of 16 bytes of each of four.
+  template <bool kPlain>
+  static HWY_INLINE V8 load_quarters(const std::uint8_t* at, std::int64_t pixel, __mmask64 mask, V8 none) {
+    const __m128i rest = _mm512_castsi512_si128(none.raw);
+    const auto quarter = [&](auto i) HWY_ATTR {
+      const std::uint8_t* from = at + i * pixel;
+      if constexpr (kPlain) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+      return _mm_mask_loadu_epi8(rest, static_cast<__mmask16>(mask >> (16 * i)), from);
+    };
+    using std::integral_constant;
+    const __m512i first = _mm512_castsi128_si512(quarter(integral_constant<int, 0>()));
+    const __m512i two = _mm512_inserti32x4(first, quarter(integral_constant<int, 1>()), 1);
+    const __m512i three = _mm512_inserti32x4(two, quarter(integral_constant<int, 2>()), 2);
+    return V8{_mm512_inserti32x4(three, quarter(integral_constant<int, 3>()), 3)};
+  }
+};
+
+/// What is the same for all pixels of a block of channels.
+template <class Finish>
+class QuadBlock : private QuadColumns {
+ public:
+  template <class Scaler>
+  HWY_INLINE QuadBlock(const QuadProblem& p, const Scaler& scaler, std::int64_t first)
+      : QuadColumns(p, first), rows_at_once_(quad_rows(p.g)), finish_(scaler, channels_) {
     for (std::int64_t row = 0; row < rows_at_once_; ++row) load_weights(row);
     start();
   }
@@ -361,81 +577,59 @@ class QuadBlock {
       case Lanes::kWhole: return convolve_as<Lanes::kWhole>(n, oy, rows, ox, count);
       case Lanes::kPart: return convolve_as<Lanes::kPart>(n, oy, rows, ox, count);
       case Lanes::kHalves: return convolve_as<Lanes::kHalves>(n, oy, rows, ox, count);
+      case Lanes::kStridedHalves: return convolve_as<Lanes::kStridedHalves>(n, oy, rows, ox, count);
+      case Lanes::kStridedQuarters: return convolve_as<Lanes::kStridedQuarters>(n, oy, rows, ox, count);
     }
   }
 
  private:
   static constexpr int kVectors = kMaxRunPixels;  ///< that are computed at once
 
-  static BlockChannels channels_from(const QuadProblem& p, std::int64_t first) {
-    const std::int64_t count = std::min(kBlock, p.g.x.c - first);
-    // Few pixels at a time are asked for where results are written over what further blocks read.
-    const bool few = p.overlaps && p.g.x.c > kBlock;
-    const bool four = p.g.x.c == 16 && is_dense_row(p.g) && fits_pixels(p.g, 4) && row_quads(p.g) == 1;
-    const bool two = count <= kBlock / 2 && !few && fits_pixels(p.g, 2);
-    return {first, count, four ? kBlock / 4 : two ? kBlock / 2 : kBlock};
-  }
-  static Lanes lanes_of(const ConvGeometry& g, const BlockChannels& channels) {
-    if (channels.count == channels.width && (channels.width == kBlock || (g.x.c == channels.width && is_dense_row(g))))
-      return Lanes::kWhole;
-    return channels.width == kBlock ? Lanes::kPart : Lanes::kHalves;
-  }
-
-  std::int64_t column_bytes() const { return row_quads_ * 4 * kBlock; }
   std::int64_t row_weights() const { return p_.g.horizontal.kernel * column_bytes(); }
 
-  /// One bit for each channel of pixels [first, last) of a vector.
-  std::uint64_t bits_of(std::int64_t first, std::int64_t last) const {
-    const std::uint64_t one = ~std::uint64_t{0} >> (kBlock - channels_.count);
-    std::uint64_t bits = 0;
-    for (std::int64_t pixel = first; pixel < last; ++pixel) bits |= one << (pixel * channels_.width);
-    return bits;
-  }
-
   template <Lanes kLanes>
-  HWY_INLINE void convolve_as(std::int64_t n, std::int64_t oy, std::int64_t rows, std::int64_t ox,
-                              std::int64_t count) const {
-    const std::int64_t stride = p_.g.horizontal.stride;
-    // The pixels whose columns there is room for: more than are computed at once where a vector holds several.
-    const std::int64_t most = (kMaxColumns / row_quads_ - window_columns(p_.g)) / stride + pixels_;
-    const std::int64_t at_once = kVectors * pixels_;
+  HWY_NOINLINE void convolve_as(std::int64_t n, std::int64_t oy, std::int64_t rows, std::int64_t ox,
+                                std::int64_t count) const {
     HWY_ALIGN std::uint8_t columns[kMaxColumns * 4 * kBlock];
     for (std::int64_t done = 0, pixels; done < count; done += pixels) {
-      pixels = part_of(count - done, most, at_once);
-      interleave<kLanes>(n, window_origin(p_.g.vertical, oy), rows, window_origin(p_.g.horizontal, ox + done),
-                         (pixels - pixels_) * stride + window_columns(p_.g), columns);
+      pixels = part_of(count - done, kVectors * pixels_);
+      interleave<kLanes>(n, window_origin(p_.g.vertical, oy), rows, window_origin(p_.g.horizontal, ox + done), pixels,
+                         columns);
       for (std::int64_t row = 0; row < rows; ++row)
         convolve_row<kLanes>(columns, weights_ + row * row_weights(), pixels,
                              p_.y + p_.g.y.offset(n, oy + row, ox + done) + channels_.first);
     }
   }
 
-  /// How many of `left` pixels to take, at most `most`: as many as are computed at once, or a multiple, such that more
-  /// than a vector's are left.
-  static std::int64_t part_of(std::int64_t left, std::int64_t most, std::int64_t at_once) {
-    if (left <= most) return left;
-    const std::int64_t whole = most / at_once * at_once;
-    if (whole == 0) return most;
-    return left - whole < at_once && whole > at_once ? whole - at_once : whole;
+  /// How many of `left` pixels to take: all that there is room for, but as many as are computed at once, or a multiple,
+  /// or fewer where there is no room for those, such that a vector's are left. There is room for two (quads_fit).
+  std::int64_t part_of(std::int64_t left, std::int64_t at_once) const {
+    if (left <= room_) return left;
+    const std::int64_t step = room_ < at_once ? pixels_ : at_once;
+    const std::int64_t whole = room_ / step * step;
+    if (left - whole < step && whole > step) return whole - step;
+    return left - whole < pixels_ ? whole - pixels_ : whole;
   }
 
   /// The last pixels are computed together with some before them, which then come twice.
   template <Lanes kLanes>
   HWY_INLINE void convolve_row(const std::uint8_t* columns, const std::uint8_t* w, std::int64_t pixels,
                                std::uint8_t* y) const {
-    const std::int64_t step = p_.g.horizontal.stride * column_bytes();
-    const std::int64_t y_step = p_.g.y.w_stride;
     const std::int64_t at_once = kVectors * pixels_;
-    if (pixels < at_once) {
-      for (std::int64_t i = 0; i < pixels; i += pixels_) {
-        const std::int64_t at = std::min(i, pixels - pixels_);
-        convolve_vectors<1, kLanes>(columns + at * step, w, y + at * y_step);
-      }
-      return;
+    const std::int64_t y_step = p_.g.y.w_stride;
+    const std::int64_t step = p_.g.horizontal.stride * column_bytes();
+    const std::int64_t group_step = group_columns<kLanes>() * column_bytes();
+    // Pixels that are computed several vectors at once: without groups these may begin anywhere.
+    const std::int64_t several = pixels < at_once ? 0 : in_groups(kLanes) ? pixels / at_once * at_once : pixels;
+    std::int64_t i = 0;
+    for (; i < several; i += at_once, columns += kVectors * group_step) {
+      const std::int64_t back = std::max<std::int64_t>(i + at_once - pixels, 0);
+      convolve_vectors<kVectors, kLanes>(columns - back * step, group_step, w, y + (i - back) * y_step);
     }
-    for (std::int64_t i = 0; i < pixels; i += at_once) {
-      const std::int64_t at = std::min(i, pixels - at_once);
-      convolve_vectors<kVectors, kLanes>(columns + at * step, w, y + at * y_step);
+    for (; i < pixels; i += pixels_, columns += group_step) {
+      const std::int64_t back = std::max<std::int64_t>(i + pixels_ - pixels, 0);
+      convolve_vectors<1, kLanes>(columns - (in_groups(kLanes) ? 0 : back * step), group_step, w,
+                                  y + (i - back) * y_step);
     }
   }
 
@@ -445,7 +639,7 @@ class QuadBlock {
     if (ky < 0 || ky >= rows.kernel) return hn::Zero(D8());
     const auto* w = reinterpret_cast<const std::uint8_t*>(p_.w) + channels_.first;
     const auto* from = w + (ky * p_.g.horizontal.kernel + kx) * p_.g.x.c;
-    const V8 one = V8{_mm512_maskz_loadu_epi8(bits_of(0, 1), from)};
+    const V8 one = V8{_mm512_maskz_loadu_epi8(bits_of(0), from)};
     if (pixels_ == 4) return V8{_mm512_broadcast_i32x4(_mm512_castsi512_si128(one.raw))};
     return pixels_ == 2 ? V8{_mm512_broadcast_i64x4(_mm512_castsi512_si256(one.raw))} : one;
   }
@@ -469,91 +663,15 @@ class QuadBlock {
     for (int j = 0; j < 4; ++j) start_[j] = hn::Sub(finish_.bias(j), hn::Mul(sums[j], zero));
   }
 
-  /// Vectors that begin at image columns [x0, x0 + count) of the rows that the windows of `rows` output rows see, the
-  /// first from y0 on.
-  template <Lanes kLanes>
-  HWY_INLINE void interleave(std::int64_t n, std::int64_t y0, std::int64_t rows, std::int64_t x0, std::int64_t count,
-                             std::uint8_t* to) const {
-    const ImageShape& x = p_.g.x;
-    const std::int64_t seen = p_.g.vertical.kernel + rows - 1;
-    const V8 zero = hn::Set(D8(), static_cast<std::uint8_t>(p_.form.zero));
-    const Quads outside(zero, zero, zero, zero);
-    // Vectors of which all pixels lie inside the image.
-    const std::int64_t inside = std::clamp<std::int64_t>(-x0, 0, count);
-    const std::int64_t inside_end = std::clamp<std::int64_t>(x.w - pixels_ + 1 - x0, inside, count);
-    for (std::int32_t quad = 0; quad < row_quads_; ++quad, to += 4 * kBlock) {
-      // Rows that there are: others stand for zero like the zero point, or have no weights.
-      bool there[4];
-      for (int i = 0; i < 4; ++i) {
-        const std::int64_t iy = y0 + (4 * quad + std::int64_t{i}) * p_.g.vertical.dilation;
-        there[i] = 4 * quad + i < seen && iy >= 0 && iy < x.h;
-      }
-      const bool all = there[0] && there[1] && there[2] && there[3];
-      const std::int64_t iy = y0 + 4 * std::int64_t{quad} * p_.g.vertical.dilation;
-      const std::uint8_t* from = p_.x + x.offset(n, iy, x0) + channels_.first;
-      const auto at_border = [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const std::int64_t first = std::clamp<std::int64_t>(-(x0 + i), 0, pixels_);
-          const std::uint64_t bits = bits_of(first, std::clamp<std::int64_t>(x.w - (x0 + i), first, pixels_));
-          if (bits == 0) {
-            outside.store(to + i * column_bytes());
-            continue;
-          }
-          interleave_rows<kLanes, false>(from + i * x.w_stride, there, bits, 1, to + i * column_bytes());
-        }
-      };
-      at_border(0, inside);
-      const auto interleave_inside = all && kLanes != Lanes::kPart ? &QuadBlock::interleave_rows<kLanes, true>
-                                                                   : &QuadBlock::interleave_rows<kLanes, false>;
-      (this->*interleave_inside)(from + inside * x.w_stride, there, bits_, inside_end - inside,
-                                 to + inside * column_bytes());
-      at_border(inside_end, count);
-    }
-  }
-
-  /// `bits`: of a vector that are there. kPlain: all four rows are there, and all pixels of a vector.
-  template <Lanes kLanes, bool kPlain>
-  HWY_NOINLINE void interleave_rows(const std::uint8_t* from, const bool (&there)[4], std::uint64_t bits,
-                                    std::int64_t count, std::uint8_t* to) const {
-    const std::int64_t row = p_.g.vertical.dilation * p_.g.x.h_stride;
-    const std::int64_t column = p_.g.x.w_stride;
-    const std::int64_t to_step = column_bytes();
-    const V8 flip = hn::Set(D8(), p_.form.flip);
-    const V8 outside = hn::Set(D8(), static_cast<std::uint8_t>(p_.form.zero ^ p_.form.flip));
-    const __mmask64 masks[4] = {there[0] ? bits : 0, there[1] ? bits : 0, there[2] ? bits : 0, there[3] ? bits : 0};
-    const auto interleave_as = [&](auto flips) HWY_ATTR {
-      const auto load = [&](auto i) HWY_ATTR {
-        const std::uint8_t* at = from + i * row;
-        V8 bytes;
-        if constexpr (kLanes == Lanes::kHalves) {
-          const __m256i none = _mm512_castsi512_si256(outside.raw);
-          const __m256i first = _mm256_mask_loadu_epi8(none, static_cast<__mmask32>(masks[i]), at);
-          const __m256i second = _mm256_mask_loadu_epi8(none, static_cast<__mmask32>(masks[i] >> 32), at + column);
-          bytes = V8{_mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1)};
-        } else if constexpr (kPlain) {
-          bytes = hn::LoadU(D8(), at);
-        } else {
-          bytes = V8{_mm512_mask_loadu_epi8(outside.raw, masks[i], at)};
-        }
-        return flips ? hn::Xor(bytes, flip) : bytes;
-      };
-      using std::integral_constant;
-      for (; count > 0; --count, to += to_step, from += column)
-        Quads(load(integral_constant<int, 0>()), load(integral_constant<int, 1>()), load(integral_constant<int, 2>()),
-              load(integral_constant<int, 3>()))
-            .store(to);
-    };
-    p_.form.flip != 0 ? interleave_as(std::true_type()) : interleave_as(std::false_type());
-  }
-
+  /// `step`: bytes from the columns of a vector to those of the next.
   template <int kCount, Lanes kLanes>
-  HWY_INLINE void convolve_vectors(const std::uint8_t* columns, const std::uint8_t* w, std::uint8_t* y) const {
+  HWY_INLINE void convolve_vectors(const std::uint8_t* columns, std::int64_t step, const std::uint8_t* w,
+                                   std::uint8_t* y) const {
     using ops::HWY_NAMESPACE::unroll;
     const std::int64_t y_step = pixels_ * p_.g.y.w_stride;
     const __mmask64 bits = bits_;
     V32 sums[kCount][4];
     unroll<kCount>([&](auto i) HWY_ATTR { unroll<4>([&](auto j) HWY_ATTR { sums[i][j] = start_[j]; }); });
-    const std::int64_t step = pixels_ * p_.g.horizontal.stride * column_bytes();
     for (std::int32_t kx = 0; kx < p_.g.horizontal.kernel; ++kx) {
       const std::uint8_t* x = columns + static_cast<std::int64_t>(kx) * p_.g.horizontal.dilation * column_bytes();
       for (std::int32_t quad = 0; quad < row_quads_; ++quad, x += 4 * kBlock, w += 4 * kBlock) {
@@ -575,6 +693,11 @@ class QuadBlock {
         hn::StoreU(bytes[i], D8(), to);
       } else if constexpr (kLanes == Lanes::kPart) {
         _mm512_mask_storeu_epi8(to, bits, bytes[i].raw);
+      } else if constexpr (kLanes == Lanes::kStridedQuarters) {
+        unroll<4>([&](auto pixel) HWY_ATTR {
+          _mm_mask_storeu_epi8(to + pixel * p_.g.y.w_stride, static_cast<__mmask16>(bits >> (16 * pixel)),
+                               _mm512_extracti32x4_epi32(bytes[i].raw, pixel));
+        });
       } else {
         _mm256_mask_storeu_epi8(to, static_cast<__mmask32>(bits), _mm512_castsi512_si256(bytes[i].raw));
         _mm256_mask_storeu_epi8(to + p_.g.y.w_stride, static_cast<__mmask32>(bits >> 32),
@@ -583,13 +706,7 @@ class QuadBlock {
     });
   }
 
-  const QuadProblem& p_;
-  BlockChannels channels_;
-  std::int64_t pixels_;  ///< of a vector
-  Lanes lanes_;
-  std::int32_t row_quads_;
   std::int64_t rows_at_once_;
-  std::uint64_t bits_;  ///< of all pixels
   Finish finish_;
   V32 start_[4];
   HWY_ALIGN std::uint8_t weights_[kMaxTaps * 4 * kBlock];  ///< of the rows at once, one after the other
