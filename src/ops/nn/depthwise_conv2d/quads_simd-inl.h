@@ -611,7 +611,7 @@ class QuadBlock : private QuadColumns {
     return left - whole < pixels_ ? whole - pixels_ : whole;
   }
 
-  /// The last pixels are computed together with some before them, which then come twice.
+  /// The last pixels may be computed together with some before them, which then come twice.
   template <Lanes kLanes>
   HWY_INLINE void convolve_row(const std::uint8_t* columns, const std::uint8_t* w, std::int64_t pixels,
                                std::uint8_t* y) const {
@@ -619,8 +619,11 @@ class QuadBlock : private QuadColumns {
     const std::int64_t y_step = p_.g.y.w_stride;
     const std::int64_t step = p_.g.horizontal.stride * column_bytes();
     const std::int64_t group_step = group_columns<kLanes>() * column_bytes();
-    // Pixels that are computed several vectors at once: without groups these may begin anywhere.
-    const std::int64_t several = pixels < at_once ? 0 : in_groups(kLanes) ? pixels / at_once * at_once : pixels;
+    // Pixels that are computed several vectors at once: without groups these may begin anywhere, but one or two of them
+    // take less time alone than with others that come twice.
+    const std::int64_t rest = pixels & (at_once - 1);
+    const bool twice = !in_groups(kLanes) && rest > 2 * pixels_;
+    const std::int64_t several = pixels < at_once ? 0 : twice ? pixels : pixels - rest;
     std::int64_t i = 0;
     for (; i < several; i += at_once, columns += kVectors * group_step) {
       const std::int64_t back = std::max<std::int64_t>(i + at_once - pixels, 0);
