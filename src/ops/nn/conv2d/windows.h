@@ -173,7 +173,7 @@ inline constexpr std::int64_t kOverlapPixels = gemm::kMaxTileRows;
 /// How many of the pixels from `index` to `end` the next product takes.
 inline std::int64_t product_pixels(const Problem& p, std::int64_t index, std::int64_t end, bool overlaps) {
   if (!p.y_uniform) end = std::min(end, index + p.g.y.w - index % p.g.y.w);
-  return gemm::block_rows(end - index, overlaps ? kOverlapPixels : gemm::kMaxBlockRows);
+  return gemm::block_rows(end - index, overlaps ? kOverlapPixels : gemm::most_block_rows(p.k));
 }
 
 /// Scratch of the integer matrix products of a convolution, whose threads get equal parts.

@@ -83,7 +83,15 @@ struct Workspace {
 };
 
 /// The most rows that are fetched at once.
-inline constexpr std::int64_t kMaxBlockRows = 5 * kMaxTileRows;
+inline constexpr std::int64_t kMaxBlockRows = 20 * kMaxTileRows;
+
+/// The most of k numbers: few stay in the first-level cache, while many panels of weights are multiplied with them.
+constexpr std::int64_t most_block_rows(std::int64_t k) noexcept {
+  constexpr std::int64_t kBlockNumbers = 16384;
+  constexpr std::int64_t kLeast = 5 * kMaxTileRows;
+  const std::int64_t fit = kBlockNumbers / row_numbers(k < 1 ? 1 : k) / kMaxTileRows * kMaxTileRows;
+  return std::clamp(fit, kLeast, kMaxBlockRows);
+}
 
 /// Into how many rows each to cut `total` rows, so that no piece has more than `most` and all are about the same.
 constexpr std::int64_t even_rows(std::int64_t total, std::int64_t most) noexcept {
@@ -107,11 +115,11 @@ constexpr std::int64_t least_numbers(std::int64_t rows, std::int64_t k) noexcept
   return tile == kMaxTileRows && kHalfTile * row_numbers(k) <= kLeastBlock ? kHalfTile * row_numbers(k) : tile * part;
 }
 
-/// The workspace in which they are fastest: many rows reuse the weights, few stay in the cache.
+/// The workspace in which they are fastest.
 constexpr std::int64_t useful_numbers(std::int64_t rows, std::int64_t k) noexcept {
   constexpr std::int64_t kBlockNumbers = 65536;
   const std::int64_t fit = kBlockNumbers / row_numbers(k < 1 ? 1 : k) / kMaxTileRows * kMaxTileRows;
-  const std::int64_t most = fit < 2 * kMaxTileRows ? 2 * kMaxTileRows : fit < kMaxBlockRows ? fit : kMaxBlockRows;
+  const std::int64_t most = std::clamp(fit, 2 * kMaxTileRows, most_block_rows(k));
   return (rows < most ? rows : most) * row_numbers(k);
 }
 

@@ -478,7 +478,7 @@ HWY_INLINE void multiply_all(const LeftSource& a, const Workspace& workspace, co
   if (fit >= std::min(tile, kFewRows)) {
     // All rows, full tiles, or a part of one.
     const std::int64_t whole = fit >= a.rows ? a.rows : fit >= tile ? fit / tile * tile : fit;
-    const std::int64_t most = std::min(whole, kMaxBlockRows);
+    const std::int64_t most = std::min(whole, most_block_rows(a.k));
     multiply_rows<TileSums>(a, left, block_rows(a.rows, most), b, y);
   } else {
     multiply_parts<TileSums>(a, left, std::max<std::int64_t>(left.capacity() / tile / 4 * 4, 4), b, y);
