@@ -119,11 +119,12 @@ void flip_bytes(const std::uint8_t* from, std::int64_t n, std::uint8_t flip, std
 /// The left matrix as pieces, which are put into the workspace where they cannot be used as they lie.
 class Left {
  public:
-  /// `panels`: that will be multiplied with it.
-  Left(const LeftSource& a, const Workspace& workspace, std::int64_t panels)
+  /// `panels`: that will be multiplied with it. `adds_rows`: are its rows summed, too?
+  Left(const LeftSource& a, const Workspace& workspace, std::int64_t panels, bool adds_rows)
       : a_(a),
         workspace_(workspace),
         panels_(panels),
+        fills_up_(adds_rows || !has_bytes()),
         may_have_pairs_(multiplies_pairs() && a.gather_numbers == nullptr && panels > 0 &&
                         quad_count(a.k) >= kLeastPairQuads),
         fetched_flip_(kInvertsBits && has_bytes() ? 0 : a.flip),
@@ -227,10 +228,11 @@ class Left {
     fill_up(rows, count, static_cast<std::uint8_t>(a_.zero ^ fetched_flip_ ^ flip), to);
   }
 
-  /// Rows of `count` bytes up to whole quads with what becomes zero: nothing must come of it in sums of rows.
-  static void fill_up(std::int64_t rows, std::int64_t count, std::uint8_t zero, std::uint8_t* to) {
+  /// Rows of `count` bytes up to whole quads with what becomes zero: nothing must come of it in sums of rows. Products
+  /// are with zeros anyway.
+  void fill_up(std::int64_t rows, std::int64_t count, std::uint8_t zero, std::uint8_t* to) const {
     const std::int64_t stride = row_numbers(count);
-    if (stride == count) return;
+    if (stride == count || !fills_up_) return;
     // Whole quads are written: of a loop over bytes compilers make a call.
     std::uint8_t bytes[4];
     for (int i = 0; i < 4; ++i) bytes[i] = i < count % 4 ? 255 : 0;
@@ -270,6 +272,7 @@ class Left {
   const LeftSource& a_;  // a copy by vectors would wait for what has just been stored
   const Workspace& workspace_;
   std::int64_t panels_;
+  bool fills_up_;
   bool may_have_pairs_;
   std::uint8_t fetched_flip_;  ///< of the bits that are inverted when bytes are fetched
   std::uint8_t flip_;          ///< left to sum_tile
@@ -469,7 +472,7 @@ HWY_INLINE void multiply_parts(const LeftSource& a, const Left& left, std::int64
 template <typename TileSums, typename Result>
 HWY_INLINE void multiply_all(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const Result& y) {
   if (a.rows == 0) return;
-  Left left(a, workspace, b.last - b.first);
+  Left left(a, workspace, b.last - b.first, subtracts_row_sums(y));
   const std::int64_t tile = std::min(left.tile_rows(), a.rows);
   const std::int64_t fit = left.stays() ? a.rows : left.capacity() / std::max<std::int64_t>(row_numbers(a.k), 1);
   // A tile of few rows costs less than sums that start and end again, and rows that are fetched for each tile of
