@@ -210,11 +210,12 @@ class ByteBlock {
                                     std::int64_t y_step) const {
     using ops::HWY_NAMESPACE::unroll;
     const bool is_short = ops::HWY_NAMESPACE::with_short_steps(*end.activated, [&](const auto& steps) HWY_ATTR {
-      unroll<kPixels>([&](auto i) HWY_ATTR {
-        int32x4_t results[kVectors];
-        unroll<kVectors>([&](auto v) HWY_ATTR { results[v] = scale_[v].activated(steps, V32(sums[i][v])).raw; });
-        end.bytes.store(results, y + i * y_step);
+      int32x4_t results[kPixels][kVectors];
+      unroll<kVectors>([&](auto v) HWY_ATTR {
+        const Scale scale = scale_[v];
+        unroll<kPixels>([&](auto i) HWY_ATTR { results[i][v] = scale.activated(steps, V32(sums[i][v])).raw; });
       });
+      unroll<kPixels>([&](auto i) HWY_ATTR { end.bytes.store(results[i], y + i * y_step); });
     });
     if (is_short) return;
     std::int32_t numbers[kPixels][4 * kVectors];

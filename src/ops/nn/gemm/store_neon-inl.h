@@ -124,23 +124,42 @@ class PanelStore {
     }
   }
 
+  using Vector = AffineVector<DQuarter>;
+  using V = hn::Vec<DQuarter>;
+
+  /// Of the panel's columns, with what an activation needs.
+  struct Scales {
+    Vector quarters[kQuarters];
+
+    HWY_INLINE Scales(const AffineScaler& s, std::int64_t first)
+        : quarters{{DQuarter(), s, first, 4},
+                   {DQuarter(), s, first + 4, 4},
+                   {DQuarter(), s, first + 8, 4},
+                   {DQuarter(), s, first + 12, 4}} {}
+  };
+
   HWY_INLINE void store_activated(std::int32_t* sums, std::int64_t rows, std::uint8_t* y,
                                   std::int64_t row_stride) const {
-    using Vector = AffineVector<DQuarter>;
-    using V = hn::Vec<DQuarter>;
-    const Vector scale[kQuarters] = {{DQuarter(), scaler_, first_, 4},
-                                     {DQuarter(), scaler_, first_ + 4, 4},
-                                     {DQuarter(), scaler_, first_ + 8, 4},
-                                     {DQuarter(), scaler_, first_ + 12, 4}};
-    const bool is_short = with_short_steps(scaler_, [&](const auto& steps) HWY_ATTR {
-      store_rows(sums, rows, y, row_stride,
-                 [&](auto v, int32x4_t sum) HWY_ATTR { return scale[v].activated(steps, V(sum)).raw; });
-    });
-    if (is_short) return;
+    const bool is_short =
+        with_short_steps(scaler_, [&](const auto& steps) HWY_ATTR { store_short(steps, sums, rows, y, row_stride); });
+    if (!is_short) store_long(sums, rows, y, row_stride);
+  }
+
+  /// Steps: of with_short_steps; a copy, which nobody else has.
+  template <class Steps>
+  HWY_NOINLINE void store_short(const Steps steps, const std::int32_t* sums, std::int64_t rows, std::uint8_t* y,
+                                std::int64_t row_stride) const {
+    const Scales scales(scaler_, first_);
+    store_rows(sums, rows, y, row_stride,
+               [&](auto v, int32x4_t sum) HWY_ATTR { return scales.quarters[v].activated(steps, V(sum)).raw; });
+  }
+
+  HWY_INLINE void store_long(std::int32_t* sums, std::int64_t rows, std::uint8_t* y, std::int64_t row_stride) const {
+    const Scales scales(scaler_, first_);
     for (std::int64_t r = 0; r < rows; ++r)
       unroll<kQuarters>([&](auto v) HWY_ATTR {
         std::int32_t* at = sums + r * kPanel + 4 * v;
-        vst1q_s32(at, hn::BitCast(DQuarter(), scale[v].argument(V(vld1q_s32(at)))).raw);
+        vst1q_s32(at, hn::BitCast(DQuarter(), scales.quarters[v].argument(V(vld1q_s32(at)))).raw);
       });
     round_activated(scaler_, sums, rows * kPanel);
     store_rows(sums, rows, y, row_stride, [](auto /*v*/, int32x4_t number) { return number; });
