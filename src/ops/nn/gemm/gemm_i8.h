@@ -85,12 +85,15 @@ struct Workspace {
 /// The most rows that are fetched at once.
 inline constexpr std::int64_t kMaxBlockRows = 20 * kMaxTileRows;
 
-/// The most of k numbers: few stay in the first-level cache, while many panels of weights are multiplied with them.
+/// Rows of k numbers, in whole tiles, for which there is room in so many.
+constexpr std::int64_t rows_within(std::int64_t numbers, std::int64_t k) noexcept {
+  return numbers / row_numbers(k < 1 ? 1 : k) / kMaxTileRows * kMaxTileRows;
+}
+
+/// The most of k numbers: every panel of weights begins and ends with a block, but its rows should stay in the
+/// first-level cache meanwhile.
 constexpr std::int64_t most_block_rows(std::int64_t k) noexcept {
-  constexpr std::int64_t kBlockNumbers = 16384;
-  constexpr std::int64_t kLeast = 5 * kMaxTileRows;
-  const std::int64_t fit = kBlockNumbers / row_numbers(k < 1 ? 1 : k) / kMaxTileRows * kMaxTileRows;
-  return std::clamp(fit, kLeast, kMaxBlockRows);
+  return std::clamp(rows_within(16384, k), 5 * kMaxTileRows, kMaxBlockRows);
 }
 
 /// Into how many rows each to cut `total` rows, so that no piece has more than `most` and all are about the same.
@@ -117,9 +120,7 @@ constexpr std::int64_t least_numbers(std::int64_t rows, std::int64_t k) noexcept
 
 /// The workspace in which they are fastest.
 constexpr std::int64_t useful_numbers(std::int64_t rows, std::int64_t k) noexcept {
-  constexpr std::int64_t kBlockNumbers = 65536;
-  const std::int64_t fit = kBlockNumbers / row_numbers(k < 1 ? 1 : k) / kMaxTileRows * kMaxTileRows;
-  const std::int64_t most = std::clamp(fit, 2 * kMaxTileRows, most_block_rows(k));
+  const std::int64_t most = std::clamp(rows_within(65536, k), 2 * kMaxTileRows, most_block_rows(k));
   return (rows < most ? rows : most) * row_numbers(k);
 }
 

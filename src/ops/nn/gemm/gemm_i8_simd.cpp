@@ -359,10 +359,11 @@ std::int64_t store_tiles(const Piece& a, std::int64_t tile, TileColumns& b, cons
 #if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
   if constexpr (requires { end.vectors(); }) {
     static_assert(kRows == kByteRows || HWY_TARGET != HWY_AVX2);
-    const std::int64_t tiles = a.quads == 0 || tile != kByteRows || end.vectors() == 0 ? 0 : a.rows / kByteRows;
+    const int vectors = end.vectors();
+    const std::int64_t tiles = a.quads == 0 || tile != kByteRows || vectors == 0 ? 0 : a.rows / kByteRows;
     if (tiles == 0) return 0;
     end.with_tiles(m, row_sums, [&](const auto& store) HWY_ATTR {
-      end.vectors() == kVectors ? store_tiles_of<kVectors>(a, tiles, b, store) : store_tiles_of<1>(a, tiles, b, store);
+      vectors == kVectors ? store_tiles_of<kVectors>(a, tiles, b, store) : store_tiles_of<1>(a, tiles, b, store);
     });
     b.ahead += tiles * b.ahead_step * a.quads;
     return tiles * kByteRows;
