@@ -21,7 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// HardSwishSteps of vectors, to the bit; but NaN gives 0 or NaN.
 class HardSwishVector {
  public:
-  static constexpr bool kIsExact = true;  ///< may its argument not be rounded otherwise?
+  static constexpr bool kIsExact = true;  ///< must its argument be rounded as the reference does?
 
   HWY_INLINE explicit HardSwishVector(float step) : numbers_(step) {}
 

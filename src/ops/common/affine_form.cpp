@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/common/dispatch.h"
+#include "ops/common/hard_swish_steps.h"
 #include "ops/common/operands.h"
 
 namespace bantam::ops {
@@ -66,6 +67,12 @@ Status infer_affine_form(std::span<const Tensor> inputs, const AffineForm& form,
   if (is_given(inputs, 5))
     BANTAM_RETURN_IF_ERROR(check_list_operand(inputs, 5, desc_of(inputs, 1).type, channels, true));
   return ok_status();
+}
+
+float AffineScaler::activated_steps(float x) const noexcept {
+  if (activation.function == UnaryFunction::kHardSwish && HardSwishSteps::serves(output_scale))
+    return HardSwishSteps(output_scale)(x);
+  return apply_activation(x, activation) / output_scale;
 }
 
 AffineScaler make_byte_scaler(ElementType to, std::int32_t zero_point, std::int32_t minimum,

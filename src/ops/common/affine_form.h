@@ -26,7 +26,6 @@
 
 #include "bantam/status.h"
 #include "bantam/tensor.h"
-#include "ops/common/hard_swish_steps.h"
 #include "ops/common/params.h"
 #include "ops/elementwise/unary/function.h"
 #include "ops/op.h"
@@ -167,11 +166,7 @@ struct AffineScaler {
   }
 
   /// activation(x) / output_scale.
-  float activated_steps(float x) const noexcept {
-    if (activation.function == UnaryFunction::kHardSwish && HardSwishSteps::serves(output_scale))
-      return HardSwishSteps(output_scale)(x);
-    return apply_activation(x, activation) / output_scale;
-  }
+  float activated_steps(float x) const noexcept;
 };
 
 /// The scaler, of whichever arithmetic, if results have an activation that is quantised; else null.

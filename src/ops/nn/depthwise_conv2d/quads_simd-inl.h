@@ -149,6 +149,7 @@ struct OrderedChannels {
 template <bool kPlain, int kPixels, class F>
 HWY_INLINE void pack_pixels(const ops::HWY_NAMESPACE::BytePacker& pack, V8 (&bytes)[kPixels], F number) {
   using std::integral_constant;
+  // Asked for, since a call would put all sums into memory.
   ops::HWY_NAMESPACE::unroll<kPixels>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
     const auto half = [&](auto first, auto second) HWY_ATTR {
       return pack.template halves<kPlain>(number(i, first).raw, number(i, second).raw);
@@ -408,7 +409,7 @@ class QuadColumns {
 
   const QuadProblem& p_;
   BlockChannels channels_;
-  std::int64_t pixels_;  ///< of a vector
+  std::int64_t pixels_;  ///< of a vector: 1, 2 or 4
   std::uint64_t bits_;   ///< of all pixels
   Lanes lanes_;
   std::int32_t row_quads_;
