@@ -33,7 +33,7 @@ HOT = (
 LEAST_SUMS = 4
 LEAST_SHARE = 0.2
 
-X86_PRODUCT = re.compile(r"^v?(fn?m(add|sub)\d*p[sd]|dpbusds?|dpwssds?|maddwd|maddubsw|pmaddwd|pmaddubsw|pdpbusds?|pdpwssds?|pmulld)$")
+X86_PRODUCT = re.compile(r"^v?(fn?m(add|sub)\d*p[sdh]|dpbusds?|dpwssds?|maddwd|maddubsw|pmaddwd|pmaddubsw|pdpbusds?|pdpwssds?|pmulld)$")
 X86_VECTOR = re.compile(r"%[xyz]mm\d+")
 X86_STACK = re.compile(r"-?(0x[0-9a-f]+)?\(%(rsp|rbp)\)")
 ARM_PRODUCT = re.compile(r"^(fmla|fmls|sdot|udot|usdot|smmla|ummla|usmmla|[su]mlal2?|[su]mull2?|mla)$")

@@ -55,6 +55,10 @@ struct KernelRule {
 struct StoreRule {
   std::string pattern;
   ElementType type = ElementType::kF32;
+  /// With f16: convolutions and products of matrices also compute in 16 bits, on processors that can (Arm's FEAT_FP16,
+  /// AVX512-FP16), which takes up to half the time. Up to 96 products are summed so, these sums in f32; rows of
+  /// activations are scaled, so that none is too large or small. Results are good to some thousandths of the largest.
+  bool half_arithmetic = false;
 };
 
 /// A model file and what the user fixes about it.

@@ -31,6 +31,7 @@ struct Machine {
   /// no caches.
   double cache_bytes = 0;
   double fetched_bytes = 0;  ///< written to memory or fetched from there, per ns
+  double f16_macs = 0;       ///< of 16-bit floats, per ns; 0: there is no such arithmetic
 };
 
 struct Target {

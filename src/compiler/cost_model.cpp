@@ -4,10 +4,12 @@
 #include <cmath>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "ops/narrowing.h"
 #include "ops/nn/conv2d/conv2d.h"
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
+#include "ops/nn/gemm/half_products.h"
 #include "schedule/processor/instruction_sets.h"
 
 namespace bantam::compiler {
@@ -17,6 +19,7 @@ namespace {
 struct Load {
   double macs = 0;     ///< really computed: padding of panels and tiles included
   double pairs = 0;    ///< multiply-accumulates of 16-bit integers
+  double halves = 0;   ///< of 16-bit floats
   double share = 1;    ///< of the machine's multiply-accumulates that the kernel reaches in registers
   double taps = 0;     ///< multiply-accumulates of which each has a channel of its own
   double moved = 0;    ///< bytes
@@ -138,6 +141,31 @@ Load product_load(const ops::OpDef& op, const ops::KernelVariant& variant, const
           .results = elements(call)};
 }
 
+/// A product of that many rows that is computed in 16 bits: rows are rounded, and sums added up in f32. A single row is
+/// not.
+Load half_load(Load load, double rows, double k, double results) {
+  constexpr double kRow = 900;
+  constexpr double kNumber = 14;
+  constexpr double kResult = 6;
+  load.others += rows * kRow + rows * k * kNumber + results * kResult;
+  if (rows > 1) load.halves = std::exchange(load.macs, 0);
+  return load;
+}
+
+Load half_gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
+  const double results = elements(call);
+  return half_load(gemm_load(op, variant, call, numbers), results / std::max(call.out().dims[3], 1),
+                   static_cast<double>(op.work(call)) / std::max(results, 1.0), results);
+}
+
+Load half_product_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
+                       Numbers numbers) {
+  const double results = elements(call);
+  const double columns = call.out().rank > 0 ? std::max(call.out().last(0), 1) : 1;
+  return half_load(product_load(op, variant, call, numbers), results / columns,
+                   static_cast<double>(op.work(call)) / std::max(results, 1.0), results);
+}
+
 /// What a depthwise convolution reaches of the machine's multiply-accumulates of f32, in integers and in floats: to
 /// load its numbers and to put them in order takes longer than to multiply them.
 constexpr double kIntegerTaps = 0.4;
@@ -168,8 +196,10 @@ Load element_load(const ops::OpDef& /*op*/, const ops::KernelVariant& /*variant*
   return {.moved = moved_bytes(call, numbers), .others = numbers == Numbers::kBytes ? kMacs * elements(call) : 0};
 }
 
-/// Instead of a name: all kernels of an operator that narrow weights (ops/narrowing.h).
-constexpr std::string_view kNarrowing = "";
+/// Instead of a name: all kernels of an operator that narrow weights (ops/narrowing.h), without and with 16-bit
+/// arithmetic.
+constexpr std::string_view kNarrowing = "narrow";
+constexpr std::string_view kHalves = "half";
 
 /// What is known of kernels beyond their operator's work.
 struct Row {
@@ -183,13 +213,15 @@ struct Row {
 constexpr Row kRows[] = {
     {"conv2d", "f32_winograd__simd", winograd_load, true},
     {"conv2d", "f32_gemm__simd", gemm_load, true},
-    {"conv2d", kNarrowing, gemm_load},
+    {"conv2d", kHalves, half_gemm_load, true},
+    {"conv2d", kNarrowing, gemm_load, true},
     {"conv2d", "i8_winograd__simd", winograd_load, true},
     {"conv2d", "i8_gemm__simd", gemm_load, true},
     {"conv2d_affine", "i8_winograd__simd", winograd_load, true},
     {"conv2d_affine", "i8_gemm__simd", gemm_load, true},
     {"matmul", "f32_packed__simd", product_load},
-    {"matmul", kNarrowing, product_load},
+    {"matmul", kHalves, half_product_load, true},
+    {"matmul", kNarrowing, product_load, true},
     {"matmul", "i8_packed__simd", product_load},
     {"matmul_affine", "i8_packed__simd", product_load},
     {"conv2d_affine", "i8_depthwise__simd", depthwise_load},
@@ -202,7 +234,10 @@ constexpr Row kRows[] = {
 };
 
 const Row* find_row(const ops::OpDef& op, const ops::KernelVariant& variant) {
-  const std::string_view kernel = ops::find_narrowing(op, variant) != nullptr ? kNarrowing : variant.name;
+  const ops::Narrowing* narrowing = ops::find_narrowing(op, variant);
+  const std::string_view kernel = narrowing == nullptr              ? variant.name
+                                  : narrowing->form.half_arithmetic ? kHalves
+                                                                    : kNarrowing;
   const auto* row = std::ranges::find_if(kRows, [&](const Row& r) { return r.op == op.name && r.kernel == kernel; });
   return row != std::end(kRows) ? row : nullptr;
 }
@@ -231,8 +266,9 @@ double values_ns(const Load& load, const ops::KernelVariant& variant, Numbers nu
   const bool integer = numbers == Numbers::kBytes;
   const double macs = vectors ? (integer ? machine.i8_macs : machine.f32_macs) : machine.plain_macs;
   return load.macs / (load.share * macs) + (load.taps + load.others) / machine.f32_macs +
-         load.pairs / (load.share * machine.i16_macs) + load.plain / machine.plain_macs +
-         load.moved / machine.moved_bytes +
+         load.pairs / (load.share * machine.i16_macs) +
+         load.halves / (load.share * (machine.f16_macs > 0 ? machine.f16_macs : machine.f32_macs)) +
+         load.plain / machine.plain_macs + load.moved / machine.moved_bytes +
          (integer ? load.results * machine.i8_result_ns + load.fixed * machine.fixed_ns : 0);
 }
 
@@ -257,6 +293,12 @@ double weighed_ns(const ops::OpDef& op, const ops::KernelVariant& kernel, const 
          load.weights / setting.machine.weight_bytes;
 }
 
+/// The host's, with the 16-bit arithmetic that it has.
+Machine with_halves(Machine machine) {
+  machine.f16_macs = ops::gemm::half_products() ? 2 * machine.f32_macs : 0;
+  return machine;
+}
+
 }  // namespace
 
 Machine machine_of(const Target& target) {
@@ -269,8 +311,8 @@ Machine machine_of(const Target& target) {
       {"avx512", kAvx512Machine}, {"avx2-vnni", kAvx2VnniMachine}, {"avx2", kAvx2Machine}, {"sse4", kSse4Machine}};
   for (const schedule::InstructionSet& used : schedule::instruction_sets())
     for (const Set& set : kSets)
-      if (used.used && used.name.starts_with(set.name)) return set.machine;
-  return kNeonMachine;
+      if (used.used && used.name.starts_with(set.name)) return with_halves(set.machine);
+  return with_halves(kNeonMachine);
 }
 
 std::int64_t value_bytes(const ops::OpCall& call) {

@@ -204,7 +204,8 @@ TEST(CostModel, KernelsThatNarrowWeightsSaveTheTimeToFetchThem) {
     const ops::KernelVariant& wide = *ops::find_variant(*node.op, plain);
     int narrow = 0;
     for (const ops::KernelVariant& variant : node.op->variants) {
-      if (ops::find_narrowing(*node.op, variant) == nullptr) continue;
+      const ops::Narrowing* narrowing = ops::find_narrowing(*node.op, variant);
+      if (narrowing == nullptr || narrowing->form.half_arithmetic) continue;
       ++narrow;
       const auto saved = static_cast<double>(ops::packed_bytes(wide, call, 1) - ops::packed_bytes(variant, call, 1));
       EXPECT_GT(saved, 0) << variant.name;
@@ -214,6 +215,21 @@ TEST(CostModel, KernelsThatNarrowWeightsSaveTheTimeToFetchThem) {
     }
     EXPECT_GT(narrow, 0) << node.op->name;
   }
+}
+
+TEST(CostModel, SixteenBitArithmeticIsForProductsThatAreWorthTheRounding) {
+  const Target target = *find_target("cortex-a76");
+  const auto kernel = [&](int size, int inputs, int outputs, const StoreTypes& stores) {
+    KernelPolicy policy;
+    policy.target = target;
+    policy.stores = stores;
+    const auto selected = select_kernels(testing::parse(convolution(size, inputs, outputs)), policy);
+    return selected ? std::string(selected->front().variant->name) : selected.error().message;
+  };
+  const StoreTypes halves = {{"*", ElementType::kF16, true}};
+  EXPECT_EQ(kernel(28, 128, 128, halves), "f16_gemm__simd");
+  EXPECT_EQ(kernel(28, 4, 4, halves), "f32_gemm_f16__simd");
+  EXPECT_EQ(kernel(28, 128, 128, {{"*", ElementType::kF16}}), "f32_gemm_f16__simd") << "nobody asked for it";
 }
 
 TEST(CostModel, KernelThatTheModelDoesNotKnowIsTakenWhereItIsListedFirst) {

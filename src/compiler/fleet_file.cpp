@@ -113,9 +113,9 @@ class FleetFileReader : public TomlReader {
     std::map<std::string, std::string> stores;
     read_map<std::string>(table, "store", "a type such as \"f16\"", stores);
     for (const auto& [pattern, name] : stores) {
-      const auto type = compiler::store_type(name);
-      if (!type) note(table, fmt::format("store.{}: {}; {}", pattern, type.error().message, type.error().remedy));
-      if (type) model.stores.push_back({pattern, *type});
+      const auto rule = compiler::store_rule(pattern, name);
+      if (!rule) note(table, fmt::format("store.{}: {}; {}", pattern, rule.error().message, rule.error().remedy));
+      if (rule) model.stores.push_back(*rule);
     }
     model.lane = text(table, "lane");
     read(table, "priority", "an integer", model.priority);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ops/common/half.h"
+#include "ops/nn/gemm/gemm_f16.h"
 
 namespace bantam::compiler {
 namespace {
@@ -18,8 +19,15 @@ namespace {
 /// Fewer weights than that are left as they are unless a rule asks: there is nothing to save.
 constexpr std::int64_t kLeastElements = 1024;
 
-constexpr ElementType kStoreTypes[] = {ElementType::kF32, ElementType::kF16, ElementType::kBF16, ElementType::kI8,
-                                       ElementType::kI4};
+struct StoreType {
+  std::string_view name;
+  ElementType type = ElementType::kF32;
+  bool half_arithmetic = false;
+};
+
+constexpr StoreType kStoreTypes[] = {{"f32", ElementType::kF32},   {"f16", ElementType::kF16},
+                                     {"bf16", ElementType::kBF16}, {"i8", ElementType::kI8},
+                                     {"i4", ElementType::kI4},     {"f16-arithmetic", ElementType::kF16, true}};
 
 constexpr float kLargestHalf = 65504.0F;
 
@@ -55,14 +63,13 @@ bool fits_name(const std::string& pattern, const std::string& name) {
 
 std::string store_type_names() {
   std::string names;
-  for (const ElementType type : kStoreTypes)
-    names += (names.empty() ? "" : ", ") + std::string(element_type_name(type));
+  for (const StoreType& type : kStoreTypes) names += (names.empty() ? "" : ", ") + std::string(type.name);
   return names;
 }
 
-Result<ElementType> store_type(const std::string& name) {
-  const ElementType type = element_type_from_name(name.data(), name.size());
-  if (std::ranges::find(kStoreTypes, type) != std::end(kStoreTypes)) return type;
+Result<StoreRule> store_rule(const std::string& pattern, const std::string& name) {
+  const auto* type = std::ranges::find(kStoreTypes, name, &StoreType::name);
+  if (type != std::end(kStoreTypes)) return StoreRule{pattern, type->type, type->half_arithmetic};
   return fail(StatusCode::kInvalidArgument, fmt::format("weights are not stored as '{}'", name),
               "use one of: " + store_type_names());
 }
@@ -71,7 +78,7 @@ Result<ElementType> store_type(const std::string& name) {
 class StoreTypes::Findings {
  public:
   /// What all numbers of a constant may have in common.
-  enum class Trait { kHalf, kBFloat16, kWithinHalf, kFinite };
+  enum class Trait { kHalf, kBFloat16, kWithinHalf, kWithinHalfProducts, kFinite };
 
   bool all_have(Trait trait, const std::vector<const graph::Constant*>& weights) {
     return std::ranges::all_of(weights, [&](const graph::Constant* constant) { return have(trait, *constant); });
@@ -98,6 +105,7 @@ class StoreTypes::Findings {
       case Trait::kHalf: return std::isfinite(x) && ops::to_f32(ops::to_half(x)) == x;
       case Trait::kBFloat16: return std::isfinite(x) && ops::to_f32(ops::to_bfloat16(x)) == x;
       case Trait::kWithinHalf: return std::fabs(x) <= kLargestHalf;
+      case Trait::kWithinHalfProducts: return std::fabs(x) <= ops::gemm::kMostHalfWeight;
       case Trait::kFinite: return std::isfinite(x);
     }
     return false;
@@ -131,19 +139,20 @@ StoreTypes::StoreTypes(std::initializer_list<StoreRule> rules) : StoreTypes(std:
 StoreTypes::StoreTypes(std::vector<StoreRule> rules)
     : rules_(std::move(rules)), findings_(std::make_shared<Findings>()) {}
 
-ElementType StoreTypes::of(const graph::Graph& graph, const graph::Node& node) const {
-  if (node.op == nullptr) return ElementType::kNone;
+ops::NarrowForm StoreTypes::of(const graph::Graph& graph, const graph::Node& node) const {
+  if (node.op == nullptr) return {};
   const auto weights = weights_of(graph, node);
-  if (weights.empty()) return ElementType::kNone;
+  if (weights.empty()) return {};
   const StoreRule* chosen = nullptr;
   for (const StoreRule& rule : rules_)
     if (fits_name(rule.pattern, node.name) && (chosen == nullptr || rule.pattern.size() >= chosen->pattern.size()))
       chosen = &rule;
-  if (chosen == nullptr) return findings_->lossless_type(weights);
-  if (chosen->type == ElementType::kF32) return ElementType::kNone;
+  if (chosen == nullptr) return {findings_->lossless_type(weights)};
+  if (chosen->type == ElementType::kF32) return {};
   using Trait = Findings::Trait;
   const Trait needed = chosen->type == ElementType::kF16 ? Trait::kWithinHalf : Trait::kFinite;
-  return findings_->all_have(needed, weights) ? chosen->type : ElementType::kNone;
+  if (!findings_->all_have(needed, weights)) return {};
+  return {chosen->type, chosen->half_arithmetic && findings_->all_have(Trait::kWithinHalfProducts, weights)};
 }
 
 Result<void> check_store_rules(const graph::Graph& graph, const std::vector<StoreRule>& rules) {
@@ -171,7 +180,7 @@ NarrowingEffect narrowing_effect(const ops::OpCall& call, const ops::KernelVaria
     std::vector<std::byte> packed(static_cast<std::size_t>(ops::packed_bytes(variant, aligned, operand)));
     variant.pack(aligned, operand, packed.data());
     std::vector<float> restored(weights.size());
-    narrowing.restore(aligned, operand, narrowing.type, packed.data(), restored.data());
+    narrowing.restore(aligned, operand, narrowing.form.type, packed.data(), restored.data());
     effect.saved_bytes += desc.bytes() - static_cast<std::int64_t>(packed.size());
     float largest = 0.0F;
     float change = 0.0F;

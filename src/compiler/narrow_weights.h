@@ -14,9 +14,10 @@
 
 namespace bantam::compiler {
 
-/// The types that a rule may name, "f32, f16, ...", and the one of that name; an Error names those that there are.
+/// The types that a rule may name, "f32, f16, ...", and the rule for nodes that fit the pattern; an Error names the
+/// types that there are.
 std::string store_type_names();
-Result<ElementType> store_type(const std::string& name);
+Result<StoreRule> store_rule(const std::string& pattern, const std::string& type);
 
 /// Says what weights are narrowed to, by the rules and by what the weights are. What it finds in a constant it
 /// remembers as long as the constant lives, since a search for a budget selects kernels for the same weights thousands
@@ -28,8 +29,9 @@ class StoreTypes {
   StoreTypes(std::vector<StoreRule> rules);
 
   /// What the node's weights should be narrowed to; kNone: they stay f32, which is also what weights do that the type
-  /// of a rule cannot hold (f16 beyond 65504, integers where one is not finite).
-  ElementType of(const graph::Graph& graph, const graph::Node& node) const;
+  /// of a rule cannot hold (f16 beyond 65504, integers where one is not finite). Arithmetic stays in f32 where sums of
+  /// products might not fit 16 bits.
+  ops::NarrowForm of(const graph::Graph& graph, const graph::Node& node) const;
 
  private:
   class Findings;

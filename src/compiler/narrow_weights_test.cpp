@@ -63,16 +63,16 @@ TEST(NarrowWeights, AreLookedThroughOnceWhileTheyLive) {
   };
   const StoreTypes types;
   lie_in_memory(0.25F);
-  EXPECT_EQ(types.of(graph, node), ElementType::kF16);
+  EXPECT_EQ(types.of(graph, node).type, ElementType::kF16);
   memory.fill(0.1F);
-  EXPECT_EQ(StoreTypes(types).of(graph, node), ElementType::kF16) << "a copy knows what was found";
-  EXPECT_EQ(StoreTypes().of(graph, node), ElementType::kNone);
+  EXPECT_EQ(StoreTypes(types).of(graph, node).type, ElementType::kF16) << "a copy knows what was found";
+  EXPECT_EQ(StoreTypes().of(graph, node).type, ElementType::kNone);
   lie_in_memory(0.1F);
-  EXPECT_EQ(types.of(graph, node), ElementType::kNone) << "other weights lie at the same place now";
+  EXPECT_EQ(types.of(graph, node).type, ElementType::kNone) << "other weights lie at the same place now";
   weights.constant->owner = nullptr;
-  EXPECT_EQ(types.of(graph, node), ElementType::kNone);
+  EXPECT_EQ(types.of(graph, node).type, ElementType::kNone);
   memory.fill(0.25F);
-  EXPECT_EQ(types.of(graph, node), ElementType::kF16) << "nobody says how long these live";
+  EXPECT_EQ(types.of(graph, node).type, ElementType::kF16) << "nobody says how long these live";
 }
 
 TEST(NarrowWeights, RulesThatFitNothingAreRefused) {
@@ -81,8 +81,10 @@ TEST(NarrowWeights, RulesThatFitNothingAreRefused) {
   const auto refused = check_store_rules(graph, {{"nothing*", ElementType::kI8}});
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("'nothing*'"), std::string::npos) << refused.error().message;
-  EXPECT_FALSE(store_type("i16"));
-  EXPECT_EQ(*store_type("bf16"), ElementType::kBF16);
+  EXPECT_FALSE(store_rule("*", "i16"));
+  EXPECT_EQ(store_rule("*", "bf16")->type, ElementType::kBF16);
+  EXPECT_FALSE(store_rule("*", "f16")->half_arithmetic);
+  EXPECT_TRUE(store_rule("*", "f16-arithmetic")->half_arithmetic);
 }
 
 TEST(NarrowWeights, NoOtherKernelOfTheLayerRoundsThemOtherwise) {

@@ -177,7 +177,7 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
     if (step.variant != nullptr) s.weights_bytes = packed_weight_bytes(model.graph, node, *step.variant, call);
     if (const auto* narrowing = step.variant != nullptr ? ops::find_narrowing(*node.op, *step.variant) : nullptr) {
       const NarrowingEffect effect = narrowing_effect(call, *step.variant, *narrowing);
-      s.stored_as = narrowing->type;
+      s.stored_as = narrowing->form.type;
       s.narrowed_bytes = effect.saved_bytes;
       s.narrowing_error = effect.error;
     }

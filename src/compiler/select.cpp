@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "compiler/backends.h"
 #include "compiler/branches.h"
@@ -63,18 +64,32 @@ Setting setting_of(std::span<const graph::Graph* const> sizes, const KernelPolic
 }
 
 /// What the variant narrows weights to.
-ElementType narrows_to(const ops::OpDef& op, const ops::KernelVariant& variant) {
+ops::NarrowForm narrows_to(const ops::OpDef& op, const ops::KernelVariant& variant) {
   const ops::Narrowing* narrowing = ops::find_narrowing(op, variant);
-  return narrowing != nullptr ? narrowing->type : ElementType::kNone;
+  return narrowing != nullptr ? narrowing->form : ops::NarrowForm{};
+}
+
+/// What the node's weights should be narrowed to, and what will do where no kernel does that.
+std::array<ops::NarrowForm, 2> forms_in_turn(const KernelPolicy& policy, const graph::Graph& graph, std::size_t n) {
+  ops::NarrowForm wished = policy.stores.of(graph, graph.nodes[n]);
+  wished.half_arithmetic = wished.half_arithmetic && machine_of(policy.target).f16_macs > 0;
+  return {wished, {}};
+}
+
+/// Does the kernel store weights as wished? It need not use 16-bit arithmetic, but must not where nobody wishes it.
+bool narrows_as(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::NarrowForm& wished) {
+  const ops::NarrowForm form = narrows_to(op, variant);
+  return form.type == wished.type && form.half_arithmetic <= wished.half_arithmetic;
 }
 
 /// The backend's kernel to take, of those that store weights as `narrow`.
 const ops::KernelVariant* best_serving(const BackendDef& backend, const Target& target, const Setting& setting,
-                                       std::span<const graph::Graph* const> sizes, std::size_t n, ElementType narrow) {
+                                       std::span<const graph::Graph* const> sizes, std::size_t n,
+                                       const ops::NarrowForm& narrow) {
   const ops::OpDef& op = *sizes.front()->nodes[n].op;
   std::vector<const ops::KernelVariant*> serving;
   for (const ops::KernelVariant& variant : op.variants)
-    if (has(backend, target, variant) && narrows_to(op, variant) == narrow && serves(variant, sizes, n))
+    if (has(backend, target, variant) && narrows_as(op, variant, narrow) && serves(variant, sizes, n))
       serving.push_back(&variant);
   if (serving.size() < 2) return serving.empty() ? nullptr : serving.front();
   return cheapest(op, serving, SizedCalls(sizes, n).calls(), setting);
@@ -83,12 +98,12 @@ const ops::KernelVariant* best_serving(const BackendDef& backend, const Target& 
 /// The kernel of any backend that serves with the least scratch and stores weights as `narrow`, the first of those
 /// listed.
 const ops::KernelVariant* sparing_variant(const KernelPolicy& policy, std::span<const graph::Graph* const> sizes,
-                                          std::size_t n, ElementType narrow) {
+                                          std::size_t n, const ops::NarrowForm& narrow) {
   const ops::OpDef& op = *sizes.front()->nodes[n].op;
   const ops::KernelVariant* best = nullptr;
   std::int64_t least = 0;
   for (const ops::KernelVariant& variant : op.variants) {
-    if (!policy.target.has_kernel(variant.name) || narrows_to(op, variant) != narrow || !serves(variant, sizes, n))
+    if (!policy.target.has_kernel(variant.name) || !narrows_as(op, variant, narrow) || !serves(variant, sizes, n))
       continue;
     std::int64_t scratch = 0;
     for (const graph::Graph* graph : sizes) {
@@ -105,9 +120,9 @@ const ops::KernelVariant* sparing_variant(const KernelPolicy& policy, std::span<
 
 const ops::KernelVariant* sparing_variant(const KernelPolicy& policy, std::span<const graph::Graph* const> sizes,
                                           std::size_t n) {
-  const ElementType narrow = policy.stores.of(*sizes.front(), sizes.front()->nodes[n]);
-  const auto* variant = sparing_variant(policy, sizes, n, narrow);
-  return variant != nullptr ? variant : sparing_variant(policy, sizes, n, ElementType::kNone);
+  for (const ops::NarrowForm& form : forms_in_turn(policy, *sizes.front(), n))
+    if (const auto* variant = sparing_variant(policy, sizes, n, form)) return variant;
+  return nullptr;
 }
 
 std::string operand_types(const ops::OpCall& call) {
@@ -132,12 +147,11 @@ Result<Selection> select(std::span<const graph::Graph* const> sizes, std::size_t
   const Target& target = policy.target;
   if (node.op->variants.empty()) return Selection{};
   const BackendDef& wanted = backend_def(backend);
-  const ElementType narrow = policy.stores.of(*sizes.front(), node);
-  for (const ElementType type : {narrow, ElementType::kNone})
-    if (const auto* variant = best_serving(wanted, target, setting, sizes, n, type)) return Selection{variant, {}};
+  for (const ops::NarrowForm& form : forms_in_turn(policy, *sizes.front(), n))
+    if (const auto* variant = best_serving(wanted, target, setting, sizes, n, form)) return Selection{variant, {}};
   const graph::OperandTables tables = graph::operand_tables(*sizes.front(), node);
   for (const BackendDef& other : all_backends())
-    if (const auto* variant = best_serving(other, target, setting, sizes, n, ElementType::kNone))
+    if (const auto* variant = best_serving(other, target, setting, sizes, n, {}))
       return Selection{variant,
                        fmt::format("{}: {}", why_not(*node.op, wanted, target, tables.call(node)), other.name)};
   return fail(StatusCode::kUnsupported,

@@ -26,7 +26,7 @@ constexpr Target kTargets[] = {
      "64-bit Arm Cortex-A76, with dot products",
      8,
      kVectors,
-     {17, 70, 10, 0.5, 1.5, 20, 8, 80, 0, 4 * compiler::kMiB, 8}},
+     {17, 70, 10, 0.5, 1.5, 20, 8, 80, 0, 4 * compiler::kMiB, 8, 34}},
     {"cortex-m4",
      "Arm Cortex-M4 with single-precision floating point",
      4,

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstddef>
 
+#include "ops/narrowing.h"
+#include "ops/nn/gemm/half_products.h"
+
 namespace bantam::diagnose {
 namespace {
 
@@ -77,11 +80,11 @@ std::vector<OperatorTime> by_kernel(const std::vector<OperatorTime>& layers) {
   std::vector<OperatorTime> kernels;
   for (const OperatorTime& layer : layers) {
     const auto same = std::ranges::find_if(kernels, [&](const OperatorTime& k) {
-      return k.op == layer.op && k.variant == layer.variant && k.integer == layer.integer;
+      return k.op == layer.op && k.variant == layer.variant && k.factors == layer.factors;
     });
     OperatorTime& kernel =
         same != kernels.end() ? *same
-                              : kernels.emplace_back(OperatorTime{layer.op, layer.variant, {}, 0, 0, 0, layer.integer});
+                              : kernels.emplace_back(OperatorTime{layer.op, layer.variant, {}, 0, 0, 0, layer.factors});
     kernel.calls += layer.calls;
     kernel.microseconds += layer.microseconds;
     kernel.work += layer.work;
@@ -90,16 +93,32 @@ std::vector<OperatorTime> by_kernel(const std::vector<OperatorTime>& layers) {
   return kernels;
 }
 
+Factors factors_of(const Session& session, std::size_t step) {
+  if (session.step_inputs(step) > 0 && !is_float(session.step_operand(step, 0).desc->type)) return Factors::kBytes;
+  const ops::OpDef* op = ops::find_op(session.step_operator(step));
+  const ops::KernelVariant* variant = op != nullptr ? ops::find_variant(*op, session.step_variant(step)) : nullptr;
+  const ops::Narrowing* narrowing = variant != nullptr ? ops::find_narrowing(*op, *variant) : nullptr;
+  const bool halves = narrowing != nullptr && narrowing->form.half_arithmetic && ops::gemm::half_products();
+  return halves ? Factors::kHalves : Factors::kFloats;
+}
+
+double roof_of(const schedule::Roof& roof, Factors factors) {
+  switch (factors) {
+    case Factors::kHalves: return roof.half_macs;
+    case Factors::kBytes: return roof.integer_macs;
+    default: return roof.float_macs;
+  }
+}
+
 }  // namespace
 
 std::vector<OperatorTime> layers_of(const Session& session, OutputSet outputs) {
   std::vector<OperatorTime> layers;
   for (std::size_t s = 0; s < session.step_count(); ++s) {
     if (!session.step_needed(s, outputs)) continue;
-    const bool integer = session.step_inputs(s) > 0 && !is_float(session.step_operand(s, 0).desc->type);
     layers.push_back({std::string(session.step_operator(s)), std::string(session.step_variant(s)),
                       std::string(session.step_name(s)), 1, 0, static_cast<std::int64_t>(session.step_work(s)),
-                      integer});
+                      factors_of(session, s)});
   }
   return layers;
 }
@@ -107,7 +126,7 @@ std::vector<OperatorTime> layers_of(const Session& session, OutputSet outputs) {
 double share_of_roof(const schedule::Roof& roof, std::span<const OperatorTime> times, double microseconds) {
   double least_us = 0;  // in which the work could be done
   for (const OperatorTime& t : times) {
-    const double macs = t.integer ? roof.integer_macs : roof.float_macs;
+    const double macs = roof_of(roof, t.factors);
     if (macs <= 0) return 0;
     least_us += 1e6 * static_cast<double>(t.work) / macs;
   }

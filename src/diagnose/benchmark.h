@@ -20,6 +20,9 @@ struct BenchmarkOptions {
   OutputSet outputs = OutputSet::all();
 };
 
+/// What a step multiplies: the roof that it is set against.
+enum class Factors { kFloats, kHalves, kBytes };
+
 /// One step of the plan, or all steps of one kernel.
 struct OperatorTime {
   std::string op{};
@@ -28,7 +31,7 @@ struct OperatorTime {
   std::int64_t calls = 0;   ///< per invoke
   double microseconds = 0;  ///< per invoke, mean
   std::int64_t work = 0;    ///< multiply-accumulates per invoke
-  bool integer = false;     ///< what they multiply
+  Factors factors = Factors::kFloats;
 };
 
 /// The steps that `outputs` need, in the order of the plan, with no times; a step of a loop counts once.

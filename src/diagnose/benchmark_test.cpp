@@ -11,10 +11,11 @@ namespace bantam::diagnose {
 namespace {
 
 TEST(ShareOfRoof, IsTheLeastTimeOfTheWorkOverTheTimeTaken) {
-  const schedule::Roof roof{.float_macs = 1e6, .integer_macs = 4e6};  // one and four per microsecond
-  const std::vector<OperatorTime> times = {{.op = "conv2d", .work = 100, .integer = false},
-                                           {.op = "conv2d", .work = 200, .integer = true}};
-  EXPECT_DOUBLE_EQ(share_of_roof(roof, times, 300), 0.5);
+  const schedule::Roof roof{.float_macs = 1e6, .half_macs = 2e6, .integer_macs = 4e6};  // 1, 2 and 4 a us
+  const std::vector<OperatorTime> times = {{.op = "conv2d", .work = 100},
+                                           {.op = "conv2d", .work = 100, .factors = Factors::kHalves},
+                                           {.op = "conv2d", .work = 200, .factors = Factors::kBytes}};
+  EXPECT_DOUBLE_EQ(share_of_roof(roof, times, 400), 0.5);
   EXPECT_DOUBLE_EQ(share_of_roof({}, times, 300), 0) << "a roof that is not known";
   EXPECT_DOUBLE_EQ(share_of_roof(roof, times, 0), 0);
 }
@@ -33,7 +34,7 @@ TEST(Benchmark, TimesTheStepsOfThePlanAndAddsThemUpByKernel) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     EXPECT_EQ(result->layers[i].layer, steps[i].name);
     EXPECT_EQ(result->layers[i].work, steps[i].work);
-    EXPECT_FALSE(result->layers[i].integer);
+    EXPECT_EQ(result->layers[i].factors, Factors::kFloats);
     EXPECT_GT(result->layers[i].microseconds, 0);
     work += steps[i].work;
   }

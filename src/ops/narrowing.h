@@ -13,11 +13,19 @@
 
 namespace bantam::ops {
 
+/// In how many bits weights are stored, and computed with.
+struct NarrowForm {
+  ElementType type = ElementType::kNone;  ///< f16, bf16, i8 or i4, see nn/gemm/narrow_panels.h; kNone: as they are
+  bool half_arithmetic = false;           ///< of f16: where the processor can, products have 16 bits too (gemm_f16.h)
+
+  bool operator==(const NarrowForm&) const = default;
+};
+
 struct Narrowing {
   const OpDef* op = nullptr;
   std::string_view variant;
-  ElementType type = ElementType::kNone;  ///< f16, bf16, i8 or i4; see nn/gemm/narrow_panels.h
-  std::uint64_t operands = 0;             ///< bit i set: constant operand i is narrowed
+  NarrowForm form;
+  std::uint64_t operands = 0;  ///< bit i set: constant operand i is narrowed
   /// The inverse of the variant's `pack`: the weights that the kernel computes with, dense, in f32.
   void (*restore)(const OpCall& call, int input, ElementType type, const std::byte* packed, float* elements) = nullptr;
 

@@ -168,12 +168,16 @@ int bench(const BenchArguments& options) {
                              {"threads", options.models.threads},
                              {"open_us", opening.open_us},
                              {"place_us", opening.place_us},
-                             {"roof", {{"f32_gops", 2e-9 * roof.float_macs}, {"int8_gops", 2e-9 * roof.integer_macs}}}};
+                             {"roof",
+                              {{"f32_gops", 2e-9 * roof.float_macs},
+                               {"f16_gops", 2e-9 * roof.half_macs},
+                               {"int8_gops", 2e-9 * roof.integer_macs}}}};
   if (!options.json)
     fmt::print("{} in {:.2f} ms, placed in {:.2f} ms\n", options.models.is_package() ? "mapped" : "compiled",
                opening.open_us / 1000, opening.place_us / 1000);
   if (!options.json && roof.float_macs > 0)
-    fmt::print("roof of one thread: {:.0f} Gop/s in f32, {:.0f} in int8\n", 2e-9 * roof.float_macs,
+    fmt::print("roof of one thread: {:.0f} Gop/s in f32, {}{:.0f} in int8\n", 2e-9 * roof.float_macs,
+               roof.half_macs > 0 ? fmt::format("{:.0f} in f16, ", 2e-9 * roof.half_macs) : "",
                2e-9 * roof.integer_macs);
   for (std::size_t i = 0; i < fleet->size(); ++i) {
     const auto session = bench_session(fleet->session(i), (*output_sets)[i], options, roof);

@@ -117,9 +117,10 @@ Result<void> add_store_rules(const std::vector<std::string>& rules, FleetSpec& s
     if (!for_all && spec.models.size() != 1)
       return fail(StatusCode::kInvalidArgument, "--store: several models are given",
                   "among several models use the key 'store' of the fleet file, or a type for all");
-    const auto type = compiler::store_type(for_all ? text : text.substr(equals + 1));
-    if (!type) return fail(Error(type.error()).in("--store " + text));
-    for (ModelSpec& model : spec.models) model.stores.push_back({for_all ? "*" : text.substr(0, equals), *type});
+    const auto rule =
+        compiler::store_rule(for_all ? "*" : text.substr(0, equals), text.substr(for_all ? 0 : equals + 1));
+    if (!rule) return fail(Error(rule.error()).in("--store " + text));
+    for (ModelSpec& model : spec.models) model.stores.push_back(*rule);
   }
   return {};
 }

@@ -14,6 +14,7 @@
 #include "ops/common/box.h"
 #include "ops/common/byte_products.h"
 #include "ops/narrowing.h"
+#include "ops/nn/gemm/half_products.h"
 
 namespace bantam::ops::testing {
 namespace {
@@ -316,7 +317,7 @@ class CaseComparison {
       GuardedMemory packed(static_cast<std::size_t>(packed_bytes(variant, call, static_cast<int>(i))), kAlignment);
       variant.pack(call, static_cast<int>(i), packed.data());
       std::vector<float> elements(static_cast<std::size_t>(call.in(static_cast<int>(i)).elements()));
-      narrowing.restore(call, static_cast<int>(i), narrowing.type, packed.data(), elements.data());
+      narrowing.restore(call, static_cast<int>(i), narrowing.form.type, packed.data(), elements.data());
       const auto bytes = std::as_bytes(std::span(elements));
       result.inputs[i].tensor.set_packed({bytes.begin(), bytes.end()});
     }
@@ -407,7 +408,17 @@ class CaseComparison {
     }
     hwy::SetSupportedTargetsForTest(0);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    check_without_half_products(form, variant, options, expected);
     if (best == kAsksForByteProducts) check_byte_products(form, variant, options, expected);
+  }
+
+  void check_without_half_products(const OpCase& form, const KernelVariant& variant, const RunOptions& options,
+                                   const Outcome& expected) {
+    const Narrowing* narrowing = find_narrowing(*case_.op, variant);
+    if (narrowing == nullptr || !narrowing->form.half_arithmetic || !gemm::half_products()) return;
+    gemm::allow_half_products(false);
+    check(variant, run_variant(form, variant, options), expected, variant.accuracy, "without 16-bit arithmetic");
+    gemm::allow_half_products(true);
   }
 
   /// With less than the best byte products of the processor.

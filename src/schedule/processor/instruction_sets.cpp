@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ops/common/byte_products.h"
+#include "ops/nn/gemm/half_products.h"
 
 #if BANTAM_SIMD
 #include "hwy/highway.h"
@@ -27,18 +28,22 @@ struct Row {
   std::string_view meaning;
   std::int64_t target;                                    ///< Highway's bit: the lower, the better
   ops::ByteProducts products = ops::ByteProducts::kNone;  ///< what it has besides
+  enum class Halves { kNone, kIfThere, kRequired } halves = Halves::kNone;
 };
+using Halves = Row::Halves;
 
 /// Best first.
 constexpr Row kRows[] = {
 #if BANTAM_SIMD && HWY_ARCH_X86
+    {"avx512-fp16", "AVX-512 with VNNI and 16-bit floats", HWY_AVX3_DL, ops::ByteProducts::kNone, Halves::kRequired},
     {"avx512", "AVX-512 with VNNI", HWY_AVX3_DL},
     {"avx2-vnni", "AVX2 with AVX-VNNI", HWY_AVX2, ops::ByteProducts::kDot},
     {"avx2", "AVX2 with FMA", HWY_AVX2},
     {"sse4", "SSE4.2", HWY_SSE4},
 #elif BANTAM_SIMD && HWY_ARCH_ARM
-    {"neon-i8mm", "NEON with products of matrices of bytes", HWY_NEON, ops::ByteProducts::kMatrices},
-    {"neon-dotprod", "NEON with dot products of bytes", HWY_NEON, ops::ByteProducts::kDot},
+    {"neon-i8mm", "NEON with products of matrices of bytes", HWY_NEON, ops::ByteProducts::kMatrices, Halves::kIfThere},
+    {"neon-dotprod", "NEON with dot products of bytes", HWY_NEON, ops::ByteProducts::kDot, Halves::kIfThere},
+    {"neon-f16", "NEON with 16-bit floats", HWY_NEON, ops::ByteProducts::kNone, Halves::kRequired},
     {"neon", "NEON", HWY_NEON},
 #endif
     {"plain", "no vector instructions", 0},  // of builds without vector kernels
@@ -65,8 +70,9 @@ std::int64_t processor_targets() {
 #endif
 }
 
-bool has(const Row& row, std::int64_t targets, ops::ByteProducts products) {
-  return row.target == 0 || ((targets & row.target) != 0 && row.products <= products);
+bool has(const Row& row, std::int64_t targets, ops::ByteProducts products, bool halves) {
+  if (row.target == 0) return true;
+  return (targets & row.target) != 0 && row.products <= products && (row.halves != Halves::kRequired || halves);
 }
 
 std::string available_names() {
@@ -85,9 +91,10 @@ std::vector<InstructionSet> instruction_sets() {
   bool found = false;
   for (const Row& row : kRows) {
     if (row.target == 0 && kVectors) continue;
-    const bool used = !found && has(row, usable, ops::byte_products());
+    const bool used = !found && has(row, usable, ops::byte_products(), ops::gemm::half_products());
     found = found || used;
-    sets.push_back({row.name, row.meaning, has(row, available, ops::best_byte_products()), used});
+    sets.push_back(
+        {row.name, row.meaning, has(row, available, ops::best_byte_products(), ops::gemm::has_half_products()), used});
   }
   return sets;
 }
@@ -97,7 +104,8 @@ Result<void> limit_instruction_set(std::string_view name) {
   const bool best = name == "best";
   const auto* row = std::ranges::find(kRows, name, &Row::name);
   const bool known =
-      row != std::end(kRows) && (row->target == 0 ? !kVectors : has(*row, available, ops::best_byte_products()));
+      row != std::end(kRows) &&
+      (row->target == 0 ? !kVectors : has(*row, available, ops::best_byte_products(), ops::gemm::has_half_products()));
   if (!best && !known)
     return fail(StatusCode::kInvalidArgument,
                 fmt::format("instruction set '{}' is not known, or this processor does not have it", name),
@@ -105,6 +113,7 @@ Result<void> limit_instruction_set(std::string_view name) {
 #if BANTAM_SIMD
   hwy::DisableTargets(best ? 0 : row->target - 1);
   ops::limit_byte_products(best ? ops::best_byte_products() : row->products);
+  ops::gemm::allow_half_products(best || row->halves != Halves::kNone);
 #endif
   return {};
 }

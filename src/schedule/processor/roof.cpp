@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "ops/nn/gemm/half_products.h"
 #include "schedule/processor/roof_rounds.h"
 
 namespace bantam::schedule {
@@ -30,7 +31,11 @@ double best_rate(Rounds rounds, Number seed, Number sink) {
 
 }  // namespace
 
-Roof measure_roof() { return {best_rate(float_rounds, 1.0F, 0.0F), best_rate(integer_rounds, 1, std::int32_t{0})}; }
+Roof measure_roof() {
+  return {.float_macs = best_rate(float_rounds, 1.0F, 0.0F),
+          .half_macs = ops::gemm::half_products() ? best_rate(half_rounds, 1.0F, 0.0F) : 0,
+          .integer_macs = best_rate(integer_rounds, 1, std::int32_t{0})};
+}
 #else
 Roof measure_roof() { return {}; }
 #endif

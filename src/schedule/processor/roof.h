@@ -8,6 +8,7 @@ namespace bantam::schedule {
 /// set in use has for them. Nothing is loaded or stored, so no kernel is faster. 0 in builds without vector kernels.
 struct Roof {
   double float_macs = 0;    ///< of two f32
+  double half_macs = 0;     ///< of two 16-bit floats, summed in 16 bits; 0 without such arithmetic
   double integer_macs = 0;  ///< of two bytes, of which one has a sign, or both, summed in 32 bits
 };
 

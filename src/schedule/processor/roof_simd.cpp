@@ -51,6 +51,31 @@ std::int64_t float_rounds_target(std::int64_t rounds, float seed, float* sink) {
   return rounds * kSums * static_cast<std::int64_t>(hn::Lanes(d));
 }
 
+/// Adds the products of 16-bit floats in the bits of `a` and `b`. For the assembler alone: the processor is asked
+/// before this is called.
+template <typename V>
+HWY_INLINE V add_half_products(V sum, [[maybe_unused]] V a, [[maybe_unused]] V b) {
+#if HWY_TARGET == HWY_AVX3_DL
+  asm("vfmadd231ph %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+#elif HWY_ARCH_ARM_A64
+  asm(".arch armv8.2-a+fp16\n\tfmla %0.8h, %1.8h, %2.8h" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
+#endif
+  return sum;
+}
+
+std::int64_t half_rounds_target(std::int64_t rounds, float seed, float* sink) {
+  const hn::ScalableTag<float> d;
+  const hn::Repartition<std::uint16_t, decltype(d)> d16;
+  auto a = hn::BitCast(d, hn::Set(d16, std::uint16_t{0x0400}));  // the smallest normal number
+  const auto b = hn::Set(d, seed);
+  const auto sum = sum_of_rounds(hn::Zero(d), rounds, [&](auto s) HWY_ATTR {
+    forget(a);
+    return add_half_products(s, a, b);
+  });
+  *sink = hn::GetLane(hn::SumOfLanes(d, sum));
+  return rounds * kSums * static_cast<std::int64_t>(hn::Lanes(d16));
+}
+
 using D32 = hn::ScalableTag<std::int32_t>;
 using V32 = hn::Vec<D32>;
 
@@ -126,10 +151,15 @@ HWY_AFTER_NAMESPACE();
 namespace bantam::schedule {
 
 HWY_EXPORT(float_rounds_target);
+HWY_EXPORT(half_rounds_target);
 HWY_EXPORT(integer_rounds_target);
 
 std::int64_t float_rounds(std::int64_t rounds, float seed, float* sink) {
   return HWY_DYNAMIC_DISPATCH(float_rounds_target)(rounds, seed, sink);
+}
+
+std::int64_t half_rounds(std::int64_t rounds, float seed, float* sink) {
+  return HWY_DYNAMIC_DISPATCH(half_rounds_target)(rounds, seed, sink);
 }
 
 std::int64_t integer_rounds(std::int64_t rounds, int seed, std::int32_t* sink) {

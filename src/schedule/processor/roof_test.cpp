@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/nn/gemm/half_products.h"
 #include "schedule/processor/instruction_sets.h"
 
 namespace bantam::schedule {
@@ -15,6 +16,7 @@ TEST(Roof, IsKnownForEveryInstructionSetThatHasVectors) {
     const bool vectors = set.name != "plain";
     EXPECT_EQ(roof.float_macs > 0, vectors) << set.name;
     EXPECT_EQ(roof.integer_macs > 0, vectors) << set.name;
+    EXPECT_EQ(roof.half_macs > 0, ops::gemm::half_products()) << set.name;
   }
   ASSERT_TRUE(limit_instruction_set("best"));
 }

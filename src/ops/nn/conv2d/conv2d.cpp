@@ -32,6 +32,14 @@ constexpr StoringKernel kNarrow = {.supports = conv2d::gemm_supports,
                                    .pack = conv2d::narrow_pack,
                                    .run = conv2d::run_narrow,
                                    .accuracy = {Accuracy::Kind::kRelative, 1e-5F}};
+
+/// The same in 16-bit arithmetic.
+constexpr StoringKernel kHalf = {.supports = conv2d::gemm_supports,
+                                 .footprint = conv2d::half_footprint,
+                                 .packed_bytes = conv2d::narrow_packed_bytes,
+                                 .pack = conv2d::narrow_pack,
+                                 .run = conv2d::run_half,
+                                 .accuracy = {Accuracy::Kind::kRelative, 5e-2F}};
 #endif
 
 constexpr KernelVariant kVariants[] = {
@@ -62,6 +70,7 @@ constexpr KernelVariant kVariants[] = {
      .pack = conv2d::gemm_pack,
      .run = conv2d::run_gemm,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+    stored_variant<kHalf, ElementType::kF16>("f16_gemm__simd"),
     stored_variant<kNarrow, ElementType::kF16>("f32_gemm_f16__simd"),
     stored_variant<kNarrow, ElementType::kBF16>("f32_gemm_bf16__simd"),
     stored_variant<kNarrow, ElementType::kI8>("f32_gemm_i8__simd"),

@@ -2,12 +2,16 @@
 // multiplies all pixels by them. Without room for one panel of whole windows, pieces of k are gathered from all pixels
 // in turn, and results carry on where the last piece left them. A single window is multiplied by panels that are
 // widened in registers.
+//
+// The kernel that computes in 16 bits too rounds windows instead (nn/gemm/gemm_f16.h), and is the one above on
+// processors without such arithmetic and for single windows, which take as long as it takes to read the weights.
 #include <algorithm>
 
 #include "ops/common/parallel.h"
 #include "ops/nn/conv2d/gemm_pixels.h"
 #include "ops/nn/conv2d/kernels.h"
 #include "ops/nn/conv2d/overlap.h"
+#include "ops/nn/gemm/gemm_f16.h"
 #include "ops/nn/gemm/narrow_panels.h"
 
 namespace bantam::ops::conv2d {
@@ -30,7 +34,7 @@ struct Slot {
 };
 
 /// Pixels that are computed at once when the result overlaps x: each time all weights are widened again.
-constexpr std::int64_t kChunkPixels = 96;
+constexpr std::int64_t kChunkPixels = gemm::HalfRoom::kMostRows;
 
 gemm::WideFloats room_for_panels(const OpCall& call, const Problem& p) {
   return gemm::wide_floats(p.k, p.group_outputs, call.in(0).elements() + call.out().elements());
@@ -63,6 +67,11 @@ std::int64_t pixels_in_place(const Problem& p, std::int64_t index, std::int64_t 
   return p.one_run ? end - index : std::min(end - index, p.g.y.w - index % p.g.y.w);
 }
 
+/// The window of output pixel `at` where it lies, if it has one tap; numbers from first_k on.
+const float* window_in_place(const Problem& p, const float* x, const Pixel& at, std::int64_t first_k) {
+  return x + p.g.x.offset(at.n, window_origin(p.g.vertical, at.y), window_origin(p.g.horizontal, at.x)) + first_k;
+}
+
 /// Numbers [first_k, first_k + count) of the windows of pixels [begin, end), times `weights`.
 void convolve_piece(const Problem& p, const float* x, const gemm::RightPanels& weights, gemm::Result y,
                     std::int64_t first_k, std::int64_t count, std::int64_t begin, std::int64_t end, float* windows,
@@ -76,8 +85,7 @@ void convolve_piece(const Problem& p, const float* x, const gemm::RightPanels& w
     std::int64_t pixels = pixels_in_place(p, index, end);
     gemm::LeftRows rows{.rows = pixels, .length = count};
     if (pixels > 0) {
-      rows.data =
-          x + p.g.x.offset(at.n, window_origin(p.g.vertical, at.y), window_origin(p.g.horizontal, at.x)) + first_k;
+      rows.data = window_in_place(p, x, at, first_k);
       rows.row_stride = p.g.x.w_stride * p.g.horizontal.stride;
     } else {
       pixels = std::min({most, end - index, p.y_uniform ? most : p.g.y.w - at.x});
@@ -118,6 +126,28 @@ void convolve_group(const Problem& p, const float* x, const gemm::NarrowPanels& 
           convolve_piece(p, x, right, part, first_k, count, begin, end, room.windows, room.window_floats);
         }
       });
+}
+
+/// One group in 16-bit arithmetic.
+void convolve_halves(const Problem& p, const float* x, const gemm::NarrowPanels& weights, gemm::Result y,
+                     std::int64_t begin, std::int64_t end, const gemm::HalfRoom& room) {
+  float* const y_base = y.data;
+  y.row_stride = p.g.y.w_stride;
+  for (std::int64_t index = begin; index < end;) {
+    const Pixel first = pixel_at(p.g.y, index);
+    const std::int64_t pixels = p.y_uniform ? end - index : std::min(end - index, p.g.y.w - first.x);
+    y.data = y_base + p.g.y.offset(first.n, first.y, first.x);
+    const float* const pixels_in_order = p.one_run ? window_in_place(p, x, first, 0) : nullptr;
+    const auto window = [&](std::int64_t i, std::int64_t first_k, std::int64_t count, float* gathered) {
+      if (p.one_run) return pixels_in_order + i * p.g.x.w_stride + first_k;
+      const Pixel at = pixel_at(p.g.y, index + i);
+      if (p.always_inside) return window_in_place(p, x, at, first_k);
+      gather_window(p, x, at, first_k, count, gathered, 0.0F, copy_floats);
+      return static_cast<const float*>(gathered);
+    };
+    multiply_half_rows(pixels, window, weights, 0, gemm::panel_count(p.group_outputs), y, room);
+    index += pixels;
+  }
 }
 
 /// One output pixel: its window is one row.
@@ -161,22 +191,31 @@ void narrow_restore(const OpCall& call, int /*input*/, ElementType type, const s
     gemm::restore_narrow(group_panels(packed, p, type, group), 1, p.k, elements + group * p.group_outputs * p.k);
 }
 
-Status run_narrow(const Invocation& call, ElementType type) {
-  const auto& params = call.as<Conv2dParams>();
-  const Problem p = make_problem(params, call.in(0), call.in(1), call.out());
+namespace {
+
+/// Calls compute(x, weights, y) for each group, with what is the group's.
+template <typename F>
+void for_each_group(const Invocation& call, const Problem& p, ElementType type, F compute) {
   const auto* bias = optional_input<float>(call, 2);
+  for (std::int64_t group = 0; group < p.g.groups; ++group) {
+    const std::int64_t first = group * p.group_outputs;
+    compute(call.input<float>(0) + group * p.group_inputs, group_panels(call.input<std::byte>(1), p, type, group),
+            gemm::Result{call.output<float>() + first, 0, bias != nullptr ? bias + first : nullptr,
+                         call.as<Conv2dParams>().activation});
+  }
+}
+
+/// Pixels that are worth a thread.
+constexpr std::int64_t kGrain = gemm::kMaxTileRows * 4;
+
+}  // namespace
+
+Status run_narrow(const Invocation& call, ElementType type) {
+  const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
   const std::int64_t pixels = pixel_count(p);
   const std::int64_t chunk = result_overlaps(call) ? kChunkPixels : pixels;
-  const auto for_each_group = [&](auto compute) {
-    for (std::int64_t group = 0; group < params.groups; ++group) {
-      const std::int64_t first = group * p.group_outputs;
-      compute(
-          call.input<float>(0) + group * p.group_inputs, group_panels(call.input<std::byte>(1), p, type, group),
-          gemm::Result{call.output<float>() + first, 0, bias != nullptr ? bias + first : nullptr, params.activation});
-    }
-  };
   if (pixels == 1) {
-    for_each_group([&](const float* x, const gemm::NarrowPanels& weights, const gemm::Result& y) {
+    for_each_group(call, p, type, [&](const float* x, const gemm::NarrowPanels& weights, const gemm::Result& y) {
       multiply_window(call, p, x, weights, y);
     });
     return ok_status();
@@ -184,12 +223,37 @@ Status run_narrow(const Invocation& call, ElementType type) {
   const OpCall shapes{call.params, call.inputs, call.outputs};
   const Slot least = least_slot(shapes, p);
   const Slot useful = useful_slot(shapes, p);
-  constexpr std::int64_t kGrain = gemm::kMaxTileRows * 4;
   parallel_slots(*call.threads, pixels, kGrain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
     const Room room = room_of(call, least, useful, slot);
-    for_each_group([&](const float* x, const gemm::NarrowPanels& weights, const gemm::Result& y) {
+    for_each_group(call, p, type, [&](const float* x, const gemm::NarrowPanels& weights, const gemm::Result& y) {
       for (std::int64_t first = begin; first < end; first += chunk)
         convolve_group(p, x, weights, y, first, std::min(first + chunk, end), room);
+    });
+  });
+  return ok_status();
+}
+
+Footprint half_footprint(const OpCall& call, int threads) {
+  const Problem p = problem_of(call);
+  Footprint footprint = narrow_footprint(call, threads);
+  const std::int64_t pixels = pixel_count(p);
+  if (pixels == 1) return footprint;
+  const auto of_all = [&](std::int64_t bytes) { return align_up(bytes, kAlignment) * threads; };
+  footprint.scratch_bytes = std::max(footprint.scratch_bytes, of_all(gemm::HalfRoom::least_bytes(p.k, pixels)));
+  footprint.useful_scratch_bytes =
+      std::max(footprint.useful_scratch_bytes, of_all(gemm::HalfRoom::useful_bytes(p.k, pixels)));
+  return footprint;
+}
+
+Status run_half(const Invocation& call, ElementType type) {
+  const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+  const std::int64_t pixels = pixel_count(p);
+  if (pixels == 1 || !gemm::half_products()) return run_narrow(call, type);
+  const std::int64_t slot_bytes = slot_scratch_bytes(call);
+  parallel_slots(*call.threads, pixels, kGrain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+    const gemm::HalfRoom room(call.scratch + slot * slot_bytes, slot_bytes, p.k, end - begin);
+    for_each_group(call, p, type, [&](const float* x, const gemm::NarrowPanels& weights, const gemm::Result& y) {
+      convolve_halves(p, x, weights, y, begin, end, room);
     });
   });
   return ok_status();

@@ -50,6 +50,10 @@ void narrow_pack(const OpCall& call, int input, ElementType type, std::byte* des
 void narrow_restore(const OpCall& call, int input, ElementType type, const std::byte* packed, float* elements);
 Status run_narrow(const Invocation& call, ElementType type);
 
+/// The same on weights in f16, which computes in 16 bits too where the processor does (nn/gemm/gemm_f16.h).
+Footprint half_footprint(const OpCall& call, int threads);
+Status run_half(const Invocation& call, ElementType type);
+
 /// int8, 3x3, strides 1, one group, whole panels of channels; constant weights (winograd_i8.h).
 bool int8_winograd_supports(const OpCall& call);
 Footprint int8_winograd_footprint(const OpCall& call, int threads);

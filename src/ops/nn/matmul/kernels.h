@@ -27,6 +27,10 @@ void narrow_pack(const OpCall& call, int input, ElementType type, std::byte* des
 void narrow_restore(const OpCall& call, int input, ElementType type, const std::byte* packed, float* elements);
 Status run_narrow(const Invocation& call, ElementType type);
 
+/// The same on b in f16, which computes in 16 bits too where the processor does (nn/gemm/gemm_f16.h).
+Footprint half_footprint(const OpCall& call, int threads);
+Status run_half(const Invocation& call, ElementType type);
+
 /// f32, up to eight rows by any b that has contiguous rows or columns.
 bool rows_supports(const OpCall& call);
 Status run_rows(const Invocation& call);

@@ -95,6 +95,14 @@ constexpr StoringKernel kNarrow = {.supports = matmul::narrow_supports,
                                    .pack = matmul::narrow_pack,
                                    .run = matmul::run_narrow,
                                    .accuracy = {Accuracy::Kind::kRelative, 1e-5F}};
+
+/// The same in 16-bit arithmetic.
+constexpr StoringKernel kHalf = {.supports = matmul::narrow_supports,
+                                 .footprint = matmul::half_footprint,
+                                 .packed_bytes = matmul::narrow_packed_bytes,
+                                 .pack = matmul::narrow_pack,
+                                 .run = matmul::run_half,
+                                 .accuracy = {Accuracy::Kind::kRelative, 5e-2F}};
 #endif
 
 constexpr KernelVariant kVariants[] = {
@@ -115,6 +123,7 @@ constexpr KernelVariant kVariants[] = {
      .footprint = matmul::dynamic_footprint,
      .run = matmul::run_dynamic,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+    stored_variant<kHalf, ElementType::kF16>("f16_packed__simd"),
     stored_variant<kNarrow, ElementType::kF16>("f32_packed_f16__simd"),
     stored_variant<kNarrow, ElementType::kBF16>("f32_packed_bf16__simd"),
     stored_variant<kNarrow, ElementType::kI8>("f32_packed_i8__simd"),

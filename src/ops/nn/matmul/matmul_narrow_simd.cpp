@@ -1,9 +1,12 @@
 // matmul in f32 by a constant matrix in 16 bits or fewer. A row is multiplied by panels that are widened in registers,
 // so that each weight is read once in its stored size; for several rows some panels at a time are widened into scratch.
+// The kernel that computes in 16 bits too rounds several rows instead (nn/gemm/gemm_f16.h), and is the one above for
+// one row and on processors without such arithmetic.
 #include <algorithm>
 
 #include "base/shape.h"
 #include "ops/common/parallel.h"
+#include "ops/nn/gemm/gemm_f16.h"
 #include "ops/nn/gemm/narrow_panels.h"
 #include "ops/nn/matmul/geometry.h"
 #include "ops/nn/matmul/kernels.h"
@@ -69,22 +72,79 @@ void narrow_restore(const OpCall& call, int /*input*/, ElementType type, const s
                          elements + i * b.rows * b.columns);
 }
 
+namespace {
+
+/// Panels that are worth a thread: work of about ten microseconds, so that small products do not wake others.
+std::int64_t panel_grain(const MatmulGeometry& g) {
+  return std::max<std::int64_t>(100'000 / (gemm::kPanel * g.k * g.m), 8);
+}
+
+/// Calls f(a, b, y) for each product of the batch.
+template <typename F>
+void for_each_product(const Invocation& call, const MatmulGeometry& g, ElementType type, F f) {
+  const std::int64_t matrix = static_cast<std::int64_t>(g.k) * g.n;
+  const gemm::Result y{nullptr, g.y.row_stride, optional_input<float>(call, 2), call.as<MatmulParams>().activation};
+  for_each_element(g.batch, [&](const auto& offsets) {
+    const std::byte* packed = call.input<std::byte>(1) + offsets[2] / matrix * matrix_bytes(g.b, type);
+    gemm::Result result = y;
+    result.data = call.output<float>() + offsets[0];
+    f(call.input<float>(0) + offsets[1], gemm::NarrowPanels{type, packed, g.k, g.n}, result);
+  });
+}
+
+}  // namespace
+
 Status run_narrow(const Invocation& call, ElementType type) {
   const MatmulGeometry g = geometry({call.params, call.inputs, call.outputs});
-  const auto* bias = optional_input<float>(call, 2);
-  const std::int64_t matrix = static_cast<std::int64_t>(g.k) * g.n;
   const std::int64_t slot_bytes = slot_scratch_bytes(call);
-  // Work of about ten microseconds, so that small products do not wake other threads.
-  const std::int64_t grain = std::max<std::int64_t>(100'000 / (gemm::kPanel * g.k * g.m), 8);
-  for_each_element(g.batch, [&](const auto& offsets) {
-    const gemm::Result y{call.output<float>() + offsets[0], g.y.row_stride, bias, call.as<MatmulParams>().activation};
-    const float* a = call.input<float>(0) + offsets[1];
-    const std::byte* packed = call.input<std::byte>(1) + offsets[2] / matrix * matrix_bytes(g.b, type);
-    parallel_slots(*call.threads, gemm::panel_count(g.n), grain,
+  for_each_product(call, g, type, [&](const float* a, const gemm::NarrowPanels& b, const gemm::Result& y) {
+    parallel_slots(*call.threads, gemm::panel_count(g.n), panel_grain(g),
                    [&](std::int64_t slot, std::int64_t first, std::int64_t last) {
-                     multiply_rows(g, a, {type, packed, g.k, g.n}, y, first, last,
-                                   reinterpret_cast<float*>(call.scratch + slot * slot_bytes), slot_bytes / kFloat);
+                     multiply_rows(g, a, b, y, first, last, reinterpret_cast<float*>(call.scratch + slot * slot_bytes),
+                                   slot_bytes / kFloat);
                    });
+  });
+  return ok_status();
+}
+
+Footprint half_footprint(const OpCall& call, int threads) {
+  const MatmulGeometry g = geometry(call);
+  Footprint footprint = narrow_footprint(call, threads);
+  if (g.m == 1) return footprint;
+  const auto of_all = [&](std::int64_t bytes) { return align_up(bytes, kAlignment) * threads; };
+  footprint.scratch_bytes = std::max(footprint.scratch_bytes, of_all(gemm::HalfRoom::least_bytes(g.k, g.m)));
+  footprint.useful_scratch_bytes =
+      std::max(footprint.useful_scratch_bytes, of_all(gemm::HalfRoom::useful_bytes(g.k, g.m)));
+  return footprint;
+}
+
+Status run_half(const Invocation& call, ElementType type) {
+  const MatmulGeometry g = geometry({call.params, call.inputs, call.outputs});
+  if (g.m == 1 || !gemm::half_products()) return run_narrow(call, type);
+  const std::int64_t slot_bytes = slot_scratch_bytes(call);
+  const std::int64_t panels = gemm::panel_count(g.n);
+  // Threads share rows, each of which is rounded once, unless there are too few of them.
+  const bool by_rows = g.m >= 2 * gemm::kMaxTileRows * call.threads->count;
+  for_each_product(call, g, type, [&](const float* a, const gemm::NarrowPanels& b, const gemm::Result& y) {
+    const auto multiply = [&](std::int64_t slot, std::int64_t begin, std::int64_t end, std::int64_t first,
+                              std::int64_t last) {
+      const gemm::HalfRoom room(call.scratch + slot * slot_bytes, slot_bytes, g.k, end - begin);
+      gemm::Result part = y;
+      part.data += begin * y.row_stride;
+      const auto row = [&](std::int64_t i, std::int64_t first_k, std::int64_t, float*) {
+        return a + (begin + i) * g.a.row_stride + first_k;
+      };
+      multiply_half_rows(end - begin, row, b, first, last, part, room);
+    };
+    if (by_rows) {
+      parallel_slots(
+          *call.threads, g.m, gemm::kMaxTileRows,
+          [&](std::int64_t slot, std::int64_t begin, std::int64_t end) { multiply(slot, begin, end, 0, panels); });
+    } else {
+      parallel_slots(
+          *call.threads, panels, panel_grain(g),
+          [&](std::int64_t slot, std::int64_t first, std::int64_t last) { multiply(slot, 0, g.m, first, last); });
+    }
   });
   return ok_status();
 }
