@@ -141,6 +141,8 @@ void multiply_halves(const HalfRows& a, const NarrowPanels& b, std::int64_t firs
     tile.vectors = (columns + kHalfLanes - 1) / kHalfLanes;
     tile.panels = std::min(kTilePanelCount, last - panel);
     tile.panel = reinterpret_cast<const std::uint16_t*>(b.data) + panel * panel_stride + first_k * kPanel;
+    tile.ahead = tile.panel + kTilePanelCount * panel_stride;
+    tile.ahead_step = (columns + tiles - 1) / tiles;
     for (std::int64_t i = 0; i < tiles; ++i) {
       const std::int64_t row = a.rows * i / tiles;
       tile.rows = a.rows * (i + 1) / tiles - row;
@@ -150,6 +152,7 @@ void multiply_halves(const HalfRows& a, const NarrowPanels& b, std::int64_t firs
       tile.start = y.resumes ? tile.y : start;
       tile.start_stride = y.resumes ? y.row_stride : 0;
       columns == tile.vectors* kHalfLanes ? half_tile_function()(tile) : multiply_corner(tile, columns);
+      tile.ahead += tile.ahead_step * a.k;
     }
     if (!complete) activate_rows(y.activation, y.data + column, a.rows, y.row_stride, columns);
   }

@@ -37,6 +37,14 @@ template <int kPart>
   return vminq_f32(vmaxq_f32(v, vdupq_n_f32(low)), vdupq_n_f32(high));
 }
 
+/// sum + right * the number in a lane of `left`. In assembly: gcc would copy a lane that two products share to a
+/// vector.
+template <int kLane>
+[[gnu::always_inline]] inline Halves multiply_lane(Halves sum, Halves right, Halves left) noexcept {
+  asm("fmla %0.8h, %1.8h, %2.h[%3]" : "+w"(sum) : "w"(right), "x"(left), "i"(kLane));
+  return sum;
+}
+
 /// Adds the products of the numbers in lane `kLane` of each row with one row of the panel.
 template <int kLane, int kRows, int kVectors>
 [[gnu::always_inline]] inline void add_lane(const Halves (&left)[kRows], const std::uint16_t*& panel,
@@ -45,18 +53,21 @@ template <int kLane, int kRows, int kVectors>
     // One vector after the other: all at once do not fit the registers.
     asm volatile("" : "+r"(panel));
     const Halves right = vreinterpretq_f16_u16(vld1q_u16(panel + kHalfLanes * v));
-    unrolled<kRows>([&](auto r) { sum[r][v] = vfmaq_laneq_f16(sum[r][v], right, left[r], kLane); });
+    unrolled<kRows>([&](auto r) { sum[r][v] = multiply_lane<kLane>(sum[r][v], right, left[r]); });
   });
   panel += kPanel;
 }
 
-/// Adds the products of `count` numbers of each row, from `a` on, with the rows of the panel from `panel` on.
+/// Adds the products of `count` numbers of each row, from first_k on.
 template <int kRows, int kVectors>
-[[gnu::always_inline]] inline void add_products(const HalfTile& tile, const std::uint16_t* a,
-                                                const std::uint16_t* panel, std::int64_t count,
+[[gnu::always_inline]] inline void add_products(const HalfTile& tile, std::int64_t first_k, std::int64_t count,
                                                 Halves (&sum)[kRows][kVectors]) noexcept {
+  const std::uint16_t* a = tile.a + first_k;
+  const std::uint16_t* panel = tile.panel + first_k * kPanel;
   const std::int64_t stride = tile.row_stride;
-  for (; count >= 8; count -= 8, a += 8) {
+  const std::uint16_t* ahead = tile.ahead + first_k * tile.ahead_step;
+  for (; count >= 8; count -= 8, a += 8, ahead += 8 * tile.ahead_step) {
+    __builtin_prefetch(ahead, 0, 3);
     Halves left[kRows];
     unrolled<kRows>([&](auto r) { left[r] = vreinterpretq_f16_u16(vld1q_u16(a + r * stride)); });
     unrolled<8>([&](auto lane) { add_lane<lane, kRows, kVectors>(left, panel, sum); });
@@ -98,20 +109,23 @@ template <int kPart>
   return _mm512_castsi512_ph(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
 }
 
-/// Adds the products of `count` numbers of each row, from `a` on, with the rows of the panels from `panel` on.
+/// Adds the products of `count` numbers of each row, from first_k on.
 template <int kRows, int kVectors>
-[[gnu::always_inline]] inline void add_products(const HalfTile& tile, const std::uint16_t* a,
-                                                const std::uint16_t* panel, std::int64_t count,
+[[gnu::always_inline]] inline void add_products(const HalfTile& tile, std::int64_t first_k, std::int64_t count,
                                                 Halves (&sum)[kRows][kVectors]) noexcept {
   // A panel that is missing is replaced by the one before it.
   std::int64_t offset[2 * kVectors];
   unrolled<2 * kVectors>([&](auto i) { offset[i] = (i < tile.panels ? i : tile.panels - 1) * tile.panel_stride; });
   // Every third row has a pointer; the two between are reached by an index, which keeps all in registers.
   const std::int64_t stride = tile.row_stride;
-  const auto* numbers = reinterpret_cast<const _Float16*>(a);
+  const std::uint16_t* ahead = tile.ahead + first_k * tile.ahead_step;
+  const std::uint16_t* panel = tile.panel + first_k * kPanel;
+  const auto* numbers = reinterpret_cast<const _Float16*>(tile.a + first_k);
   const _Float16* base[(kRows + 2) / 3];
   unrolled<(kRows + 2) / 3>([&](auto g) { base[g] = numbers + 3 * g * stride; });
   for (std::int64_t k = 0; k < count; ++k, panel += kPanel) {
+    __builtin_prefetch(ahead, 0, 2);
+    ahead += tile.ahead_step;
     Halves right[kVectors];
     unrolled<kVectors>([&](auto v) { right[v] = load_pair(panel + offset[2 * v], panel + offset[2 * v + 1]); });
     unrolled<kRows>([&](auto r) {
@@ -151,7 +165,7 @@ void multiply_tile(const HalfTile& tile) noexcept {
     Halves sum[kRows][kVectors];
     unrolled<kRows>([&](auto r) { unrolled<kVectors>([&](auto v) { sum[r][v] = zero(); }); });
     const std::int64_t count = tile.piece < tile.k - k ? tile.piece : tile.k - k;
-    add_products<kRows, kVectors>(tile, tile.a + k, tile.panel + k * kPanel, count, sum);
+    add_products<kRows, kVectors>(tile, k, count, sum);
     end_piece<kRows, kVectors>(tile, sum, scales, start, start_stride, tile.clamps && k + count == tile.k);
     start = tile.y;
     start_stride = tile.y_stride;

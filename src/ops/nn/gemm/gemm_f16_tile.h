@@ -35,6 +35,8 @@ struct HalfTile {
   const std::uint16_t* panel = nullptr;  ///< the first of the panels (narrow_panels.h), at the first row of k
   std::int64_t panel_stride = 0;         ///< from a panel to the next, in numbers
   std::int64_t panels = 0;               ///< that may be read, no more than the tile has columns for
+  const std::uint16_t* ahead = nullptr;  ///< panels that come next: the tile fetches a part of them, so much per k
+  std::int64_t ahead_step = 0;           ///< in numbers
   std::int64_t vectors = 0;              ///< 1..kHalfTileVectors
   const float* start = nullptr;          ///< what the sums of row 0 start at, as many as there are columns
   std::int64_t start_stride = 0;         ///< from a row to the next; 0: all rows start alike
