@@ -75,6 +75,20 @@ TEST(NarrowWeights, AreLookedThroughOnceWhileTheyLive) {
   EXPECT_EQ(types.of(graph, node).type, ElementType::kF16) << "nobody says how long these live";
 }
 
+TEST(NarrowWeights, SumsOfProductsHave16BitsOnlyWhereTheyFit) {
+  graph::Graph graph = testing::parse(kProducts);
+  const graph::Node& node = graph.nodes.front();
+  std::array<float, 1600> weights{};
+  const auto form = [&](float weight) {
+    weights.fill(weight);
+    graph.value(node.inputs[1]).constant = graph::Constant{std::as_bytes(std::span(weights)), std::make_shared<int>()};
+    return StoreTypes({{"*", ElementType::kF16, true}}).of(graph, node);
+  };
+  EXPECT_EQ(form(39.0F), (ops::NarrowForm{ElementType::kF16, true}));
+  EXPECT_EQ(form(-41.0F), (ops::NarrowForm{ElementType::kF16, false}));
+  EXPECT_EQ(form(1e6F), ops::NarrowForm{}) << "not even stored in 16 bits";
+}
+
 TEST(NarrowWeights, RulesThatFitNothingAreRefused) {
   const graph::Graph graph = testing::parse(kProducts);
   EXPECT_TRUE(check_store_rules(graph, {{"c/odd", ElementType::kI8}}));
