@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts the instructions of one invoke of models on 64-bit Arm, per instruction set, in qemu's emulator.
 
-Usage: count_instructions.py [--sets NAME,NAME ...] [--build DIR] MODEL [MODEL ...]
+Usage: count_instructions.py [--sets NAME,NAME ...] [--store TYPE] [--build DIR] MODEL [MODEL ...]
 
 Prints a table in Markdown: a row per model, a column per instruction set (BANTAM_CPU), in millions, and how many times
 as many the first set takes as the last. scripts/test_arm64.sh builds what is run. One thread; the invoke with fewest
@@ -26,11 +26,11 @@ def build_counter(folder):
     return plugin
 
 
-def count(plugin, build, instruction_set, model):
+def count(plugin, build, instruction_set, model, options):
     """Instructions of one invoke."""
     command = ["qemu-aarch64", "-cpu", "max", "-L", ROOT / "build/arm64-sysroot"]
     command += ["-plugin", f"{plugin},function={INVOKE}", "-d", "plugin"]
-    command += [build / "tools/bantam/bantam", "bench", model, "--runs", "1", "--warmup", "0"]
+    command += [build / "tools/bantam/bantam", "bench", model, "--runs", "1", "--warmup", "0", *options]
     result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "BANTAM_CPU": instruction_set})
     counted = re.search(r"^calls: (\d+) instructions: (\d+)$", result.stderr, re.MULTILINE)
     if result.returncode != 0 or counted is None or int(counted[2]) == 0:
@@ -42,15 +42,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--sets", default="neon,neon-dotprod,neon-i8mm", help="values of BANTAM_CPU")
+    parser.add_argument("--store", help="as `bantam bench --store`")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/aarch64")
     args = parser.parse_args()
     sets = args.sets.split(",")
+    options = ["--store", args.store] if args.store else []
     with tempfile.TemporaryDirectory() as folder:
         plugin = build_counter(folder)
         print(f"| model | {' | '.join(sets)} | ratio |")
         print("| --- |" + " --: |" * (len(sets) + 1))
         for model in args.models:
-            counts = [count(plugin, args.build, name, model) for name in sets]
+            counts = [count(plugin, args.build, name, model, options) for name in sets]
             cells = " | ".join(f"{c / 1e6:.3f}" for c in counts)
             print(f"| {pathlib.Path(model).stem} | {cells} | {counts[0] / counts[-1]:.2f} |", flush=True)
 
