@@ -238,10 +238,7 @@ Footprint half_footprint(const OpCall& call, int threads) {
   Footprint footprint = narrow_footprint(call, threads);
   const std::int64_t pixels = pixel_count(p);
   if (pixels == 1) return footprint;
-  const auto of_all = [&](std::int64_t bytes) { return align_up(bytes, kAlignment) * threads; };
-  footprint.scratch_bytes = std::max(footprint.scratch_bytes, of_all(gemm::HalfRoom::least_bytes(p.k, pixels)));
-  footprint.useful_scratch_bytes =
-      std::max(footprint.useful_scratch_bytes, of_all(gemm::HalfRoom::useful_bytes(p.k, pixels)));
+  gemm::HalfRoom::add_to(footprint, p.k, pixels, threads);
   return footprint;
 }
 

@@ -15,10 +15,12 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/shape.h"
 #include "ops/nn/gemm/gemm_f16_tile.h"
 #include "ops/nn/gemm/gemm_f32.h"
 #include "ops/nn/gemm/half_products.h"
 #include "ops/nn/gemm/narrow_panels.h"
+#include "ops/op.h"
 
 namespace bantam::ops::gemm {
 
@@ -72,6 +74,13 @@ class HalfRoom {
     constexpr std::int64_t kCacheBytes = 262144;
     const std::int64_t fit = std::max(kCacheBytes / row_bytes(k, k), kMostHalfTileRows);
     return bytes_of(k, k, std::min({rows, kMostRows, fit}));
+  }
+
+  /// Makes the scratch suffice for rooms of that many threads too.
+  static void add_to(Footprint& footprint, std::int64_t k, std::int64_t rows, int threads) noexcept {
+    const auto of_all = [threads](std::int64_t bytes) { return align_up(bytes, kAlignment) * threads; };
+    footprint.scratch_bytes = std::max(footprint.scratch_bytes, of_all(least_bytes(k, rows)));
+    footprint.useful_scratch_bytes = std::max(footprint.useful_scratch_bytes, of_all(useful_bytes(k, rows)));
   }
 
   std::int64_t part() const noexcept { return part_; }  ///< of k that is there at once

@@ -89,11 +89,6 @@ void round_row(const float* from, const HalfRows& to, std::int64_t row) {
 
 namespace {
 
-/// Where a tile's results go that has fewer columns than vectors have lanes.
-struct Corner {
-  alignas(64) float sums[kHalfTileRows * kHalfColumns];
-};
-
 void limit(const Activation& activation, HalfTile& tile) {
   tile.clamps = activation.function == UnaryFunction::kRelu || activation.function == UnaryFunction::kClip;
   tile.low = activation.function == UnaryFunction::kClip ? activation.a : 0.0F;
@@ -102,19 +97,19 @@ void limit(const Activation& activation, HalfTile& tile) {
 
 /// Some rows of a tile's columns whose number is no multiple of what vectors have.
 void multiply_corner(HalfTile tile, std::int64_t columns) {
-  Corner corner;
+  alignas(64) float sums[kHalfTileRows * kHalfColumns];
   const HalfTile whole = tile;
   if (tile.start_stride != 0) {
     for (std::int64_t r = 0; r < tile.rows; ++r)
-      std::copy_n(whole.start + r * whole.start_stride, columns, corner.sums + r * kHalfColumns);
-    tile.start = corner.sums;
+      std::copy_n(whole.start + r * whole.start_stride, columns, sums + r * kHalfColumns);
+    tile.start = sums;
     tile.start_stride = kHalfColumns;
   }
-  tile.y = corner.sums;
+  tile.y = sums;
   tile.y_stride = kHalfColumns;
   half_tile_function()(tile);
   for (std::int64_t r = 0; r < tile.rows; ++r)
-    std::copy_n(corner.sums + r * kHalfColumns, columns, whole.y + r * whole.y_stride);
+    std::copy_n(sums + r * kHalfColumns, columns, whole.y + r * whole.y_stride);
 }
 
 }  // namespace

@@ -111,10 +111,7 @@ Footprint half_footprint(const OpCall& call, int threads) {
   const MatmulGeometry g = geometry(call);
   Footprint footprint = narrow_footprint(call, threads);
   if (g.m == 1) return footprint;
-  const auto of_all = [&](std::int64_t bytes) { return align_up(bytes, kAlignment) * threads; };
-  footprint.scratch_bytes = std::max(footprint.scratch_bytes, of_all(gemm::HalfRoom::least_bytes(g.k, g.m)));
-  footprint.useful_scratch_bytes =
-      std::max(footprint.useful_scratch_bytes, of_all(gemm::HalfRoom::useful_bytes(g.k, g.m)));
+  gemm::HalfRoom::add_to(footprint, g.k, g.m, threads);
   return footprint;
 }
 
