@@ -144,10 +144,10 @@ Load product_load(const ops::OpDef& op, const ops::KernelVariant& variant, const
 /// A product of that many rows that is computed in 16 bits: rows are rounded, and sums added up in f32. A single row is
 /// not.
 Load half_load(Load load, double rows, double k, double results) {
-  constexpr double kRow = 900;
-  constexpr double kNumber = 14;
-  constexpr double kResult = 6;
-  load.others += rows * kRow + rows * k * kNumber + results * kResult;
+  constexpr double kRow = 300;  // as long as to move so many bytes
+  constexpr double kNumber = 5;
+  constexpr double kResult = 2.5;
+  load.moved += rows * (kRow + k * kNumber) + results * kResult;
   if (rows > 1) load.halves = std::exchange(load.macs, 0);
   return load;
 }

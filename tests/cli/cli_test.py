@@ -529,6 +529,17 @@ class Branches(CommandTest):
         self.refuse(["plan", model, "--store", "i16"], ["i16", "f32, f16, bf16, i8, i4"])
         self.refuse(["plan", model, "--store", "nothing*=i8"], ["nothing*"])
 
+    def test_arithmetic_in_16_bits_where_the_target_has_it(self):
+        model = MODELS / "keyword.onnx"
+
+        def kernels(target, store):
+            planned = self.succeed_json("plan", model, "--target", target, "--store", store)
+            return {s["kernel"] for s in planned["models"][0]["steps"] if s["operator"] == "conv2d"}
+
+        self.assertIn("f16_gemm__simd", kernels("cortex-a76", "f16-arithmetic"))
+        self.assertNotIn("f16_gemm__simd", kernels("cortex-a76", "f16"))
+        self.assertEqual(kernels("cortex-a53", "f16-arithmetic"), {"f32_gemm_f16__simd"})
+
 
 class Accounts(CommandTest):
     """The four sources of memory beside what the process uses, and time by stage."""
