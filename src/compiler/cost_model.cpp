@@ -144,7 +144,7 @@ Load product_load(const ops::OpDef& op, const ops::KernelVariant& variant, const
 /// A product of that many rows that is computed in 16 bits: rows are rounded, and sums added up in f32. A single row is
 /// not.
 Load half_load(Load load, double rows, double k, double results) {
-  constexpr double kRow = 300;  // as long as to move so many bytes
+  constexpr double kRow = 200;  // as long as to move so many bytes
   constexpr double kNumber = 5;
   constexpr double kResult = 2.5;
   load.moved += rows * (kRow + k * kNumber) + results * kResult;
@@ -152,10 +152,17 @@ Load half_load(Load load, double rows, double k, double results) {
   return load;
 }
 
+/// Windows are gathered one by one, row by row, unless a window is one pixel.
 Load half_gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
+  constexpr double kWindow = 400;  // as long as to move so many bytes
+  constexpr double kWindowRow = 120;
+  const TensorDesc& w = call.in(1);
   const double results = elements(call);
-  return half_load(gemm_load(op, variant, call, numbers), results / std::max(call.out().dims[3], 1),
-                   static_cast<double>(op.work(call)) / std::max(results, 1.0), results);
+  const double pixels = results / std::max(call.out().dims[3], 1);
+  Load load = half_load(gemm_load(op, variant, call, numbers), pixels,
+                        static_cast<double>(op.work(call)) / std::max(results, 1.0), results);
+  if (w.dims[1] * w.dims[2] > 1) load.moved += pixels * (kWindow + w.dims[1] * kWindowRow);
+  return load;
 }
 
 Load half_product_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
