@@ -57,7 +57,8 @@ void multiply_halves(const HalfRows& a, const NarrowPanels& b, std::int64_t firs
 /// Memory of one thread for left rows: a float row that they are gathered into, and the rounded ones.
 class HalfRoom {
  public:
-  /// Rows are cut into parts of k where they do not fit; a tile of them must, with one piece.
+  /// `bytes` are no fewer than least_bytes(). Rows are cut into parts of k, of whole pieces, where not all k of a tile
+  /// fits.
   HalfRoom(std::byte* data, std::int64_t bytes, std::int64_t k, std::int64_t rows) noexcept : data_(data), k_(k) {
     const std::int64_t tile = std::min(rows, kMostHalfTileRows);
     part_ = bytes >= bytes_of(k, k, tile) ? k : half_piece(k);
@@ -97,7 +98,7 @@ class HalfRoom {
     return halves;
   }
 
-  static constexpr std::int64_t kMostRows = 96;
+  static constexpr std::int64_t kMostRows = 96;  ///< no room has more
 
  private:
   static constexpr std::int64_t kNumber = sizeof(std::uint16_t);
@@ -121,8 +122,8 @@ class HalfRoom {
 };
 
 /// All k of `rows` left rows times the panels [first, last). row(i, first_k, count, room) is where these numbers of row
-/// i lie, or `room` if it wrote them there. All numbers of HalfRoom::rows() rows are read before their results are
-/// written, if all k fit; else y must not lie where left rows do.
+/// i lie, or `room` if it wrote them there. HalfRoom::rows() rows are finished at once, in order: their results must
+/// not lie where these rows do.
 template <typename Row>
 void multiply_half_rows(std::int64_t rows, Row row, const NarrowPanels& b, std::int64_t first, std::int64_t last,
                         const Result& y, const HalfRoom& room) {

@@ -100,6 +100,7 @@ void multiply_corner(HalfTile tile, std::int64_t columns) {
   alignas(64) float sums[kHalfTileRows * kHalfColumns];
   const HalfTile whole = tile;
   if (tile.start_stride != 0) {
+    std::fill_n(sums, tile.rows * kHalfColumns, 0.0F);
     for (std::int64_t r = 0; r < tile.rows; ++r)
       std::copy_n(whole.start + r * whole.start_stride, columns, sums + r * kHalfColumns);
     tile.start = sums;
@@ -146,7 +147,11 @@ void multiply_halves(const HalfRows& a, const NarrowPanels& b, std::int64_t firs
       tile.y = y.data + row * y.row_stride + column;
       tile.start = y.resumes ? tile.y : start;
       tile.start_stride = y.resumes ? y.row_stride : 0;
-      columns == tile.vectors* kHalfLanes ? half_tile_function()(tile) : multiply_corner(tile, columns);
+      if (columns == tile.vectors * kHalfLanes) {
+        half_tile_function()(tile);
+      } else {
+        multiply_corner(tile, columns);
+      }
       tile.ahead += tile.ahead_step * a.k;
     }
     if (!complete) activate_rows(y.activation, y.data + column, a.rows, y.row_stride, columns);
