@@ -21,7 +21,9 @@ bool detect() noexcept {
 #elif BANTAM_SIMD && defined(__x86_64__)
   constexpr unsigned kAvx512Fp16 = 1U << 23;  // of EDX of leaf 7
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kAvx512Fp16) != 0;
+  // The compiler's own test asks whether the operating system keeps the wide registers too.
+  return __builtin_cpu_supports("avx512vl") && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 &&
+         (edx & kAvx512Fp16) != 0;
 #else
   return false;
 #endif
