@@ -63,12 +63,6 @@ Setting setting_of(std::span<const graph::Graph* const> sizes, const KernelPolic
   return setting;
 }
 
-/// What the variant narrows weights to.
-ops::NarrowForm narrows_to(const ops::OpDef& op, const ops::KernelVariant& variant) {
-  const ops::Narrowing* narrowing = ops::find_narrowing(op, variant);
-  return narrowing != nullptr ? narrowing->form : ops::NarrowForm{};
-}
-
 /// What the node's weights should be narrowed to, and what will do where no kernel does that.
 std::array<ops::NarrowForm, 2> forms_in_turn(const KernelPolicy& policy, const graph::Graph& graph, std::size_t n) {
   ops::NarrowForm wished = policy.stores.of(graph, graph.nodes[n]);
@@ -78,7 +72,7 @@ std::array<ops::NarrowForm, 2> forms_in_turn(const KernelPolicy& policy, const g
 
 /// Does the kernel store weights as wished? It need not use 16-bit arithmetic, but must not where nobody wishes it.
 bool narrows_as(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::NarrowForm& wished) {
-  const ops::NarrowForm form = narrows_to(op, variant);
+  const ops::NarrowForm form = ops::narrow_form(op, variant);
   return form.type == wished.type && form.half_arithmetic <= wished.half_arithmetic;
 }
 
@@ -262,7 +256,8 @@ std::vector<const ops::KernelVariant*> alternatives(const graph::Graph& graph, c
   const graph::OperandTables tables = graph::operand_tables(graph, node);
   for (const ops::KernelVariant& variant : node.op->variants)
     if (&variant != &kernel && has(backend_def(Backend::kFast), target, variant) &&
-        narrows_to(*node.op, variant) == narrows_to(*node.op, kernel) && ops::supports(variant, tables.call(node)))
+        ops::narrow_form(*node.op, variant) == ops::narrow_form(*node.op, kernel) &&
+        ops::supports(variant, tables.call(node)))
       found.push_back(&variant);
   return found;
 }

@@ -97,8 +97,8 @@ Factors factors_of(const Session& session, std::size_t step) {
   if (session.step_inputs(step) > 0 && !is_float(session.step_operand(step, 0).desc->type)) return Factors::kBytes;
   const ops::OpDef* op = ops::find_op(session.step_operator(step));
   const ops::KernelVariant* variant = op != nullptr ? ops::find_variant(*op, session.step_variant(step)) : nullptr;
-  const ops::Narrowing* narrowing = variant != nullptr ? ops::find_narrowing(*op, *variant) : nullptr;
-  const bool halves = narrowing != nullptr && narrowing->form.half_arithmetic && ops::gemm::half_products();
+  const bool halves =
+      variant != nullptr && ops::narrow_form(*op, *variant).half_arithmetic && ops::gemm::half_products();
   return halves ? Factors::kHalves : Factors::kFloats;
 }
 

@@ -50,4 +50,9 @@ const Narrowing* find_narrowing(const OpDef& op, const KernelVariant& variant) n
   return nullptr;
 }
 
+NarrowForm narrow_form(const OpDef& op, const KernelVariant& variant) noexcept {
+  const Narrowing* narrowing = find_narrowing(op, variant);
+  return narrowing != nullptr ? narrowing->form : NarrowForm{};
+}
+
 }  // namespace bantam::ops

@@ -35,4 +35,7 @@ struct Narrowing {
 /// What the variant of `op` narrows; null when it stores weights as they are.
 const Narrowing* find_narrowing(const OpDef& op, const KernelVariant& variant) noexcept;
 
+/// How it stores weights and computes with them.
+NarrowForm narrow_form(const OpDef& op, const KernelVariant& variant) noexcept;
+
 }  // namespace bantam::ops

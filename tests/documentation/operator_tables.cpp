@@ -90,7 +90,7 @@ for *small* cores are made for Cortex-M. Everything else runs on the plain kerne
 is defined to the bit; a *consistent* one is made of floats by one order of operations; both are the same bits from every
 kernel, on every target, with any number of threads. With a *bound*, floats of a fast kernel are within that part of the
 result's largest magnitude of the plain kernel's, integers are exact, and the number of threads changes nothing. Kernels in
-16-bit floating-point arithmetic, which only `--store f16-arithmetic` chooses, have a bound of 5e-02.
+16-bit floating-point arithmetic, which only `--store f16-arithmetic` or their names choose, have a bound of 5e-02.
 
 | operator | types | fast | small | accuracy |
 | --- | --- | --- | --- | --- |
@@ -173,20 +173,10 @@ std::map<std::string, std::string> stated_accuracies() {
   return stated;
 }
 
-namespace {
-
-/// Nothing but `--store f16-arithmetic` chooses such kernels.
-bool has_half_arithmetic(const ops::OpDef& op, const ops::KernelVariant& variant) {
-  const ops::Narrowing* narrowing = ops::find_narrowing(op, variant);
-  return narrowing != nullptr && narrowing->form.half_arithmetic;
-}
-
-}  // namespace
-
 float accuracy_bound(const ops::OpDef& op) {
   float bound = 0.0F;
   for (const ops::KernelVariant& variant : op.variants)
-    if (variant.accuracy.kind == ops::Accuracy::Kind::kRelative && !has_half_arithmetic(op, variant))
+    if (variant.accuracy.kind == ops::Accuracy::Kind::kRelative && !ops::narrow_form(op, variant).half_arithmetic)
       bound = std::max(bound, variant.accuracy.bound);
   return bound;
 }

@@ -414,8 +414,7 @@ class CaseComparison {
 
   void check_without_half_products(const OpCase& form, const KernelVariant& variant, const RunOptions& options,
                                    const Outcome& expected) {
-    const Narrowing* narrowing = find_narrowing(*case_.op, variant);
-    if (narrowing == nullptr || !narrowing->form.half_arithmetic || !gemm::half_products()) return;
+    if (!narrow_form(*case_.op, variant).half_arithmetic || !gemm::half_products()) return;
     gemm::allow_half_products(false);
     check(variant, run_variant(form, variant, options), expected, variant.accuracy, "without 16-bit arithmetic");
     gemm::allow_half_products(true);
