@@ -56,8 +56,8 @@ struct StoreRule {
   std::string pattern;
   ElementType type = ElementType::kF32;
   /// With f16: convolutions and products of matrices also compute in 16 bits, on processors that can (Arm's FEAT_FP16,
-  /// AVX512-FP16), which takes up to half the time. Up to 96 products are summed so, these sums in f32; rows of
-  /// activations are scaled, so that none is too large or small. Results are good to some thousandths of the largest.
+  /// AVX512-FP16), where that is predicted to be faster. Up to 96 products are summed so, these sums in f32; rows of
+  /// activations are scaled, so that none overflows. What it does to results and times: README.md, docs/performance.md.
   bool half_arithmetic = false;
 };
 
