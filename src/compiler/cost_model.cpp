@@ -314,8 +314,11 @@ Machine machine_of(const Target& target) {
     std::string_view name;
     Machine machine;
   };
-  constexpr Set kSets[] = {
-      {"avx512", kAvx512Machine}, {"avx2-vnni", kAvx2VnniMachine}, {"avx2", kAvx2Machine}, {"sse4", kSse4Machine}};
+  constexpr Set kSets[] = {{"avx512-amx", kAvx512AmxMachine},
+                           {"avx512", kAvx512Machine},
+                           {"avx2-vnni", kAvx2VnniMachine},
+                           {"avx2", kAvx2Machine},
+                           {"sse4", kSse4Machine}};
   for (const schedule::InstructionSet& used : schedule::instruction_sets())
     for (const Set& set : kSets)
       if (used.used && used.name.starts_with(set.name)) return with_halves(set.machine);

@@ -18,6 +18,7 @@ inline constexpr Machine kSse4Machine = {15, 40, 40, 0.6, 1.5, 20, 20, 30, 0.4, 
 inline constexpr Machine kAvx2Machine = {60, 82, 90, 0.2, 1.5, 30, 32, 30, 0.2, 8 * kMiB, 16};
 inline constexpr Machine kAvx2VnniMachine = {60, 248, 90, 0.29, 1.5, 30, 32, 30, 0.2, 8 * kMiB, 16};
 inline constexpr Machine kAvx512Machine = {120, 480, 230, 0.12, 1.5, 40, 32, 30, 0.1, 2 * kMiB, 48};
+inline constexpr Machine kAvx512AmxMachine = {120, 2500, 230, 0.12, 1.5, 40, 32, 30, 0.1, 2 * kMiB, 48};
 inline constexpr Machine kNeonMachine = {17, 70, 10, 0.5, 1.5, 20, 8, 80, 0, 4 * kMiB, 8};
 
 /// The target's machine; the host's is that of the instruction set in use.

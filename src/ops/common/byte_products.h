@@ -1,6 +1,7 @@
 // How this processor multiplies bytes, where vector kernels cannot learn it from Highway: 1.0.3 knows one NEON, while
 // 64-bit Arm processors may have instructions for sums of four products, and for products of small matrices, besides;
-// and x86-64 ones without AVX-512 the sums of AVX-VNNI.
+// and x86-64 ones the sums of AVX-VNNI without AVX-512, and products of matrices with it. Linux lets a process use the
+// latter, whose registers are large, once it asks for them; that is done when they are first asked about here.
 // Asked by integer kernels at every call; limited by schedule/processor and tests, not while kernels run in another
 // thread. Nothing is allocated.
 #pragma once
@@ -11,7 +12,7 @@ namespace bantam::ops {
 enum class ByteProducts : int {
   kNone = 0,      ///< nothing beyond the instruction set that was compiled for
   kDot = 1,       ///< Arm's dotprod, AVX-VNNI
-  kMatrices = 2,  ///< Arm's i8mm
+  kMatrices = 2,  ///< Arm's i8mm, AMX-INT8 beside AVX-512
 };
 
 /// The best that this processor and build have.

@@ -35,6 +35,8 @@ using Halves = Row::Halves;
 /// Best first.
 constexpr Row kRows[] = {
 #if BANTAM_SIMD && HWY_ARCH_X86
+    {"avx512-amx", "AVX-512 with VNNI and products of matrices of bytes", HWY_AVX3_DL, ops::ByteProducts::kMatrices,
+     Halves::kIfThere},
     {"avx512-fp16", "AVX-512 with VNNI and 16-bit floats", HWY_AVX3_DL, ops::ByteProducts::kNone, Halves::kRequired},
     {"avx512", "AVX-512 with VNNI", HWY_AVX3_DL},
     {"avx2-vnni", "AVX2 with AVX-VNNI", HWY_AVX2, ops::ByteProducts::kDot},

@@ -10,6 +10,7 @@ namespace bantam::schedule {
 std::int64_t float_rounds(std::int64_t rounds, float seed, float* sink);
 /// Of 16-bit floats; only where ops::gemm::half_products().
 std::int64_t half_rounds(std::int64_t rounds, float seed, float* sink);
+/// Of bytes; with AVX-512 not as matrices.
 std::int64_t integer_rounds(std::int64_t rounds, int seed, std::int32_t* sink);
 
 }  // namespace bantam::schedule

@@ -42,6 +42,7 @@ struct Piece {
   std::int64_t first = 0;
   std::int64_t quads = 0;
   std::uint8_t flip = 0;            ///< bits of bytes that are inverted before they count
+  AmxTiles* tiles = nullptr;        ///< not null: these have the rows
   const PairRows* pairs = nullptr;  ///< not null: the bytes are rows [row, row + rows) of these
   std::int64_t row = 0;
 
@@ -119,19 +120,23 @@ void flip_bytes(const std::uint8_t* from, std::int64_t n, std::uint8_t flip, std
 /// The left matrix as pieces, which are put into the workspace where they cannot be used as they lie.
 class Left {
  public:
-  /// `panels`: that will be multiplied with it. `adds_rows`: are its rows summed, too?
-  Left(const LeftSource& a, const Workspace& workspace, std::int64_t panels, bool adds_rows)
+  /// `panels`: that will be multiplied with it. `adds_rows`: are its rows summed, too? `in_tiles`: will its rows, bytes
+  /// in full, be multiplied as matrices?
+  Left(const LeftSource& a, const Workspace& workspace, std::int64_t panels, bool adds_rows, bool in_tiles)
       : a_(a),
         workspace_(workspace),
         panels_(panels),
+        in_tiles_(in_tiles),
         fills_up_(adds_rows || !has_bytes()),
         may_have_pairs_(multiplies_pairs() && a.gather_numbers == nullptr && panels > 0 &&
                         quad_count(a.k) >= kLeastPairQuads),
-        fetched_flip_(kInvertsBits && has_bytes() ? 0 : a.flip),
+        fetched_flip_((kInvertsBits || in_tiles) && has_bytes() ? 0 : a.flip),
         flip_(a.flip ^ fetched_flip_) {}
 
   /// Are pieces bytes?
   bool has_bytes() const { return multiplies_bytes() && a_.gather_numbers == nullptr; }
+
+  bool in_tiles() const { return in_tiles_; }
 
   /// Rows in full are used where they lie.
   bool stays() const {
@@ -146,6 +151,7 @@ class Left {
 
   /// The zero point that products of bytes leave to be taken off.
   std::int32_t zero() const {
+    if (in_tiles_) return a_.zero - (flip_ != 0 ? 128 : 0);
     if (has_bytes()) return a_.zero - kSubtracted;
     return may_have_pairs_ ? a_.zero - (counts_as_signed(a_.zero) ? 128 : 0) : 0;
   }
@@ -272,10 +278,11 @@ class Left {
   const LeftSource& a_;  // a copy by vectors would wait for what has just been stored
   const Workspace& workspace_;
   std::int64_t panels_;
+  bool in_tiles_;
   bool fills_up_;
   bool may_have_pairs_;
   std::uint8_t fetched_flip_;  ///< of the bits that are inverted when bytes are fetched
-  std::uint8_t flip_;          ///< left to sum_tile
+  std::uint8_t flip_;          ///< left to sum_tile, or with in_tiles_ inverted where bytes count as signed
 };
 
 void clear(Sums& sums, std::int64_t rows) { std::fill_n(sums.at, rows * kColumns, 0); }
@@ -351,11 +358,32 @@ void store_tiles_of(const Piece& a, std::int64_t tiles, const TileColumns& b, co
 }
 #endif
 
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+/// Computes and stores all rows of a piece that is ready for it, from row m of the result on.
+template <class End>
+void store_amx_tiles(const Piece& a, const TileColumns& b, const End& end, std::int64_t m,
+                     const std::int32_t* row_sums) {
+  AmxTiles& tiles = *a.tiles;
+  tiles.set_panels({.data = b.panel, .stride = b.stride, .count = panel_count(b.columns), .start = b.start});
+  Sums sums;
+  for (std::int64_t group = 0; group < tiles.groups(); ++group) {
+    const AmxTiles::Rows rows = tiles.sum(group, sums.at);
+    end(sums, m + rows.first, rows.count, row_sums + rows.first);
+  }
+}
+#endif
+
 /// Computes and stores whole tiles of `tile` rows, from row m of the result on, where there is a short way for many:
 /// with AVX2 and AVX-512 they are stored from registers. How many rows that were.
 template <class End>
 std::int64_t store_tiles(const Piece& a, std::int64_t tile, TileColumns& b, const End& end, std::int64_t m,
                          const std::int32_t* row_sums) {
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+  if (a.tiles != nullptr) {
+    store_amx_tiles(a, b, end, m, row_sums);
+    return a.rows;
+  }
+#endif
 #if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
   if constexpr (requires { end.vectors(); }) {
     static_assert(kRows == kByteRows || HWY_TARGET != HWY_AVX2);
@@ -422,10 +450,19 @@ HWY_INLINE void multiply_rows(const LeftSource& a, Left& left, std::int64_t bloc
   TileSums sums;
   std::int32_t row_sums[kMaxBlockRows];
   PairRows pairs;
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+  AmxTiles tiles;
+#endif
   for (std::int64_t start = 0; start < a.rows; start += block) {
     const std::int64_t count = std::min(block, a.rows - start);
     std::fill_n(row_sums, count, 0);
-    const Piece piece = left.fetch_rows(start, count, pairs, subtracts_row_sums(y) ? row_sums : nullptr);
+    Piece piece = left.fetch_rows(start, count, pairs, subtracts_row_sums(y) ? row_sums : nullptr);
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+    if (left.in_tiles()) {
+      tiles.set_rows({piece.bytes, piece.stride, piece.flip != 0, count, piece.quads});
+      piece.tiles = &tiles;
+    }
+#endif
     const std::int64_t tile = tile_rows_of(count, left.tile_rows());
     for_each_tile(b, [&](std::int64_t n) HWY_ATTR {
       TileColumns columns(b, a.k, n, left.zero(), (count + tile - 1) / tile);
@@ -470,21 +507,39 @@ HWY_INLINE void multiply_parts(const LeftSource& a, const Left& left, std::int64
   }
 }
 
-template <typename TileSums, typename Result>
-HWY_INLINE void multiply_all(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const Result& y) {
-  if (a.rows == 0) return;
-  Left left(a, workspace, b.last - b.first, subtracts_row_sums(y));
+/// How many rows are fetched in full at once: all, full tiles, or a part of one; 0 where that does not pay.
+std::int64_t rows_at_once(const LeftSource& a, const Left& left) {
   const std::int64_t tile = std::min(left.tile_rows(), a.rows);
   const std::int64_t fit = left.stays() ? a.rows : left.capacity() / std::max<std::int64_t>(row_numbers(a.k), 1);
   // A tile of few rows costs less than sums that start and end again, and rows that are fetched for each tile of
   // columns.
   constexpr std::int64_t kFewRows = 4;
-  if (fit >= std::min(tile, kFewRows)) {
-    // All rows, full tiles, or a part of one.
-    const std::int64_t whole = fit >= a.rows ? a.rows : fit >= tile ? fit / tile * tile : fit;
-    const std::int64_t most = std::min(whole, most_block_rows(a.k));
-    multiply_rows<TileSums>(a, left, block_rows(a.rows, most), b, y);
+  if (fit < std::min(tile, kFewRows)) return 0;
+  const std::int64_t whole = fit >= a.rows ? a.rows : fit >= tile ? fit / tile * tile : fit;
+  return block_rows(a.rows, std::min(whole, most_block_rows(a.k)));
+}
+
+/// Are rows bytes that are multiplied as matrices?
+bool is_in_tiles(const LeftSource& a, const Workspace& workspace, std::int64_t panels, bool adds_rows) {
+  // Sums of fewer go faster where they stay in registers; and the unit takes half a microsecond to wake.
+  constexpr std::int64_t kLeastRows = 4;
+  constexpr std::int64_t kLeastNumbers = 33;
+  constexpr std::int64_t kLeastProducts = 1'000'000;
+  return multiplies_matrices() && a.gather_numbers == nullptr && a.k >= kLeastNumbers && a.rows >= kLeastRows &&
+         a.rows * a.k * panels * kPanel >= kLeastProducts &&
+         rows_at_once(a, Left(a, workspace, panels, adds_rows, true)) > 0;
+}
+
+template <typename TileSums, typename Result>
+HWY_INLINE void multiply_all(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const Result& y) {
+  if (a.rows == 0) return;
+  const std::int64_t panels = b.last - b.first;
+  const bool adds_rows = subtracts_row_sums(y);
+  Left left(a, workspace, panels, adds_rows, is_in_tiles(a, workspace, panels, adds_rows));
+  if (const std::int64_t block = rows_at_once(a, left); block > 0) {
+    multiply_rows<TileSums>(a, left, block, b, y);
   } else {
+    const std::int64_t tile = std::min(left.tile_rows(), a.rows);
     multiply_parts<TileSums>(a, left, std::max<std::int64_t>(left.capacity() / tile / 4 * 4, 4), b, y);
   }
 }

@@ -28,6 +28,7 @@ std::int32_t integer(Random& random, std::int32_t low, std::int32_t high) {
 /// A product of bytes, of which `share` percent may be anything and the others are near the zero point.
 struct ByteProduct {
   std::int64_t rows, k, n;
+  std::uint8_t flip;
   std::int32_t zero;
   std::vector<std::uint8_t> a;
   std::vector<std::int8_t> b;
@@ -38,10 +39,14 @@ struct ByteProduct {
   AffineScaler scaler;
   ZeroPoints column_zero;
 
-  explicit ByteProduct(Random& random)
-      : rows(integer(random, 1, 130)),
-        k(integer(random, 1, 200)),
-        n(integer(random, 1, 70)),
+  explicit ByteProduct(Random& random) : ByteProduct(random, integer(random, 0, 9) == 0 ? 100 : 0) {}
+
+  /// No side is shorter than `least` or so: then products may be of matrices of bytes.
+  ByteProduct(Random& random, std::int32_t least)
+      : rows(integer(random, 1 + least, 130 + least)),
+        k(integer(random, 1 + least, 200 + least)),
+        n(integer(random, 1 + least, 70 + least)),
+        flip(integer(random, 0, 1) == 0 ? 0x80 : 0),
         zero(integer(random, 0, 255)),
         a(static_cast<std::size_t>(rows * k)),
         b(static_cast<std::size_t>(k * n)),
@@ -51,9 +56,9 @@ struct ByteProduct {
         scale(static_cast<std::size_t>(n)) {
     const int share = integer(random, 0, 3) * integer(random, 0, 33);
     for (std::uint8_t& x : a)
-      x = static_cast<std::uint8_t>(integer(random, 0, 99) < share
-                                        ? integer(random, 0, 255)
-                                        : std::clamp(zero + integer(random, -40, 40), 0, 255));
+      x = flip ^ static_cast<std::uint8_t>(integer(random, 0, 99) < share
+                                               ? integer(random, 0, 255)
+                                               : std::clamp(zero + integer(random, -40, 40), 0, 255));
     for (std::int8_t& w : b) w = static_cast<std::int8_t>(integer(random, -128, 127));
     for (std::int32_t& x : bias) x = integer(random, -9000, 9000);
     for (float& x : real_bias) x = static_cast<float>(integer(random, -90, 90)) / 16.0F;
@@ -78,7 +83,7 @@ struct ByteProduct {
   std::uint32_t sum(std::int64_t m, std::int64_t column) const {
     std::uint32_t result = 0;
     for (std::int64_t i = 0; i < k; ++i)
-      result += static_cast<std::uint32_t>((a[static_cast<std::size_t>(m * k + i)] - zero) *
+      result += static_cast<std::uint32_t>(((a[static_cast<std::size_t>(m * k + i)] ^ flip) - zero) *
                                            (b[static_cast<std::size_t>(i * n + column)] - column_zero[column]));
     return result;
   }
@@ -110,8 +115,8 @@ struct ByteProduct {
     const auto& self = *static_cast<const ByteProduct*>(context);
     for (std::int64_t m = 0; m < rows; ++m)
       for (std::int64_t i = 0; i < count; ++i)
-        to[m * stride + i] =
-            static_cast<std::int16_t>(self.a[static_cast<std::size_t>((row + m) * self.k + first + i)] - self.zero);
+        to[m * stride + i] = static_cast<std::int16_t>(
+            (self.a[static_cast<std::size_t>((row + m) * self.k + first + i)] ^ self.flip) - self.zero);
   }
 
   /// With a workspace of `numbers`.
@@ -127,6 +132,7 @@ struct ByteProduct {
       source.gather_numbers = gather;
       source.context = this;
     } else {
+      source.flip = flip;
       source.zero = zero;
       source.data = reinterpret_cast<const std::uint8_t*>(left.data());
       source.row_stride = k;

@@ -15,6 +15,7 @@
 #include "ops/common/byte_products.h"
 #include "ops/common/quad_products_simd-inl.h"
 #include "ops/nn/gemm/gemm_i8.h"
+#include "ops/nn/gemm/gemm_i8_amx.h"
 #include "ops/nn/gemm/gemm_i8_arm.h"
 #include "ops/nn/gemm/large_tile_avx2-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
@@ -51,6 +52,9 @@ constexpr int kVectors = kVectorsPerPanel;
 constexpr std::int64_t kColumns = kVectors * kLanes;
 static_assert(kColumns % kPanel == 0 && kRows <= kByteRows && kByteRows <= kMaxTileRows);
 
+/// The most rows whose sums are kept at once.
+constexpr std::int64_t kSumRows = HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86 ? kAmxRows : kByteRows;
+
 /// Can bytes be multiplied? Highway 1.0.3 asks the processor for VNNI before it chooses AVX3_DL, but not for AVX-VNNI.
 inline bool multiplies_bytes() {
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
@@ -60,14 +64,19 @@ inline bool multiplies_bytes() {
 #endif
 }
 
+/// Are matrices of bytes multiplied? Only where bytes are anyway.
+inline bool multiplies_matrices() {
+  return HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86 && byte_products() >= ByteProducts::kMatrices;
+}
+
 /// What sum_tile subtracts from each byte of the left matrix: on Arm, that products of signed bytes do. They invert the
 /// highest bit for it; so they take bytes as they lie, and invert others if asked to.
 constexpr std::int32_t kSubtracted = HWY_ARCH_ARM_A64 ? 128 : 0;
 constexpr bool kInvertsBits = HWY_ARCH_ARM_A64;
 
-/// The sums of one tile, row after row of kColumns.
+/// The sums of one tile or several, row after row of kColumns.
 struct Sums {
-  HWY_ALIGN std::int32_t at[kByteRows * kColumns];
+  alignas(64) std::int32_t at[kSumRows * kColumns];
 };
 
 /// The end of a tile that keeps its sums.
