@@ -9,28 +9,34 @@
 #if BANTAM_SIMD && defined(__x86_64__)
 #include <cpuid.h>
 #endif
-#if BANTAM_SIMD && defined(__x86_64__) && defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 namespace bantam::ops {
 namespace {
 
 #if BANTAM_SIMD && defined(__x86_64__)
+#if defined(__linux__)
+/// arch_prctl(ARCH_REQ_XCOMP_PERM, 18) of Linux's asm/prctl.h: for the whole process, and as often as one likes.
+bool request_tile_data() noexcept {
+  constexpr long kArchPrctl = 158;
+  constexpr long kRequestPermission = 0x1023;
+  constexpr long kTileData = 18;
+  long result = kArchPrctl;
+  asm volatile("syscall" : "+a"(result) : "D"(kRequestPermission), "S"(kTileData) : "rcx", "r11", "memory");
+  return result == 0;
+}
+#endif
+
 /// Has the processor AMX-INT8, does the operating system keep its registers, and may this process use them?
 bool may_use_amx() noexcept {
 #if defined(__linux__)
   constexpr unsigned kTilesOfBytes = (1U << 24) | (1U << 25);  // of EDX of leaf 7: AMX-TILE, AMX-INT8
   constexpr unsigned kKeepsState = 1U << 27;                   // of ECX of leaf 1: OSXSAVE
   constexpr unsigned kTileState = (1U << 17) | (1U << 18);     // of XCR0
-  constexpr long kRequestPermission = 0x1023;                  // ARCH_REQ_XCOMP_PERM of Linux's asm/prctl.h
-  constexpr long kTileData = 18;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (edx & kTilesOfBytes) != kTilesOfBytes) return false;
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & kKeepsState) == 0) return false;
   asm volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
-  return (eax & kTileState) == kTileState && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return (eax & kTileState) == kTileState && request_tile_data();
 #else
   return false;
 #endif
