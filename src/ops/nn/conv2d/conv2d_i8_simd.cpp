@@ -27,16 +27,16 @@ gemm::Workspace workspace(const Invocation& call, std::int64_t slot, std::int64_
           bytes / static_cast<std::int64_t>(sizeof(std::int16_t))};
 }
 
-/// Calls multiply(group, rows, first output pixel) for the pixels [begin, end), few at a time if results overlap x.
+/// Calls multiply(group, rows, first output pixel) for the pixels [begin, end) of x.
 template <typename Number, typename Multiply>
-void for_each_block(const Problem& p, const Number* x, gemm::ByteForm form, std::int64_t begin, std::int64_t end,
-                    bool overlaps, Multiply multiply) {
+void for_each_block(const Invocation& call, const Problem& p, const Number* x, gemm::ByteForm form, std::int64_t begin,
+                    std::int64_t end, Multiply multiply) {
   for (std::int64_t index = begin; index < end;) {
     const Pixel at = pixel_at(p.g.y, index);
-    const std::int64_t count = product_pixels(p, index, end, overlaps);
+    const std::int64_t count = product_pixels(call, p, index, end);
     for (std::int32_t group = 0; group < p.g.groups; ++group) {
       const Windows<Number> windows(p, x + group * p.group_inputs, form, index);
-      multiply(group, windows.rows(count, overlaps), at);
+      multiply(group, windows.rows(count), at);
     }
     index += count;
   }
@@ -88,10 +88,9 @@ void run_integer_form(const Invocation& call, const Problem& p, const Requantize
   using Number = std::conditional_t<sizeof(X) == 1, std::uint8_t, X>;
   const gemm::ByteForm form =
       sizeof(X) == 1 ? gemm::byte_form(0, call.as<Conv2dParams>().input_zero_point) : gemm::ByteForm{};
-  const bool overlaps = result_overlaps(call);
   const std::int64_t pixels = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w;
   parallel_slots(*call.threads, pixels, product_grain(p), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-    for_each_block(p, call.input<Number>(0), form, begin, end, overlaps,
+    for_each_block(call, p, call.input<Number>(0), form, begin, end,
                    [&](std::int32_t group, const gemm::LeftSource& rows, const Pixel& at) {
                      const std::int64_t first = group * p.group_outputs;
                      X* y = call.output<X>() + p.g.y.offset(at.n, at.y, at.x) + first;
@@ -127,7 +126,7 @@ void run_hybrid_form(const Invocation& call, const Problem& p) {
     std::fill_n(row_scales, std::size(row_scales), scale);
     parallel_slots(
         *call.threads, item_pixels, product_grain(p), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-          for_each_block(dense, q, gemm::byte_form(0, 0), item * item_pixels + begin, item * item_pixels + end, false,
+          for_each_block(call, dense, q, gemm::byte_form(0, 0), item * item_pixels + begin, item * item_pixels + end,
                          [&](std::int32_t group, const gemm::LeftSource& rows, const Pixel& at) {
                            const std::int64_t first = group * p.group_outputs;
                            float* y = call.output<float>() + p.g.y.offset(at.n, at.y, at.x) + first;

@@ -33,7 +33,7 @@ struct Slot {
   std::int64_t bytes() const noexcept { return align_up(wide, kAlignment) + align_up(windows, kAlignment); }
 };
 
-/// Pixels that are computed at once when the result overlaps x: each time all weights are widened again.
+/// Pixels that may be computed at once wherever the result overlaps x: each time all weights are widened again.
 constexpr std::int64_t kChunkPixels = gemm::HalfRoom::kMostRows;
 
 gemm::WideFloats room_for_panels(const OpCall& call, const Problem& p) {
@@ -213,7 +213,6 @@ constexpr std::int64_t kGrain = gemm::kMaxTileRows * 4;
 Status run_narrow(const Invocation& call, ElementType type) {
   const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
   const std::int64_t pixels = pixel_count(p);
-  const std::int64_t chunk = result_overlaps(call) ? kChunkPixels : pixels;
   if (pixels == 1) {
     for_each_group(call, p, type, [&](const float* x, const gemm::NarrowPanels& weights, const gemm::Result& y) {
       multiply_window(call, p, x, weights, y);
@@ -226,8 +225,10 @@ Status run_narrow(const Invocation& call, ElementType type) {
   parallel_slots(*call.threads, pixels, kGrain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
     const Room room = room_of(call, least, useful, slot);
     for_each_group(call, p, type, [&](const float* x, const gemm::NarrowPanels& weights, const gemm::Result& y) {
-      for (std::int64_t first = begin; first < end; first += chunk)
-        convolve_group(p, x, weights, y, first, std::min(first + chunk, end), room);
+      for (std::int64_t first = begin, next; first < end; first = next) {
+        next = std::min(first + pixels_at_once(call, p.g, first, kChunkPixels), end);
+        convolve_group(p, x, weights, y, first, next, room);
+      }
     });
   });
   return ok_status();

@@ -125,7 +125,6 @@ std::int64_t rows_of_pieces(const Problem& p, const Tile& gathered) {
 void multiply_gathered(const Problem& p, const float* x, const gemm::RightPanels& weights, gemm::Result y,
                        std::int64_t index, std::int64_t count, const Tile& gathered) {
   const std::int64_t piece = std::min(gathered.size / count, p.k);
-  y.rows_at_once = 0;  // it does not overlap what is gathered
   for (std::int64_t first = 0; first < p.k; first += piece) {
     const std::int64_t length = std::min(piece, p.k - first);
     for (std::int64_t i = 0; i < count; ++i)
@@ -147,12 +146,12 @@ std::int64_t overlap_pixels(const Problem& p) {
   return std::clamp<std::int64_t>(pixel_count(p) / kShare / gemm::kMaxTileRows, 1, kMostTiles) * gemm::kMaxTileRows;
 }
 
-/// Computes output pixels [begin, end) of one group, at most `most` at once; all operands start at the group's first
+/// Computes output pixels [begin, end) of one group, which do not overlap x; all operands start at the group's first
 /// channel.
 void convolve_pixels(const Problem& p, const float* x, const gemm::RightPanels& weights, gemm::Result y,
-                     std::int64_t begin, std::int64_t end, std::int64_t most, const Tile& gathered) {
+                     std::int64_t begin, std::int64_t end, const Tile& gathered) {
   const std::int64_t tile = std::min(gemm::tile_rows(), gathered_rows(p.k));
-  const std::int64_t many = most > tile ? std::min(rows_of_pieces(p, gathered), most) : 0;
+  const std::int64_t many = end - begin > tile ? std::min(rows_of_pieces(p, gathered), end - begin) : 0;
   float* const y_base = y.data;
   y.row_stride = p.g.y.w_stride;
   for (std::int64_t index = begin; index < end;) {
@@ -164,8 +163,7 @@ void convolve_pixels(const Problem& p, const float* x, const gemm::RightPanels& 
       index += count;
       continue;
     }
-    std::int64_t count = std::min(pixels_inside(p, at), end - index);
-    count = p.one_run ? end - index : std::min(count, most);
+    std::int64_t count = p.one_run ? end - index : std::min(pixels_inside(p, at), end - index);
     if (count >= gathered.rows || p.always_inside) {
       if (!p.always_inside && count > tile) count -= count % tile;
       multiply(windows_in_place(p, x, at, count), weights, y);
@@ -187,7 +185,7 @@ TileBytes gemm_tile_bytes(const OpCall& call) {
 void convolve_gemm(const Problem& p, const float* x, const gemm::RightPanels& weights, const gemm::Result& y,
                    std::int64_t begin, std::int64_t end, float* tile, std::int64_t floats) {
   const Tile gathered{tile, std::min(gemm::tile_rows(), floats / p.k), floats};
-  convolve_pixels(p, x, weights, y, begin, end, end - begin, gathered);
+  convolve_pixels(p, x, weights, y, begin, end, gathered);
 }
 
 bool gemm_supports(const OpCall& call) {
@@ -236,17 +234,18 @@ void convolve_part(const Invocation& call, const Problem& p, std::int64_t slot, 
   const auto& params = call.as<Conv2dParams>();
   const auto* bias = optional_input<float>(call, 2);
   const std::int64_t packed = gemm::packed_floats(p.k, p.group_outputs);
-  const bool overlaps = result_overlaps(call);
-  const std::int64_t most = overlaps ? overlap_pixels(p) : pixel_count(p);
+  const std::int64_t least = overlap_pixels(p);
   const Tile gathered = tile_of(call, p, slot);
   for (std::int64_t group = 0; group < params.groups; ++group) {
     const std::int64_t first = group * p.group_outputs;
     const gemm::RightPanels weights{call.input<float>(1) + group * packed, p.group_outputs, first_panel, last_panel};
     const gemm::Result y{.data = call.output<float>() + first,
                          .bias = bias != nullptr ? bias + first : nullptr,
-                         .activation = params.activation,
-                         .rows_at_once = overlaps ? most : 0};
-    convolve_pixels(p, call.input<float>(0) + group * p.group_inputs, weights, y, begin, end, most, gathered);
+                         .activation = params.activation};
+    for (std::int64_t index = begin, next; index < end; index = next) {
+      next = std::min(index + pixels_at_once(call, p.g, index, least), end);
+      convolve_pixels(p, call.input<float>(0) + group * p.group_inputs, weights, y, index, next, gathered);
+    }
   }
 }
 

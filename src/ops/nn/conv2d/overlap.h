@@ -90,4 +90,26 @@ inline bool result_overlaps(const Invocation& call) noexcept {
          y < x + static_cast<std::uintptr_t>(call.in(0).bytes());
 }
 
+/// How many output pixels from the index-th on a kernel may compute in any order: their results lie over nothing that
+/// their windows or later ones read. Where the result overlaps x, a multiple of `least`, for which it has a footprint
+/// of window_lead_bytes; the further apart the images, the more.
+inline std::int64_t pixels_at_once(const Invocation& call, const ConvGeometry& g, std::int64_t index,
+                                   std::int64_t least) noexcept {
+  using overlap_detail::first_read;
+  if (!result_overlaps(call)) return static_cast<std::int64_t>(g.y.n) * g.y.h * g.y.w - index;
+  const std::int64_t row = index / g.y.w;
+  const std::int64_t item = row / g.y.h;
+  const auto read_from = [&](std::int64_t y_row, std::int64_t y_column) {
+    return ((item * g.x.h + first_read(g.vertical, g.x.h, y_row)) * g.x.w + first_read(g.horizontal, g.x.w, y_column)) *
+           g.x.c;
+  };
+  // The window itself, or the first of the next row, which may begin in the same row of the image.
+  const std::int64_t first =
+      std::min(read_from(row % g.y.h, index % g.y.w), read_from(row % g.y.h + 1, 0)) * element_size(call.in(0).type);
+  const std::int64_t y_pixel = g.y.c * element_size(call.out().type);
+  const auto read = reinterpret_cast<std::intptr_t>(call.inputs[0].data) + first;
+  const auto written = reinterpret_cast<std::intptr_t>(call.outputs[0].data) + index * y_pixel;
+  return std::max<std::int64_t>((read - written) / y_pixel / least, 1) * least;
+}
+
 }  // namespace bantam::ops

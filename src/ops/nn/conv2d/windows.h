@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "ops/common/unrolled.h"
+#include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/problem.h"
 #include "ops/nn/gemm/gemm_i8.h"
 
@@ -21,14 +22,13 @@ class Windows {
   Windows(const Problem& p, const Number* x, gemm::ByteForm form, std::int64_t index)
       : p_(p), x_(x), form_(form), index_(index), outside_(static_cast<Number>(form.zero ^ form.flip)) {}
 
-  /// Of `count` pixels. `overwritten`: results may be written over pixels that no later window reads. Refers to this.
-  gemm::LeftSource rows(std::int64_t count, bool overwritten) const {
+  /// Of `count` pixels. Refers to this.
+  gemm::LeftSource rows(std::int64_t count) const {
     gemm::LeftSource source{.rows = count, .k = p_.k, .flip = form_.flip, .zero = form_.zero, .context = this};
     if constexpr (sizeof(Number) == 1) {
       if (p_.one_run) {
         source.data = reinterpret_cast<const std::uint8_t*>(x_) + index_ * p_.g.x.w_stride;
         source.row_stride = p_.g.x.w_stride;
-        source.overwritten = overwritten;
       }
       source.gather_bytes = gather;
     } else {
@@ -166,14 +166,15 @@ class Windows {
   Number outside_;
 };
 
-/// The pixels that one product of a convolution may take: all there are, but few where the result overlaps the operand,
-/// which is consumed from front to back.
+/// The pixels that one product of a convolution may take wherever the result overlaps the operand, which is consumed
+/// from front to back.
 inline constexpr std::int64_t kOverlapPixels = gemm::kMaxTileRows;
 
-/// How many of the pixels from `index` to `end` the next product takes.
-inline std::int64_t product_pixels(const Problem& p, std::int64_t index, std::int64_t end, bool overlaps) {
+/// How many of the pixels from `index` to `end` the next product takes: their results lie over none that it reads.
+inline std::int64_t product_pixels(const Invocation& call, const Problem& p, std::int64_t index, std::int64_t end) {
   if (!p.y_uniform) end = std::min(end, index + p.g.y.w - index % p.g.y.w);
-  return gemm::block_rows(end - index, overlaps ? kOverlapPixels : gemm::most_block_rows(p.k));
+  const std::int64_t most = std::min(pixels_at_once(call, p.g, index, kOverlapPixels), gemm::most_block_rows(p.k));
+  return gemm::block_rows(end - index, most);
 }
 
 /// Scratch of the integer matrix products of a convolution, whose threads get equal parts.

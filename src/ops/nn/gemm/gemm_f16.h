@@ -49,8 +49,7 @@ struct HalfRows {
 /// Rounds k floats to row `row`. Infinities and NaN stay what they are.
 void round_row(const float* from, const HalfRows& to, std::int64_t row);
 
-/// Rows times columns of the panels [first, last), of whose rows those from `first_k` on meet the left rows. Of y
-/// rows_at_once is not used.
+/// Rows times columns of the panels [first, last), of whose rows those from `first_k` on meet the left rows.
 void multiply_halves(const HalfRows& a, const NarrowPanels& b, std::int64_t first, std::int64_t last,
                      std::int64_t first_k, const Result& y);
 

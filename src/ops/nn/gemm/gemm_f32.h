@@ -63,9 +63,6 @@ struct Result {
   Activation activation{};
   bool resumes = false;  ///< the chain goes on from what y holds, instead of the bias
   bool ends = true;      ///< false: a call that resumes follows; no activation yet
-  /// Not 0: y may lie where left rows lie; the results of a row reach neither later rows nor those of so many rows up
-  /// to it. Rows are then finished in order, at most so many at once. A multiple of kMaxTileRows.
-  std::int64_t rows_at_once = 0;
 };
 
 /// Computes columns of the panels [b.first, b.last) for all rows of a.

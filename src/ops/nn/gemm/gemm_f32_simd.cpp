@@ -307,15 +307,12 @@ void multiply_target(const LeftRows& a, const RightPanels& b, const Result& y) {
   const std::int64_t k = a.k();
   const std::int64_t panel_stride = (b.k != 0 ? b.k : k) * kPanel;
   // Few rows read every weight once, however long they are.
-  const bool overlaps = y.rows_at_once != 0;
-  const bool few = a.rows <= kRows || overlaps;
+  const bool few = a.rows <= kRows;
   const std::int64_t parts = !few && k > kPieceLength * 3 / 2 ? (k + kPieceLength - 1) / kPieceLength : 1;
   const std::int64_t piece_length = parts == 1 ? k : (k + parts - 1) / parts;
   // Tiles of the same columns follow each other in the order of rows.
   const std::int64_t columns = (b.last - b.first) * kPanel;
-  const std::int64_t chunk = !overlaps             ? chunk_rows(piece_length, columns)
-                             : columns <= kColumns ? a.rows
-                                                   : y.rows_at_once;
+  const std::int64_t chunk = chunk_rows(piece_length, columns);
   const Pieces pieces(a);
   for (std::int64_t m = 0; m < a.rows; m += chunk) {
     Result result = y;
