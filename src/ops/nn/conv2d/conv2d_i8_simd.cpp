@@ -33,10 +33,10 @@ void for_each_block(const Invocation& call, const Problem& p, const Number* x, g
                     std::int64_t end, Multiply multiply) {
   for (std::int64_t index = begin; index < end;) {
     const Pixel at = pixel_at(p.g.y, index);
-    const std::int64_t count = product_pixels(call, p, index, end);
+    const auto [count, overwritten] = product_pixels(call, p, index, end);
     for (std::int32_t group = 0; group < p.g.groups; ++group) {
       const Windows<Number> windows(p, x + group * p.group_inputs, form, index);
-      multiply(group, windows.rows(count), at);
+      multiply(group, windows.rows(count, overwritten), at);
     }
     index += count;
   }

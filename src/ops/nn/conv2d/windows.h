@@ -22,13 +22,15 @@ class Windows {
   Windows(const Problem& p, const Number* x, gemm::ByteForm form, std::int64_t index)
       : p_(p), x_(x), form_(form), index_(index), outside_(static_cast<Number>(form.zero ^ form.flip)) {}
 
-  /// Of `count` pixels. Refers to this.
-  gemm::LeftSource rows(std::int64_t count) const {
+  /// Of `count` pixels. `overwritten`: results may be written over them, but over nothing that later ones read. Refers
+  /// to this.
+  gemm::LeftSource rows(std::int64_t count, bool overwritten) const {
     gemm::LeftSource source{.rows = count, .k = p_.k, .flip = form_.flip, .zero = form_.zero, .context = this};
     if constexpr (sizeof(Number) == 1) {
       if (p_.one_run) {
         source.data = reinterpret_cast<const std::uint8_t*>(x_) + index_ * p_.g.x.w_stride;
         source.row_stride = p_.g.x.w_stride;
+        source.overwritten = overwritten;
       }
       source.gather_bytes = gather;
     } else {
@@ -166,15 +168,23 @@ class Windows {
   Number outside_;
 };
 
-/// The pixels that one product of a convolution may take wherever the result overlaps the operand, which is consumed
-/// from front to back.
+/// The output pixels that one product takes.
+struct ProductPixels {
+  std::int64_t count = 0;
+  bool overwritten = false;  ///< see Windows::rows
+};
+
+/// For how many pixels the lead of a result is kept that overlaps its operand: as many as products fetch in pieces.
 inline constexpr std::int64_t kOverlapPixels = gemm::kMaxTileRows;
 
-/// How many of the pixels from `index` to `end` the next product takes: their results lie over none that it reads.
-inline std::int64_t product_pixels(const Invocation& call, const Problem& p, std::int64_t index, std::int64_t end) {
+/// The next product's, of those from `index` to `end`. Several groups read the same pixels one after the other, so that
+/// these must not be overwritten.
+inline ProductPixels product_pixels(const Invocation& call, const Problem& p, std::int64_t index, std::int64_t end) {
   if (!p.y_uniform) end = std::min(end, index + p.g.y.w - index % p.g.y.w);
-  const std::int64_t most = std::min(pixels_at_once(call, p.g, index, kOverlapPixels), gemm::most_block_rows(p.k));
-  return gemm::block_rows(end - index, most);
+  const std::int64_t apart = pixels_at_once(call, p.g, index, kOverlapPixels);
+  const std::int64_t most = gemm::most_block_rows(p.k);
+  const std::int64_t count = gemm::block_rows(end - index, p.g.groups == 1 ? most : std::min(most, apart));
+  return {count, count > apart};
 }
 
 /// Scratch of the integer matrix products of a convolution, whose threads get equal parts.

@@ -59,6 +59,9 @@ struct LeftSource {
   std::int32_t zero = 0;
   const std::uint8_t* data = nullptr;  ///< bytes that need no gathering: element k of row m at data[m * row_stride + k]
   std::int64_t row_stride = 0;
+  /// Results of rows may be written over `data`, but not over that of later rows; nor, of kMaxTileRows rows and those
+  /// before, over that of these rows.
+  bool overwritten = false;
   Gather<std::uint8_t> gather_bytes = nullptr;
   Gather<std::int16_t> gather_numbers = nullptr;  ///< not null: the numbers have 16 bits
   const void* context = nullptr;

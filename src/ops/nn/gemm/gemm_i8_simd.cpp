@@ -140,7 +140,7 @@ class Left {
 
   /// Rows in full are used where they lie.
   bool stays() const {
-    return has_bytes() && a_.data != nullptr && fetched_flip_ == 0 && a_.k % 4 == 0;
+    return has_bytes() && a_.data != nullptr && fetched_flip_ == 0 && a_.k % 4 == 0 && !a_.overwritten;
   }
 
   /// How many numbers the workspace holds.
