@@ -179,15 +179,14 @@ Source source_of(const ConvGeometry& g, const float* x, const Block& block, floa
 }  // namespace
 
 bool bands_apply(const Problem& p) {
-  // With more weights, reading them again for every row of results costs more than gathering windows.
-  constexpr std::int64_t kManyWeights = 65536;
   constexpr std::int64_t kFarTaps = 32;
   const WindowAxis& down = p.g.vertical;
   const WindowAxis& across = p.g.horizontal;
   const bool shared = down.stride <= down.kernel && across.stride <= across.kernel;
   const bool close =
       (down.dilation == 1 || span(down, 1) <= kFarTaps) && (across.dilation == 1 || span(across, 1) <= kFarTaps);
-  return shared && close && p.g.groups == 1 && !p.always_inside && p.k * p.group_outputs < kManyWeights;
+  // Reading many weights again for every row of results costs more than gathering windows.
+  return shared && close && p.g.groups == 1 && !p.always_inside && !has_many_weights(p);
 }
 
 std::int64_t bands_useful_bytes(const Problem& p) {

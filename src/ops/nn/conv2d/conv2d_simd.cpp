@@ -2,7 +2,9 @@
 // taps and input channels. Pixels whose window lies inside the image are multiplied where they lie; the others, and
 // those at row ends, are first gathered into a tile of a few rows with zeros for the padding. Where weights are many,
 // all pixels are gathered, many rows and a piece of k at a time, so that weights are not read again for every few
-// pixels. There is no im2col buffer. Where they are few, parts of the image are copied with zeros around (bands.h).
+// pixels. There is no im2col buffer. Where they are few, or most taps lie outside the image, pixels with the same taps
+// inside are multiplied together (zones.h), or, of few channels, parts of the image are copied with zeros around
+// (bands.h).
 #include <algorithm>
 
 #include "ops/common/parallel.h"
@@ -11,6 +13,7 @@
 #include "ops/nn/conv2d/kernels.h"
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/problem.h"
+#include "ops/nn/conv2d/zones.h"
 #include "ops/nn/gemm/gemm_f32.h"
 
 namespace bantam::ops::conv2d {
@@ -21,12 +24,6 @@ namespace {
 std::int64_t gathered_rows(std::int64_t k) {
   constexpr std::int64_t kTileFloats = 12288;
   return std::clamp<std::int64_t>(kTileFloats / k, 6, gemm::kMaxTileRows);
-}
-
-/// Would the weights not stay in the second-level cache from one tile to the next?
-bool has_many_weights(const Problem& p) {
-  constexpr std::int64_t kManyWeights = 65536;
-  return p.k * p.group_outputs >= kManyWeights;
 }
 
 bool is_padded(const ConvGeometry& g) {
@@ -228,25 +225,33 @@ void gemm_pack(const OpCall& call, int /*input*/, std::byte* destination) {
 
 namespace {
 
-/// Pixels [begin, end) and panels [first, last) of every group.
-void convolve_part(const Invocation& call, const Problem& p, std::int64_t slot, std::int64_t begin, std::int64_t end,
-                   std::int64_t first_panel, std::int64_t last_panel) {
+/// Calls f(x, weights, y) for every group, each beginning with the group's first channel, and panels [first, last).
+template <typename F>
+void for_each_group(const Invocation& call, const Problem& p, std::int64_t first, std::int64_t last, F f) {
   const auto& params = call.as<Conv2dParams>();
   const auto* bias = optional_input<float>(call, 2);
   const std::int64_t packed = gemm::packed_floats(p.k, p.group_outputs);
+  for (std::int64_t group = 0; group < params.groups; ++group) {
+    const std::int64_t channel = group * p.group_outputs;
+    f(call.input<float>(0) + group * p.group_inputs,
+      gemm::RightPanels{call.input<float>(1) + group * packed, p.group_outputs, first, last},
+      gemm::Result{.data = call.output<float>() + channel,
+                   .bias = bias != nullptr ? bias + channel : nullptr,
+                   .activation = params.activation});
+  }
+}
+
+/// Pixels [begin, end) and panels [first, last) of every group.
+void convolve_part(const Invocation& call, const Problem& p, std::int64_t slot, std::int64_t begin, std::int64_t end,
+                   std::int64_t first, std::int64_t last) {
   const std::int64_t least = overlap_pixels(p);
   const Tile gathered = tile_of(call, p, slot);
-  for (std::int64_t group = 0; group < params.groups; ++group) {
-    const std::int64_t first = group * p.group_outputs;
-    const gemm::RightPanels weights{call.input<float>(1) + group * packed, p.group_outputs, first_panel, last_panel};
-    const gemm::Result y{.data = call.output<float>() + first,
-                         .bias = bias != nullptr ? bias + first : nullptr,
-                         .activation = params.activation};
+  for_each_group(call, p, first, last, [&](const float* x, const gemm::RightPanels& weights, const gemm::Result& y) {
     for (std::int64_t index = begin, next; index < end; index = next) {
       next = std::min(index + pixels_at_once(call, p.g, index, least), end);
-      convolve_pixels(p, call.input<float>(0) + group * p.group_inputs, weights, y, index, next, gathered);
+      convolve_pixels(p, x, weights, y, index, next, gathered);
     }
-  }
+  });
 }
 
 /// Do threads share weights better than pixels? Sharing pixels, each reads all weights. Sharing weights, each reads all
@@ -258,10 +263,40 @@ bool splits_weights(const Problem& p) {
   return has_many_weights(p) && p.k * p.group_outputs >= kCostOfPixels * numbers;
 }
 
+/// Is it faster zone by zone than to gather windows? Zones read all weights for every run of pixels, so where these are
+/// many, runs must be long, or save what lies outside the image.
+bool prefers_zones(const Invocation& call, const Problem& p) {
+  constexpr double kMostlyInside = 0.75;
+  if (!zones_apply(p) || result_overlaps(call)) return false;
+  return !has_many_weights(p) || p.g.y.w >= kMostPieceRows || share_inside(p) < kMostlyInside;
+}
+
+/// Zone by zone, all groups.
+void run_zones(const Invocation& call, const Problem& p) {
+  const std::int64_t rows = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h;
+  const std::int64_t panels = gemm::panel_count(p.group_outputs);
+  const auto convolve = [&](std::int64_t begin, std::int64_t end, std::int64_t first, std::int64_t last) {
+    for_each_group(call, p, first, last, [&](const float* x, const gemm::RightPanels& weights, const gemm::Result& y) {
+      convolve_zones(p, x, weights, y, begin, end);
+    });
+  };
+  if (splits_weights(p)) {
+    parallel_ranges(*call.threads, panels, 2,
+                    [&](std::int64_t first, std::int64_t last) { convolve(0, rows, first, last); });
+  } else {
+    parallel_ranges(*call.threads, rows, (product_grain(p) + p.g.y.w - 1) / p.g.y.w,
+                    [&](std::int64_t begin, std::int64_t end) { convolve(begin, end, 0, panels); });
+  }
+}
+
 }  // namespace
 
 Status run_gemm(const Invocation& call) {
   const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+  if (prefers_zones(call, p)) {
+    run_zones(call, p);
+    return ok_status();
+  }
   if (bands_apply(p) && run_bands(call, p)) return ok_status();
   const std::int64_t pixels = pixel_count(p);
   const std::int64_t panels = gemm::panel_count(p.group_outputs);

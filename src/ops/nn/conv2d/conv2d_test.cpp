@@ -322,6 +322,30 @@ TEST(Conv2d, ManyWeightsMatchReference) {
       {.cases = 2, .must_cover = {"f32_gemm__simd"}});
 }
 
+// Windows wider than the image, of which each result has other taps inside; few weights and many.
+TEST(Conv2d, TapsFarOutsideMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const auto small = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        Conv2dParams p{.stride_h = small(1, 2), .stride_w = small(1, 2), .dilation_h = small(1, 12)};
+        p.dilation_w = small(0, 1) == 0 ? p.dilation_h : 1;
+        p.pad_top = p.pad_bottom = small(p.dilation_h, p.dilation_h + 1);
+        p.pad_left = p.pad_right = small(p.dilation_w, p.dilation_w + 1);
+        p.groups = small(1, 2);
+        p.activation = {small(0, 1) == 0 ? UnaryFunction::kRelu : UnaryFunction::kSilu, 0, 0};
+        const std::int64_t inputs = small(32, 70);
+        const std::int64_t outputs = small(0, 1) == 0 ? small(1, 40) : 240;
+        return make_case(
+            kConv2d, p,
+            {random_tensor(ElementType::kF32, {small(1, 2), small(3, 14), small(3, 30), p.groups * inputs}, random),
+             constant(random_tensor(ElementType::kF32, {p.groups * outputs, 3, 3, inputs}, random)),
+             constant(random_tensor(ElementType::kF32, {p.groups * outputs}, random))});
+      },
+      {.cases = 40, .must_cover = {"f32_gemm__simd"}});
+}
+
 TEST(Conv2d, TransformedTilesMatchReference) {
   testing::expect_variants_match_reference(
       [](Random& random) {

@@ -58,6 +58,12 @@ inline Problem make_problem(const Conv2dParams& params, const TensorDesc& x, con
   return p;
 }
 
+/// Would the weights not stay in the second-level cache from one tile of pixels to the next?
+inline bool has_many_weights(const Problem& p) {
+  constexpr std::int64_t kManyWeights = 65536;
+  return p.k * p.group_outputs >= kManyWeights;
+}
+
 /// The pixels that are worth a thread: some microseconds of work.
 inline std::int64_t product_grain(const Problem& p) {
   constexpr std::int64_t kWork = 500'000;
