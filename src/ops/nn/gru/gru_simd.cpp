@@ -74,8 +74,10 @@ HWY_EXPORT(update_gru_state);
 
 namespace {
 
-/// Steps whose input products are computed at once: enough rows for the matrix kernel, little scratch.
+/// Steps whose input products are computed at once: enough rows for the matrix kernel, and the fewest that are worth
+/// it.
 constexpr std::int64_t kStepsAtOnce = 16;
+constexpr std::int64_t kLeastStepsAtOnce = 4;
 
 constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, kAlignment / sizeof(float)); }
 
@@ -192,14 +194,15 @@ void run_direction(const Invocation& call, const rnn::Extents& e, ElementType ty
   const bool backward = rnn::is_backward(p.direction, d);
   float* const h = call.output<float>(1) + d * e.state();
   sum_biases(call, e, d, scratch.input_bias);
-  const std::int64_t at_once = steps_at_once(call, e);
-  for (std::int64_t k = 0; k < e.steps; k += at_once) {
-    const std::int64_t last = std::min(k + at_once, e.steps);
+  const rnn::GateRoom own{scratch.products, steps_at_once(call, e)};
+  for (std::int64_t k = 0, last = 0; k < e.steps; k = last) {
+    const rnn::GateRoom room = rnn::gate_room(call, e, d, backward, k, kGates, own);
+    last = std::min(k + std::min(room.steps, kStepsAtOnce), e.steps);
     const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
     gemm::multiply_rows(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, weights.w,
-                        scratch.input_bias, scratch.products);
+                        scratch.input_bias, room.data);
     for (std::int64_t i = k; i < last; ++i) {
-      float* const gates = scratch.products + (rnn::step_at(e, backward, i) - first_step) * e.batch * count;
+      float* const gates = room.data + (rnn::step_at(e, backward, i) - first_step) * e.batch * count;
       compute_gates(p, d, e, weights, scratch.states, gates, h);
       rnn::walk(call, e, d, backward, i, i + 1, [&](std::int64_t, std::int64_t b) {
         const float* const share = p.linear_before_reset != 0 ? scratch.states + b * e.hidden : nullptr;
@@ -221,7 +224,7 @@ bool supports_packed(const OpCall& call) {
 Footprint packed_footprint(const OpCall& call, int /*threads*/) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   Footprint footprint;
-  footprint.scratch_bytes = scratch_bytes(e, 1);
+  footprint.scratch_bytes = scratch_bytes(e, std::min(e.steps, kLeastStepsAtOnce));
   footprint.useful_scratch_bytes = scratch_bytes(e, std::min(e.steps, kStepsAtOnce));
   if (call.has(rnn::kInitialH)) footprint.overwrites[1] = std::uint64_t{1} << rnn::kInitialH;
   return footprint;

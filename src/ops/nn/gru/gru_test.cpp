@@ -69,7 +69,7 @@ TEST(Gru, VariantsMatchReference) {
           std::ranges::fill(params.activations.beta, 0.5F);
         }
         const std::int64_t d = params.direction == RnnDirection::kBidirectional ? 2 : 1;
-        const std::int64_t t = random_int(random, 0, 20);
+        const std::int64_t t = random_int(random, 0, 40);
         const std::int64_t b = random_int(random, 1, 3);
         const std::int64_t i = random_int(random, 0, 9);
         const std::int64_t h = random_int(random, 1, 21);

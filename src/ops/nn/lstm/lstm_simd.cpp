@@ -160,15 +160,16 @@ void run_direction(const Invocation& call, const rnn::Extents& e, ElementType ty
   const float* peepholes = call.has(kPeepholes) ? call.input<float>(kPeepholes) + d * 3 * e.hidden : nullptr;
   const bool backward = rnn::is_backward(p.direction, d);
   sum_biases(call, e, d, scratch.bias);
-  const std::int64_t at_once = steps_at_once(call, e);
-  for (std::int64_t k = 0; k < e.steps; k += at_once) {
-    const std::int64_t last = std::min(k + at_once, e.steps);
+  const rnn::GateRoom own{scratch.products, steps_at_once(call, e)};
+  for (std::int64_t k = 0, last = 0; k < e.steps; k = last) {
+    const rnn::GateRoom room = rnn::gate_room(call, e, d, backward, k, kGates, own);
+    last = std::min(k + std::min(room.steps, kStepsAtOnce), e.steps);
     const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
     gemm::multiply_rows(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, w,
-                        scratch.bias, scratch.products);
+                        scratch.bias, room.data);
     for (std::int64_t i = k; i < last; ++i) {
       float* const states = call.output<float>(1) + d * e.state();
-      float* const gates = scratch.products + (rnn::step_at(e, backward, i) - first_step) * step_floats(e);
+      float* const gates = room.data + (rnn::step_at(e, backward, i) - first_step) * step_floats(e);
       // Of all items at once, also of those beyond their sequence, whose gates nobody reads.
       gemm::add_rows(states, e.batch, r, gates, count);
       rnn::walk(call, e, d, backward, i, i + 1, [&](std::int64_t, std::int64_t b) {

@@ -159,6 +159,22 @@ void walk(const Invocation& call, const Extents& e, std::int64_t d, bool backwar
   }
 }
 
+/// Memory for the inputs' share of the gates of some steps.
+struct GateRoom {
+  float* data = nullptr;
+  std::int64_t steps = 0;
+};
+
+/// The larger of `scratch` and what y has for direction d when `done` iterations are: the steps that come later hold
+/// nothing yet. A second direction has none there, because the results of the first lie between its own.
+inline GateRoom gate_room(const Invocation& call, const Extents& e, std::int64_t d, bool backward, std::int64_t done,
+                          std::int64_t gates, const GateRoom& scratch) noexcept {
+  const std::int64_t steps = d == 0 ? (e.steps - done) * e.directions / (gates + e.directions) : 0;
+  if (steps <= scratch.steps) return scratch;
+  const std::int64_t first = backward ? 0 : e.steps * e.directions - steps * gates;
+  return {call.output<float>(0) + first * e.state(), steps};
+}
+
 /// min(max(x, -clip), clip); clip 0 means none.
 constexpr float clipped(float x, float clip) noexcept {
   if (clip == 0.0F) return x;
