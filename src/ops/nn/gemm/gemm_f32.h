@@ -53,6 +53,7 @@ struct RightPanels {
   std::int64_t last = 0;
   std::int64_t first_k = 0;  ///< the row of the panels that meets element 0 of a left row
   std::int64_t k = 0;        ///< rows of a panel; 0: as many as a left row has elements
+  bool backward = false;     ///< the last panels come first
 };
 
 /// y[m * row_stride + n] = activation(row m times column n + bias[n]).

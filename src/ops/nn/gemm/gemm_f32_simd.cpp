@@ -214,7 +214,7 @@ TileFunction tile_function(std::int64_t rows, bool narrow) {
 /// Columns [first, first + columns) of all rows; they begin a panel and fit one group of vectors. `panels` is where
 /// they begin at the first k of `a`.
 void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel_stride, const Result& y,
-                      std::int64_t first, std::int64_t columns, bool one_row) {
+                      std::int64_t first, std::int64_t columns, bool one_row, bool backward) {
   HWY_ALIGN float padded_bias[std::max(kColumns, kColumnsOfOneRow)];
   const std::int64_t padded = panel_count(columns) * kPanel;
   const float* bias = y.bias != nullptr ? y.bias + first : nullptr;
@@ -234,7 +234,7 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
             columns,
             y.ends ? ClampedStore(y.activation) : ClampedStore({}),
             y.resumes,
-            panels + panel_count(columns) * panel_stride,
+            backward ? panels - kColumns / kPanel * panel_stride : panels + panel_count(columns) * panel_stride,
             tiles == 1 ? padded : (padded + tiles - 1) / tiles};
   const std::int64_t least_rows = a.rows / tiles;
   const std::int64_t longer_tiles = a.rows % tiles;
@@ -251,13 +251,23 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
 
 /// All panels, for rows and a part of k that stay in the second-level cache.
 void multiply_block(const LeftRows& a, const RightPanels& b, std::int64_t panel_stride, const Result& y) {
+  constexpr std::int64_t kPanels = kColumns / kPanel;
+  constexpr std::int64_t kPanelsOfOneRow = kColumnsOfOneRow / kPanel;
   const std::int64_t last = std::min(b.last * kPanel, b.n);
-  for (std::int64_t n = b.first * kPanel; n < last;) {
-    const bool one_row = a.rows == 1 && last - n > kColumnsOfOneRow - kPanel;
-    const std::int64_t columns = std::min(one_row ? kColumnsOfOneRow : kColumns, last - n);
-    const float* panels = b.data + n / kPanel * panel_stride + b.first_k * kPanel;
-    multiply_columns(a, panels, panel_stride, y, n, columns, one_row);
-    n += columns;
+  const std::int64_t count = panel_count(last) - b.first;
+  const std::int64_t tiles_of_one_row = a.rows == 1 ? count / kPanelsOfOneRow : 0;
+  const std::int64_t others = (count - tiles_of_one_row * kPanelsOfOneRow + kPanels - 1) / kPanels;
+  const std::int64_t tiles = tiles_of_one_row + others;
+  for (std::int64_t i = 0; i < tiles; ++i) {
+    const std::int64_t tile = b.backward ? tiles - 1 - i : i;
+    const bool one_row = tile < tiles_of_one_row;
+    const std::int64_t panel =
+        b.first +
+        (one_row ? tile * kPanelsOfOneRow : tiles_of_one_row * kPanelsOfOneRow + (tile - tiles_of_one_row) * kPanels);
+    const std::int64_t first = panel * kPanel;
+    const std::int64_t columns = std::min(one_row ? kColumnsOfOneRow : kColumns, last - first);
+    multiply_columns(a, b.data + panel * panel_stride + b.first_k * kPanel, panel_stride, y, first, columns, one_row,
+                     b.backward);
   }
 }
 

@@ -41,10 +41,11 @@ struct Product {
   std::vector<float> result() const { return std::vector<float>(static_cast<std::size_t>(m * (n + 2)), 7.0F); }
 
   /// In one call, or in two that meet at row `cut` of b.
-  std::vector<float> multiply(std::int64_t cut, const gemm::LeftRows& form) const {
+  std::vector<float> multiply(std::int64_t cut, const gemm::LeftRows& form, bool backward = false) const {
     std::vector<float> y = result();
     const Activation relu{UnaryFunction::kRelu, 0, 0};
-    gemm::RightPanels right{.data = panels.data(), .n = n, .first = 0, .last = gemm::panel_count(n), .k = k};
+    gemm::RightPanels right{
+        .data = panels.data(), .n = n, .first = 0, .last = gemm::panel_count(n), .k = k, .backward = backward};
     gemm::LeftRows left = form;
     left.data = a.data();
     left.rows = m;
@@ -66,10 +67,11 @@ TEST(GemmF32, ChainsAreTheSameHoweverTheyAreCut) {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
     hwy::GetChosenTarget().Update(target);
-    for (int i = 0; i < 12; ++i) {
+    for (int i = 0; i < 24; ++i) {
       const bool deep = i == 0;  // enough to be computed in pieces
-      const Product p(deep ? 26 : random_int(random, 1, 30), deep ? 1600 : 8 * random_int(random, 1, 6),
-                      random_int(random, 1, 70), random);
+      const bool few = i % 2 != 0;
+      const Product p(deep ? 26 : random_int(random, 1, few ? 8 : 30), deep ? 1600 : 8 * random_int(random, 1, 6),
+                      random_int(random, 1, few ? 170 : 70), random);
       const std::vector<float> y = p.multiply(0, {.length = p.k});
       for (std::int64_t m = 0; m < p.m; ++m)
         for (std::int64_t n = 0; n < p.n + 2; ++n) {
@@ -80,6 +82,7 @@ TEST(GemmF32, ChainsAreTheSameHoweverTheyAreCut) {
           ASSERT_NEAR(y[static_cast<std::size_t>(m * (p.n + 2) + n)], std::max(sum, 0.0), 1e-3)
               << "round " << i << ", target " << target << ", row " << m << ", column " << n;
         }
+      EXPECT_EQ(y, p.multiply(0, {.length = p.k}, true));
       EXPECT_EQ(y, p.multiply(p.k / 2 + 1, {}));
       EXPECT_EQ(y, p.multiply(0, {.segments = 4, .segment_stride = p.k / 4, .length = p.k / 4}));
       EXPECT_EQ(

@@ -29,7 +29,8 @@ struct NarrowPanels {
   ElementType type = ElementType::kF16;  ///< or kF32 where a function says that it takes panels of gemm_f32.h too
   const std::byte* data = nullptr;       ///< panel 0
   std::int64_t k = 0;
-  std::int64_t n = 0;  ///< columns of the whole matrix
+  std::int64_t n = 0;     ///< columns of the whole matrix
+  bool backward = false;  ///< multiply_row, and products of f32, begin with the last panels
 };
 
 /// Bytes of one panel of that many rows.

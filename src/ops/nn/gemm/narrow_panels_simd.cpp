@@ -181,7 +181,9 @@ void multiply_row_target(const float* a, const NarrowPanels& b, std::int64_t fir
     constexpr int kPanels = kPanelsAtOnce<kType>;
     static_assert(kPanels <= kMostPanels);
     using P = Panel<kType>;
-    for (std::int64_t p = first; p < last; p += kPanels) {
+    const std::int64_t tiles = (last - first + kPanels - 1) / kPanels;
+    for (std::int64_t i = 0; i < tiles; ++i) {
+      const std::int64_t p = first + (b.backward ? tiles - 1 - i : i) * kPanels;
       HWY_ALIGN float sums[kMostPanels * kPanel] = {};
       const std::int64_t column = p * kPanel;
       const std::int64_t columns = std::min(std::min(p + kPanels, last) * kPanel, b.n) - column;
@@ -207,6 +209,19 @@ namespace bantam::ops::gemm {
 HWY_EXPORT(widen_target);
 HWY_EXPORT(multiply_row_target);
 
+namespace {
+
+/// All panels, of f32.
+RightPanels wide_panels(const NarrowPanels& b) {
+  return {.data = reinterpret_cast<const float*>(b.data),
+          .n = b.n,
+          .first = 0,
+          .last = panel_count(b.n),
+          .backward = b.backward};
+}
+
+}  // namespace
+
 void widen(const NarrowPanels& panels, std::int64_t first, std::int64_t last, std::int64_t first_k, std::int64_t count,
            float* wide) {
   HWY_DYNAMIC_DISPATCH(widen_target)(panels, first, last, first_k, count, wide);
@@ -220,7 +235,7 @@ void multiply_rows(const float* a, std::int64_t rows, const NarrowPanels& b, con
   const std::int64_t last = panel_count(b.n);
   const Result result{.data = y, .row_stride = b.n, .bias = bias};
   if (b.type == ElementType::kF32) {
-    const RightPanels right{.data = reinterpret_cast<const float*>(b.data), .n = b.n, .first = 0, .last = last};
+    const RightPanels right = wide_panels(b);
     return multiply({.data = a, .rows = rows, .row_stride = b.k, .length = b.k}, right, result);
   }
   if (rows == 1 || b.k == 0) {
@@ -242,8 +257,7 @@ void add_rows(const float* a, std::int64_t rows, const NarrowPanels& b, float* y
     for (std::int64_t m = 0; m < rows; ++m) multiply_rows(a + m * b.k, 1, b, y + m * stride, y + m * stride);
     return;
   }
-  multiply({.data = a, .rows = rows, .row_stride = b.k, .length = b.k},
-           {.data = reinterpret_cast<const float*>(b.data), .n = b.n, .first = 0, .last = panel_count(b.n)},
+  multiply({.data = a, .rows = rows, .row_stride = b.k, .length = b.k}, wide_panels(b),
            {.data = y, .row_stride = stride, .resumes = true});
 }
 

@@ -86,8 +86,9 @@ std::vector<float> narrow_product(const std::vector<float>& a, const Weights& w,
   result.data = y.data();
   const std::int64_t last = gemm::panel_count(w.n);
   if (floats == 0) {
-    for (std::int64_t m = 0; m < rows; ++m, result.data += w.n)
-      gemm::multiply_row(a.data() + m * w.k, w.panels(), 0, last, result);
+    gemm::NarrowPanels panels = w.panels();
+    for (std::int64_t m = 0; m < rows; ++m, result.data += w.n, panels.backward = !panels.backward)
+      gemm::multiply_row(a.data() + m * w.k, panels, 0, last, result);
     return y;
   }
   std::vector<float> wide(static_cast<std::size_t>(floats));

@@ -176,11 +176,16 @@ void compute_gates(const GruParams& p, std::int64_t d, const rnn::Extents& e, co
                    float* gates, const float* h) {
   const auto hidden = static_cast<std::size_t>(e.hidden);
   const std::int64_t row = kGates * e.hidden;
+  const bool resets_share = p.linear_before_reset != 0;
+  const auto multiply_candidate = [&] {
+    gemm::multiply_rows(h, e.batch, weights.candidate, weights.candidate_bias, states);
+  };
+  if (resets_share && weights.candidate.backward) multiply_candidate();
   gemm::add_rows(h, e.batch, weights.gates, gates, row);
+  if (resets_share && !weights.candidate.backward) multiply_candidate();
   for (std::int64_t b = 0; b < e.batch; ++b)
     HWY_DYNAMIC_DISPATCH(activate_gru_gates)(p, rnn::fused(p.activations.of(d, 0)), hidden, gates + b * row);
-  if (p.linear_before_reset != 0)
-    return gemm::multiply_rows(h, e.batch, weights.candidate, weights.candidate_bias, states);
+  if (resets_share) return;
   for (std::int64_t b = 0; b < e.batch; ++b)
     HWY_DYNAMIC_DISPATCH(reset_gru_state)(hidden, gates + b * row, h + b * e.hidden, states + b * e.hidden);
   gemm::add_rows(states, e.batch, weights.candidate, gates + 2 * e.hidden, row);
@@ -189,7 +194,7 @@ void compute_gates(const GruParams& p, std::int64_t d, const rnn::Extents& e, co
 void run_direction(const Invocation& call, const rnn::Extents& e, ElementType type, std::int64_t d) {
   const auto& p = call.as<GruParams>();
   const Scratch scratch = scratch_of(call, e);
-  const Weights weights = weights_of(call, e, type, d);
+  Weights weights = weights_of(call, e, type, d);
   const std::int64_t count = kGates * e.hidden;
   const bool backward = rnn::is_backward(p.direction, d);
   float* const h = call.output<float>(1) + d * e.state();
@@ -203,6 +208,8 @@ void run_direction(const Invocation& call, const rnn::Extents& e, ElementType ty
                         scratch.input_bias, room.data);
     for (std::int64_t i = k; i < last; ++i) {
       float* const gates = room.data + (rnn::step_at(e, backward, i) - first_step) * e.batch * count;
+      // Weights that the step before read last come first: those are still in the cache, whatever its size.
+      weights.gates.backward = weights.candidate.backward = !weights.gates.backward;
       compute_gates(p, d, e, weights, scratch.states, gates, h);
       rnn::walk(call, e, d, backward, i, i + 1, [&](std::int64_t, std::int64_t b) {
         const float* const share = p.linear_before_reset != 0 ? scratch.states + b * e.hidden : nullptr;

@@ -156,7 +156,7 @@ void run_direction(const Invocation& call, const rnn::Extents& e, ElementType ty
   const Scratch scratch = scratch_of(call, e);
   const std::int64_t count = kGates * e.hidden;
   const gemm::NarrowPanels w = direction_panels(call.input<std::byte>(rnn::kW), type, rnn::kW, e, d);
-  const gemm::NarrowPanels r = direction_panels(call.input<std::byte>(rnn::kR), type, rnn::kR, e, d);
+  gemm::NarrowPanels r = direction_panels(call.input<std::byte>(rnn::kR), type, rnn::kR, e, d);
   const float* peepholes = call.has(kPeepholes) ? call.input<float>(kPeepholes) + d * 3 * e.hidden : nullptr;
   const bool backward = rnn::is_backward(p.direction, d);
   sum_biases(call, e, d, scratch.bias);
@@ -170,6 +170,8 @@ void run_direction(const Invocation& call, const rnn::Extents& e, ElementType ty
     for (std::int64_t i = k; i < last; ++i) {
       float* const states = call.output<float>(1) + d * e.state();
       float* const gates = room.data + (rnn::step_at(e, backward, i) - first_step) * step_floats(e);
+      // Weights that the step before read last come first: those are still in the cache, whatever its size.
+      r.backward = !r.backward;
       // Of all items at once, also of those beyond their sequence, whose gates nobody reads.
       gemm::add_rows(states, e.batch, r, gates, count);
       rnn::walk(call, e, d, backward, i, i + 1, [&](std::int64_t, std::int64_t b) {
