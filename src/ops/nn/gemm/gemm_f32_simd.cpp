@@ -19,6 +19,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using ops::HWY_NAMESPACE::ClampedStore;
+using ops::HWY_NAMESPACE::in_register;
 using ops::HWY_NAMESPACE::unroll;
 
 using D = hn::CappedTag<float, kPanel>;
@@ -62,13 +63,19 @@ constexpr int kNarrowRows = 16;
 constexpr int kNarrowRows = kRows;
 #endif
 
-// A single row needs more columns to have enough independent sums.
-constexpr int kVectorsOfOneRow = std::max(kVectorsPerPanel, std::min(8, 4 * kVectorsPerPanel));
+// A single row needs more columns to have enough independent sums. So do a few rows where there are many registers:
+// they take the panels as fast as the caches give them, and would only be held up by fetching any ahead.
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+constexpr int kFewRows = 6;
+#else
+constexpr int kFewRows = 1;
+#endif
+constexpr int kVectorsOfFewRows = std::max(kVectorsPerPanel, std::min(8, 4 * kVectorsPerPanel));
 
 // Columns of a tile; both are whole panels.
 constexpr std::int64_t kColumns = kVectors * kLanes;
-constexpr std::int64_t kColumnsOfOneRow = kVectorsOfOneRow * kLanes;
-static_assert(kColumns % kPanel == 0 && kColumnsOfOneRow % kPanel == 0);
+constexpr std::int64_t kColumnsOfFewRows = kVectorsOfFewRows * kLanes;
+static_assert(kColumns % kPanel == 0 && kColumnsOfFewRows % kPanel == 0);
 
 /// What a tile computes: `columns` columns from the first of `panel`.
 struct Tile {
@@ -170,8 +177,12 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
             unroll<kTileVectors>([&](auto v)
                                      HWY_ATTR { __builtin_prefetch(b + vector_offset(tile, v) + kNearRows * kPanel); });
         }
+        // In registers: gcc would load what two or three rows need once for each of them.
         V right[kTileVectors];
-        unroll<kTileVectors>([&](auto v) HWY_ATTR { right[v] = hn::LoadU(kD, b + vector_offset(tile, v)); });
+        unroll<kTileVectors>([&](auto v) HWY_ATTR {
+          right[v] = hn::LoadU(kD, b + vector_offset(tile, v));
+          if constexpr (kTileRows > 1) right[v] = in_register(right[v]);
+        });
         unroll<kTileRows>([&](auto r) HWY_ATTR {
           const V x = hn::Set(kD, base[r / 3][r % 3 * row + in_order(k)]);
           unroll<kTileVectors>([&](auto v) HWY_ATTR { sums[r][v] = hn::MulAdd(x, right[v], sums[r][v]); });
@@ -211,11 +222,16 @@ TileFunction tile_function(std::int64_t rows, bool narrow) {
                 : tile_function<kVectors>(static_cast<int>(rows), std::make_integer_sequence<int, kRows>());
 }
 
+/// The kernel for a tile of kVectorsOfFewRows and 1..kFewRows rows.
+TileFunction function_of_few_rows(std::int64_t rows) {
+  return tile_function<kVectorsOfFewRows>(static_cast<int>(rows), std::make_integer_sequence<int, kFewRows>());
+}
+
 /// Columns [first, first + columns) of all rows; they begin a panel and fit one group of vectors. `panels` is where
 /// they begin at the first k of `a`.
 void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel_stride, const Result& y,
-                      std::int64_t first, std::int64_t columns, bool one_row, bool backward) {
-  HWY_ALIGN float padded_bias[std::max(kColumns, kColumnsOfOneRow)];
+                      std::int64_t first, std::int64_t columns, bool few_rows, bool backward) {
+  HWY_ALIGN float padded_bias[std::max(kColumns, kColumnsOfFewRows)];
   const std::int64_t padded = panel_count(columns) * kPanel;
   const float* bias = y.bias != nullptr ? y.bias + first : nullptr;
   if (bias != nullptr && padded != columns) {
@@ -225,7 +241,8 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
   // Tiles of about as many rows: one of a few rows would wait for its sums.
   const bool narrow = columns <= kNarrowVectors * kLanes;
   const std::int64_t most_rows = narrow ? kNarrowRows : kRows;
-  const std::int64_t tiles = (a.rows + most_rows - 1) / most_rows;
+  // A single tile, as of a row that meets panel after panel, needs no division.
+  const std::int64_t tiles = a.rows <= most_rows ? 1 : (a.rows + most_rows - 1) / most_rows;
   Tile tile{a.data,
             panels,
             panel_stride,
@@ -236,11 +253,11 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
             y.resumes,
             backward ? panels - kColumns / kPanel * panel_stride : panels + panel_count(columns) * panel_stride,
             tiles == 1 ? padded : (padded + tiles - 1) / tiles};
-  const std::int64_t least_rows = a.rows / tiles;
-  const std::int64_t longer_tiles = a.rows % tiles;
+  const std::int64_t least_rows = tiles == 1 ? a.rows : a.rows / tiles;
+  const std::int64_t longer_tiles = a.rows - least_rows * tiles;
   for (std::int64_t i = 0; i < tiles; ++i) {
     const std::int64_t rows = i < longer_tiles ? least_rows + 1 : least_rows;
-    const TileFunction function = one_row ? multiply_tile<1, kVectorsOfOneRow> : tile_function(rows, narrow);
+    const TileFunction function = few_rows ? function_of_few_rows(rows) : tile_function(rows, narrow);
     function(a, tile, y.row_stride);
     tile.a += rows * a.row_stride;
     tile.y += rows * y.row_stride;
@@ -252,21 +269,21 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
 /// All panels, for rows and a part of k that stay in the second-level cache.
 void multiply_block(const LeftRows& a, const RightPanels& b, std::int64_t panel_stride, const Result& y) {
   constexpr std::int64_t kPanels = kColumns / kPanel;
-  constexpr std::int64_t kPanelsOfOneRow = kColumnsOfOneRow / kPanel;
+  constexpr std::int64_t kPanelsOfFewRows = kColumnsOfFewRows / kPanel;
   const std::int64_t last = std::min(b.last * kPanel, b.n);
   const std::int64_t count = panel_count(last) - b.first;
-  const std::int64_t tiles_of_one_row = a.rows == 1 ? count / kPanelsOfOneRow : 0;
-  const std::int64_t others = (count - tiles_of_one_row * kPanelsOfOneRow + kPanels - 1) / kPanels;
-  const std::int64_t tiles = tiles_of_one_row + others;
+  const std::int64_t tiles_of_few_rows = a.rows <= kFewRows ? count / kPanelsOfFewRows : 0;
+  const std::int64_t others = (count - tiles_of_few_rows * kPanelsOfFewRows + kPanels - 1) / kPanels;
+  const std::int64_t tiles = tiles_of_few_rows + others;
   for (std::int64_t i = 0; i < tiles; ++i) {
     const std::int64_t tile = b.backward ? tiles - 1 - i : i;
-    const bool one_row = tile < tiles_of_one_row;
+    const bool few_rows = tile < tiles_of_few_rows;
     const std::int64_t panel =
-        b.first +
-        (one_row ? tile * kPanelsOfOneRow : tiles_of_one_row * kPanelsOfOneRow + (tile - tiles_of_one_row) * kPanels);
+        b.first + (few_rows ? tile * kPanelsOfFewRows
+                            : tiles_of_few_rows * kPanelsOfFewRows + (tile - tiles_of_few_rows) * kPanels);
     const std::int64_t first = panel * kPanel;
-    const std::int64_t columns = std::min(one_row ? kColumnsOfOneRow : kColumns, last - first);
-    multiply_columns(a, b.data + panel * panel_stride + b.first_k * kPanel, panel_stride, y, first, columns, one_row,
+    const std::int64_t columns = std::min(few_rows ? kColumnsOfFewRows : kColumns, last - first);
+    multiply_columns(a, b.data + panel * panel_stride + b.first_k * kPanel, panel_stride, y, first, columns, few_rows,
                      b.backward);
   }
 }
@@ -322,7 +339,7 @@ void multiply_target(const LeftRows& a, const RightPanels& b, const Result& y) {
   const std::int64_t piece_length = parts == 1 ? k : (k + parts - 1) / parts;
   // Tiles of the same columns follow each other in the order of rows.
   const std::int64_t columns = (b.last - b.first) * kPanel;
-  const std::int64_t chunk = chunk_rows(piece_length, columns);
+  const std::int64_t chunk = few ? kRows : chunk_rows(piece_length, columns);
   const Pieces pieces(a);
   for (std::int64_t m = 0; m < a.rows; m += chunk) {
     Result result = y;
