@@ -74,9 +74,9 @@ HWY_EXPORT(update_gru_state);
 
 namespace {
 
-/// Steps whose input products are computed at once: enough rows for the matrix kernel, and the fewest that are worth
+/// Steps whose input products are computed at once: whole tiles of the matrix kernel, and the fewest that are worth
 /// it.
-constexpr std::int64_t kStepsAtOnce = 16;
+constexpr std::int64_t kStepsAtOnce = 24;
 constexpr std::int64_t kLeastStepsAtOnce = 4;
 
 constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, kAlignment / sizeof(float)); }
