@@ -72,6 +72,11 @@ constexpr int kFewRows = 1;
 #endif
 constexpr int kVectorsOfFewRows = std::max(kVectorsPerPanel, std::min(8, 4 * kVectorsPerPanel));
 
+// Rows and results of larger tiles are fetched before they are needed: x and y together are often larger than the
+// second-level cache.
+template <int kTileRows>
+constexpr bool kFetchesRows = kTileRows > kFewRows;
+
 // Columns of a tile; both are whole panels.
 constexpr std::int64_t kColumns = kVectors * kLanes;
 constexpr std::int64_t kColumnsOfFewRows = kVectorsOfFewRows * kLanes;
@@ -89,6 +94,7 @@ struct Tile {
   bool resumes;
   const float* ahead;  // panels that come next: the tile fetches a part of them, so much per k
   std::int64_t ahead_step;
+  bool rows_touch;  // so that those which come next can be fetched by lines
 };
 
 // Vectors of which only the first `columns` lanes are columns of y.
@@ -160,9 +166,19 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
       unroll<kTileRows>([&](auto r) HWY_ATTR { sums[r][v] = start; });
     });
   }
+  if constexpr (kFetchesRows<kTileRows>) {
+    unroll<kTileRows>([&](auto r) HWY_ATTR {
+      unroll<kTileVectors>([&](auto v) HWY_ATTR { __builtin_prefetch(tile.y + r * y_stride + v * kLanes, 1); });
+    });
+  }
   const float* b = tile.panel;
   const float* ahead = tile.ahead;
   const std::int64_t row = left.row_stride;
+  // From a panel's row, which is a line, to one of the next rows: with an index of their own gcc would run out of
+  // registers.
+  const std::uintptr_t next_rows =
+      tile.rows_touch ? reinterpret_cast<std::uintptr_t>(tile.a + kTileRows * row) - reinterpret_cast<std::uintptr_t>(b)
+                      : 0;
   for (std::int64_t o = 0; o < left.outer; ++o)
     for (std::int64_t s = 0; s < left.segments; ++s) {
       // Every third row has a pointer; the two between are reached by an index, which keeps all in registers.
@@ -170,6 +186,8 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
       unroll<(kTileRows + 2) / 3>(
           [&](auto g) HWY_ATTR { base[g] = tile.a + o * left.outer_stride + s * left.segment_stride + 3 * g * row; });
       for (std::int64_t k = 0; k < left.length; ++k, b += kPanel) {
+        if constexpr (kFetchesRows<kTileRows>)
+          __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(b) + next_rows));
         if constexpr (kTileVectors == kVectors && kTileRows > 1) {
           __builtin_prefetch(ahead, 0, kAheadLocality);
           ahead += tile.ahead_step;
@@ -252,7 +270,8 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
             y.ends ? ClampedStore(y.activation) : ClampedStore({}),
             y.resumes,
             backward ? panels - kColumns / kPanel * panel_stride : panels + panel_count(columns) * panel_stride,
-            tiles == 1 ? padded : (padded + tiles - 1) / tiles};
+            tiles == 1 ? padded : (padded + tiles - 1) / tiles,
+            a.row_stride == a.k()};
   const std::int64_t least_rows = tiles == 1 ? a.rows : a.rows / tiles;
   const std::int64_t longer_tiles = a.rows - least_rows * tiles;
   for (std::int64_t i = 0; i < tiles; ++i) {
