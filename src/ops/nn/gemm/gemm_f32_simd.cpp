@@ -73,9 +73,9 @@ constexpr int kFewRows = 1;
 constexpr int kVectorsOfFewRows = std::max(kVectorsPerPanel, std::min(8, 4 * kVectorsPerPanel));
 
 // Rows and results of larger tiles are fetched before they are needed: x and y together are often larger than the
-// second-level cache.
+// second-level cache. Tiles of fewer registers have no time for it.
 template <int kTileRows>
-constexpr bool kFetchesRows = kTileRows > kFewRows;
+constexpr bool kFetchesRows = kFewRows > 1 && kTileRows > kFewRows;
 
 // Columns of a tile; both are whole panels.
 constexpr std::int64_t kColumns = kVectors * kLanes;
