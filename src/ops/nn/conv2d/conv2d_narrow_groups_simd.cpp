@@ -16,7 +16,7 @@ narrow_groups::Problem problem_of(const Call& call) {
 template <typename Call>
 narrow_groups::Problem byte_problem_of(const Call& call) {
   narrow_groups::Problem p = problem_of(call);
-  p.unit = 2;
+  p.unit = narrow_groups::kQuad;
   return p;
 }
 
@@ -28,10 +28,7 @@ narrow_groups::WeightStrides weight_strides(const OpCall& call) {
 
 }  // namespace
 
-bool narrow_groups_supports(const OpCall& call) {
-  const std::int64_t groups = call.as<Conv2dParams>().groups;
-  return gemm_supports(call) && groups > 1 && call.in(1).dims[0] <= groups * narrow_groups::kBlock;
-}
+bool narrow_groups_supports(const OpCall& call) { return gemm_supports(call) && narrow_groups::fits(problem_of(call)); }
 
 Footprint narrow_groups_footprint(const OpCall& call, int threads) {
   return narrow_groups::footprint(call, problem_of(call), threads);
@@ -54,7 +51,7 @@ Status run_narrow_groups(const Invocation& call) {
 bool int8_narrow_groups_supports(const OpCall& call) {
   return linear_form(call.in(0), call.in(1)) == LinearForm::kInt8 && call.inputs[1].data != nullptr &&
          call.in(1).is_dense() && call.in(1).elements() > 0 && call.out().elements() > 0 &&
-         narrow_groups::fits_bytes(byte_problem_of(call));
+         narrow_groups::fits(byte_problem_of(call));
 }
 
 Footprint int8_narrow_groups_footprint(const OpCall& call, int threads) {
@@ -67,7 +64,7 @@ std::int64_t int8_narrow_groups_packed_bytes(const OpCall& call, int input) {
 
 void int8_narrow_groups_pack(const OpCall& call, int /*input*/, std::byte* destination) {
   narrow_groups::pack(byte_problem_of(call), weight_strides(call), static_cast<const std::int8_t*>(call.inputs[1].data),
-                      0, reinterpret_cast<std::int16_t*>(destination));
+                      0, reinterpret_cast<std::int8_t*>(destination));
 }
 
 Status run_int8_narrow_groups(const Invocation& call) {

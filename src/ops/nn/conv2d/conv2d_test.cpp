@@ -215,6 +215,12 @@ TEST(Conv2d, FloatVariantsMatchReference) {
                                                 "f32_gemm_i8__simd", "f32_gemm_i4__simd"}});
 }
 
+/// Of a group: few, which share vectors with those of other groups, or more, in whole vectors and not.
+std::int64_t random_group_outputs(Random& random) {
+  constexpr std::int64_t kMany[] = {12, 16, 20, 24, 32, 48, 64};
+  return random_int(random, 0, 2) == 0 ? kMany[random_int(random, 0, 6)] : random_int(random, 1, 8);
+}
+
 // Groups of fewer outputs than a vector has lanes, of more, and of inputs that one load finds or does not; images wider
 // than what is spread at once.
 TEST(Conv2d, NarrowGroupsMatchReference) {
@@ -229,15 +235,15 @@ TEST(Conv2d, NarrowGroupsMatchReference) {
         p.pad_top = static_cast<std::int32_t>(random_int(random, 0, 4));
         p.pad_left = static_cast<std::int32_t>(random_int(random, 0, 4));
         p.pad_right = static_cast<std::int32_t>(random_int(random, 0, 4));
-        const std::int64_t inputs = random_int(random, 1, 5);
-        const std::int64_t out = p.groups * random_int(random, 1, 8);
-        const std::int64_t width = random_int(random, 5, random_int(random, 0, 3) == 0 ? 300 : 30);
+        const std::int64_t inputs = random_int(random, 1, random_int(random, 0, 3) == 0 ? 20 : 5);
+        const std::int64_t out = p.groups * random_group_outputs(random);
+        const std::int64_t width = random_int(random, 9, random_int(random, 0, 3) == 0 ? 300 : 30);
         return make_case(
             kConv2d, p,
             {random_tensor(ElementType::kF32,
                            {random_int(random, 1, 2), random_int(random, 5, 9), width, p.groups * inputs}, random),
              constant(random_tensor(ElementType::kF32,
-                                    {out, random_int(random, 1, 3), random_int(random, 1, 3), inputs}, random)),
+                                    {out, random_int(random, 1, 3), random_int(random, 1, 5), inputs}, random)),
              constant(random_tensor(ElementType::kF32, {out}, random))});
       },
       {.cases = 120, .must_cover = {"f32_narrow_groups__simd"}});
@@ -471,12 +477,12 @@ TEST(Conv2d, NarrowGroupsOfIntegersMatchReferenceExactly) {
         p.pad_right = small(0, 4);
         p.input_zero_point = small(-128, 127);
         const std::int64_t inputs = small(1, small(0, 1) == 0 ? 20 : 4);
-        const std::int64_t oc = p.groups * (small(0, 3) == 0 ? 8 * small(2, 3) : small(1, 8));
-        const std::int64_t width = small(5, small(0, 3) == 0 ? 300 : 30);
+        const std::int64_t oc = p.groups * random_group_outputs(random);
+        const std::int64_t width = small(9, small(0, 3) == 0 ? 300 : 30);
         return make_case(
             kConv2d, p,
             {random_tensor(ElementType::kI8, {small(1, 2), small(5, 9), width, p.groups * inputs}, random, -128, 127),
-             constant(random_tensor(ElementType::kI8, {oc, small(1, 3), small(2, 3), inputs}, random, -128, 127)),
+             constant(random_tensor(ElementType::kI8, {oc, small(1, 3), small(1, 5), inputs}, random, -128, 127)),
              constant(random_tensor(ElementType::kI32, {oc}, random, -20000, 20000)),
              constant(random_tensor(ElementType::kI32, {oc}, random, 0x40000000, 0x7fffffff)),
              constant(random_tensor(ElementType::kI32, {oc}, random, -14, -6))});

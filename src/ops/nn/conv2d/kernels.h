@@ -20,7 +20,7 @@ std::int64_t gemm_packed_bytes(const OpCall& call, int input);
 void gemm_pack(const OpCall& call, int input, std::byte* destination);
 Status run_gemm(const Invocation& call);
 
-/// f32, several groups of at most narrow_groups::kBlock outputs, constant weights (narrow_groups.h).
+/// f32, several groups that are narrow enough (narrow_groups.h), constant weights.
 bool narrow_groups_supports(const OpCall& call);
 Footprint narrow_groups_footprint(const OpCall& call, int threads);
 std::int64_t narrow_groups_packed_bytes(const OpCall& call, int input);
@@ -61,7 +61,7 @@ std::int64_t int8_winograd_packed_bytes(const OpCall& call, int input);
 void int8_winograd_pack(const OpCall& call, int input, std::byte* destination);
 Status run_int8_winograd(const Invocation& call);
 
-/// int8, several narrow groups (narrow_groups.h), constant weights.
+/// The same in int8.
 bool int8_narrow_groups_supports(const OpCall& call);
 Footprint int8_narrow_groups_footprint(const OpCall& call, int threads);
 std::int64_t int8_narrow_groups_packed_bytes(const OpCall& call, int input);

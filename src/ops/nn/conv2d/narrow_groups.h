@@ -1,10 +1,12 @@
-// Convolutions whose groups have few outputs each, and depthwise ones with several results per channel: vectors run
-// over output channels, whichever group they belong to. Pixels are spread first, so that every lane finds the inputs of
-// its own group: spread[pixel][unit of the group][lane]. A unit is what a lane multiplies at once: one input in f32, a
-// pair of inputs in 16 bits each of 8-bit images, whose sums are exact. Each unit that is spread is multiplied for all
-// taps, so that a vector's multiply-adds outweigh its making. A matrix product per group would leave most of its lanes
-// empty. Used by the kernels of conv2d, conv2d_affine and depthwise_conv2d; freestanding; spread pixels lie in the
-// step's scratch.
+// Convolutions with several groups of few to some outputs each, and depthwise ones with several results per channel.
+// Blocks of kBlock output channels are computed together, whatever the instruction set: whole groups, as many as have
+// room, or a part of one. Vectors run over a block's lanes. The inputs of a block's groups are copied row by row into a
+// ring, with padding around them, where all lanes of one group take them by a broadcast; those of several groups are
+// permuted in a register where a vector has kBlock lanes, or by instruction sets of shorter vectors put into the ring
+// as ring[pixel][unit of the group][lane]. A unit is what a lane multiplies at once: one input in f32, of 8-bit images
+// four bytes, or a pair of 16-bit numbers where the processor does not multiply bytes. A matrix product per group would
+// gather windows for products of few columns. Used by the kernels of conv2d, conv2d_affine and depthwise_conv2d;
+// freestanding; the ring lies in the step's scratch.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +19,10 @@
 namespace bantam::ops::narrow_groups {
 
 /// Output channels that are computed together.
-inline constexpr std::int64_t kBlock = 8;
+inline constexpr std::int64_t kBlock = 16;
+
+/// Inputs of a unit of 8-bit images.
+inline constexpr std::int64_t kQuad = 4;
 
 /// Of a unit, whatever its numbers.
 inline constexpr std::int64_t kUnitBytes = 4;
@@ -27,7 +32,7 @@ struct Problem {
   ConvGeometry g;
   std::int64_t inputs = 1;
   std::int64_t outputs = 1;
-  std::int64_t unit = 1;  ///< inputs of a unit: 1 in f32, 2 of 8-bit images
+  std::int64_t unit = 1;  ///< inputs of a unit: 1 in f32, kQuad of 8-bit images
 
   /// Of a group; the last one may have inputs that are no inputs, with weights of zero.
   std::int64_t units() const noexcept { return (inputs + unit - 1) / unit; }
@@ -41,22 +46,22 @@ struct WeightStrides {
   std::int64_t input = 0;
 };
 
-/// Are 8-bit images faster so than as a matrix product per group? With several taps, groups of up to three whole blocks
-/// are too.
-constexpr bool fits_bytes(const Problem& p) noexcept {
-  const bool several_taps = p.g.vertical.kernel > 1 || p.g.horizontal.kernel > 1;
-  const bool whole_blocks = p.outputs % kBlock == 0 && p.outputs <= 3 * kBlock;
-  return p.g.groups > 1 && (p.outputs <= kBlock || (several_taps && whole_blocks));
+/// Is this faster than a matrix product per group? One of many outputs fills vectors too, but has to gather windows.
+constexpr bool fits(const Problem& p) noexcept {
+  constexpr std::int64_t kFew = kBlock / 2;
+  constexpr std::int64_t kMost = 4 * kBlock;
+  return p.g.groups > 1 && (p.outputs <= kFew || (p.outputs <= kMost && p.g.horizontal.kernel > 2));
 }
 
 Footprint footprint(const OpCall& call, const Problem& p, int threads);
 
-/// Of weights as [blocks of channels, taps, units, kBlock, inputs of a unit], with zeros for channels beyond the last.
+/// Of weights as [blocks of channels][taps, units, kBlock, inputs of a unit], with zeros in lanes and inputs that there
+/// are not; behind a block's int8 weights lie their sums as int32 [kernel rows, kBlock], which take off the zero point.
 std::int64_t packed_bytes(const Problem& p);
 void pack(const Problem& p, const WeightStrides& strides, const float* weights, float* packed);
 /// Of int8 weights with the bits of `flip` inverted.
 void pack(const Problem& p, const WeightStrides& strides, const std::int8_t* weights, std::uint8_t flip,
-          std::int16_t* packed);
+          std::int8_t* packed);
 
 /// The result of `call`, whose operands are the image, weights packed so, and the bias, which may be absent. Requires
 /// elements in all of them, and the footprint's scratch. Results do not depend on the number of threads.

@@ -1,8 +1,10 @@
-// Narrow groups of 8-bit images: pairs of inputs are multiplied in 16 bits and their sums are exact.
+// Narrow groups of 8-bit images: quads of bytes are multiplied where the processor does that, elsewhere pairs of inputs
+// in 16 bits; sums are exact.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
+#include "ops/common/byte_products.h"
 #include "ops/nn/conv2d/narrow_groups_layout.h"
 
 #ifndef BANTAM_NARROW_GROUPS_I8_OPERANDS_
@@ -15,20 +17,8 @@ struct ByteOperands {
   Problem p;
   const std::uint8_t* x;
   gemm::ByteForm form;
-  const std::int32_t* w;
+  const std::int32_t* w;  ///< quads of bytes
 };
-
-/// A byte of an image as a number.
-inline std::int16_t number_of(std::uint8_t byte, gemm::ByteForm form) {
-  return static_cast<std::int16_t>((byte ^ form.flip) - form.zero);
-}
-
-inline std::int32_t pair_of(std::int16_t first, std::int16_t second) {
-  const std::int16_t pair[2] = {first, second};
-  std::int32_t unit;
-  std::memcpy(&unit, pair, sizeof unit);
-  return unit;
-}
 
 }  // namespace
 }  // namespace bantam::ops::narrow_groups
@@ -41,6 +31,7 @@ inline std::int32_t pair_of(std::int16_t first, std::int16_t second) {
 #include "hwy/highway.h"
 #include "ops/common/activate_rows.h"
 #include "ops/common/affine_simd-inl.h"
+#include "ops/common/quad_products_simd-inl.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/common/rows_simd-inl.h"
 #include "ops/nn/conv2d/narrow_groups-inl.h"
@@ -51,7 +42,6 @@ namespace {
 
 using ops::HWY_NAMESPACE::AffineVector;
 using ops::HWY_NAMESPACE::demote_to_bytes;
-using ops::HWY_NAMESPACE::in_register;
 using ops::HWY_NAMESPACE::RequantizeVector;
 using ops::HWY_NAMESPACE::store_lanes;
 
@@ -59,132 +49,215 @@ using D32 = Tag<std::int32_t>;
 using D16 = hn::RepartitionToNarrow<D32>;
 using V32 = hn::Vec<D32>;
 
+#if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
+/// Bytes as they lie, but for flipped bits, times quads of weights.
+struct QuadProducts {
+  using Unit = std::int32_t;
+  using Number = std::uint8_t;
+  using Weights = V32;
+  using D8 = hn::Repartition<std::uint8_t, D32>;
+  static constexpr std::int64_t kUnitsOfWeight = 1;
+
+  static std::int64_t units(const Problem& p) { return p.units(); }
+  static HWY_INLINE V32 weights(V32 w, std::int64_t /*unit*/) { return in_register(w); }
+  static HWY_INLINE V32 add(V32 x, V32 w, V32 sum, V32& /*rest*/) {
+    return ops::HWY_NAMESPACE::add_quad_products(sum, x, w);
+  }
+  static HWY_INLINE V32 total(V32 sum, V32 /*rest*/) { return sum; }
+
+  /// By how much numbers exceed those that they stand for.
+  static std::int32_t surplus(gemm::ByteForm form) { return form.zero; }
+
+  static HWY_INLINE void convert(gemm::ByteForm form, const std::uint8_t* from, std::int64_t count, Number* to) {
+    const hn::CappedTag<std::uint8_t, 16> d8;
+    std::int64_t i = 0;
+    for (; i + 16 <= count; i += 16) hn::StoreU(hn::Xor(hn::LoadU(d8, from + i), hn::Set(d8, form.flip)), d8, to + i);
+    const hn::CappedTag<std::uint8_t, 4> d4;
+    for (; i + 4 <= count; i += 4) hn::StoreU(hn::Xor(hn::LoadU(d4, from + i), hn::Set(d4, form.flip)), d4, to + i);
+    for (; i < count; ++i) to[i] = from[i] ^ form.flip;
+  }
+
+  /// The numbers of a vector from 16 bytes.
+  static HWY_INLINE V32 look_up(gemm::ByteForm form, const std::uint8_t* from, const std::uint8_t* places) {
+    const D8 d8;
+    const auto bytes = hn::Xor(hn::LoadDup128(d8, from), hn::Set(d8, form.flip));
+    return hn::BitCast(D32(), hn::TableLookupBytesOr0(bytes, hn::LoadU(d8, places)));
+  }
+};
+#endif
+
+#if HWY_TARGET != HWY_AVX3_DL
+/// As many of 16 bytes as a vector has numbers of 16 bits.
+template <class V>
+HWY_INLINE auto of_vector(V bytes) {
+  if constexpr (kLanes * 2 < 16) {
+    return hn::LowerHalf(bytes);
+  } else {
+    return bytes;
+  }
+}
+
+/// Numbers of 16 bits times pairs of weights, two of a quad.
 struct PairProducts {
   using Unit = std::int32_t;
-  using Pairs = hn::Vec<D16>;
+  using Number = std::int16_t;
+  using Weights = hn::Vec<D16>;
+  static constexpr std::int64_t kUnitsOfWeight = 2;
 
-  static HWY_INLINE Pairs weights(V32 w) { return in_register(hn::BitCast(D16(), w)); }
+  static std::int64_t units(const Problem& p) { return (p.inputs + 1) / 2; }
+
+  /// Each weight becomes the upper byte of a number.
+  static HWY_INLINE Weights weights(V32 w, std::int64_t unit) {
+    alignas(16) static constexpr std::uint8_t kPlaces[2][16] = {
+        {0, 0, 1, 1, 4, 4, 5, 5, 8, 8, 9, 9, 12, 12, 13, 13}, {2, 2, 3, 3, 6, 6, 7, 7, 10, 10, 11, 11, 14, 14, 15, 15}};
+    const hn::Repartition<std::uint8_t, D32> d8;
+    const auto bytes = hn::TableLookupBytes(hn::BitCast(d8, w), hn::LoadDup128(d8, kPlaces[unit % 2]));
+    return in_register(hn::ShiftRight<8>(hn::BitCast(D16(), bytes)));
+  }
+
   /// `rest`: see ReorderWidenMulAccumulate.
-  static HWY_INLINE V32 add(V32 x, Pairs w, V32 sum, V32& rest) {
+  static HWY_INLINE V32 add(V32 x, Weights w, V32 sum, V32& rest) {
     return hn::ReorderWidenMulAccumulate(D32(), hn::BitCast(D16(), x), w, sum, rest);
   }
   static HWY_INLINE V32 total(V32 sum, V32 rest) { return hn::RearrangeToOddPlusEven(sum, rest); }
-};
 
-/// Finds the inputs of each lane's group.
-class PairSpreader {
- public:
-  PairSpreader(const ByteOperands& o, std::int64_t block) : p_(o.p), x_(o.x), form_(o.form), channels_(o.p, block) {
-    // One load finds all channels where they lie together.
-    base_ = std::min<std::int64_t>(channels_[0], p_.g.x.c - kLoaded);
-    one_load_ = base_ >= 0 && channels_[kBlock - 1] + p_.inputs - base_ <= kLoaded;
+  static std::int32_t surplus(gemm::ByteForm /*form*/) { return 0; }
+
+  static HWY_INLINE void convert(gemm::ByteForm form, const std::uint8_t* from, std::int64_t count, Number* to) {
+    const hn::Rebind<std::uint8_t, D16> d8;
+    constexpr auto kNumbers = static_cast<std::int64_t>(hn::MaxLanes(D16()));
+    std::int64_t i = 0;
+    for (; i + kNumbers <= count; i += kNumbers) hn::StoreU(widened(form, hn::LoadU(d8, from + i)), D16(), to + i);
+    for (; i < count; ++i) to[i] = static_cast<Number>((from[i] ^ form.flip) - form.zero);
   }
 
-  /// Spreads, or copies, columns [first, first + count) of an image row, zeros where it has none.
+  static HWY_INLINE V32 look_up(gemm::ByteForm form, const std::uint8_t* from, const std::uint8_t* places) {
+    const hn::CappedTag<std::uint8_t, 16> d8;
+    const auto found = hn::TableLookupBytesOr0(hn::LoadU(d8, from), hn::LoadU(d8, places));
+    return hn::BitCast(D32(), widened(form, of_vector(found)));
+  }
+
+ private:
+  static HWY_INLINE Weights widened(gemm::ByteForm form, hn::Vec<hn::Rebind<std::uint8_t, D16>> bytes) {
+    const hn::Rebind<std::uint8_t, D16> d8;
+    const auto numbers = hn::PromoteTo(D16(), hn::Xor(bytes, hn::Set(d8, form.flip)));
+    return hn::Sub(numbers, hn::Set(D16(), static_cast<std::int16_t>(form.zero)));
+  }
+};
+#endif
+
+/// Finds the inputs of each lane's group.
+template <typename Products>
+class ByteSpreader {
+ public:
+  using Number = typename Products::Number;
+
+  ByteSpreader(const ByteOperands& o, const Block& block)
+      : p_(o.p), x_(o.x), form_(o.form), block_(block), inputs_(p_, block), units_(Products::units(p_)) {}
+
+  /// Spreads, or copies, columns [first, first + count) of an image row, what stands for zero where it has none.
   void row(std::int64_t item, std::int64_t iy, std::int64_t first, std::int64_t count, std::int32_t* to) const {
-    spread_row(p_, x_ + p_.g.x.offset(item, iy, 0), first, count, to,
-               [&](const std::uint8_t* x, std::int64_t n, std::int32_t* at) {
-                 if (shares_inputs(p_)) {
-                   copy(x + channels_[0], n, at);
-                 } else if (one_load_) {
-                   look_up(x + base_, n, at);
+    const std::int64_t pixel = ring_pixel<Products>(p_) * kNumbers;
+    const std::uint8_t* row = x_ + p_.g.x.offset(item, iy, 0) + block_.input;
+    spread_row(p_.g.x, row, first, count, pixel, padding(), reinterpret_cast<Number*>(to),
+               [&](const std::uint8_t* x, std::int64_t n, Number* at) {
+                 if (spreading(p_) == Spreading::kPerLane) {
+                   for (int v = 0; v < used_vectors(block_); ++v) spread(x, n, v, at + v * kLanes * kNumbers);
                  } else {
-                   gather(x, n, at);
+                   copy(x, n, at);
                  }
                });
   }
 
+  void fetch(std::int64_t item, std::int64_t iy, std::int64_t first, std::int64_t count) const {
+    fetch_row(p_.g.x, x_ + p_.g.x.offset(item, iy, 0) + block_.input, first, count, block_inputs(p_, block_));
+  }
+
  private:
-  using Bytes = hn::CappedTag<std::uint8_t, 16>;
+  static constexpr std::int64_t kNumbers = kUnitBytes / static_cast<std::int64_t>(sizeof(Number));  ///< of a unit
   static constexpr std::int64_t kLoaded = 16;
 
-  /// The one group's inputs as they are.
-  HWY_NOINLINE void copy(const std::uint8_t* x, std::int64_t count, std::int32_t* to) const {
-    const hn::Rebind<std::uint8_t, D16> d8;
-    constexpr auto kNumbers = static_cast<std::int64_t>(hn::MaxLanes(D16()));
-    const auto flip = hn::Set(d8, form_.flip);
-    const auto zero = hn::Set(D16(), static_cast<std::int16_t>(form_.zero));
-    const std::int64_t inputs = p_.inputs;
-    for (const std::int64_t step = p_.g.x.w_stride; count > 0; --count, x += step) {
-      std::int64_t i = 0;
-      for (; i + kNumbers <= inputs; i += kNumbers, to += kNumbers / 2) {
-        const auto numbers = hn::Sub(hn::PromoteTo(D16(), hn::Xor(hn::LoadU(d8, x + i), flip)), zero);
-        hn::StoreU(hn::BitCast(D32(), numbers), D32(), to);
+  Number padding() const { return static_cast<Number>(Products::surplus(form_)); }
+
+  /// The inputs of all groups, each filled up to whole units.
+  HWY_NOINLINE void copy(const std::uint8_t* x, std::int64_t count, Number* to) const {
+    const std::int64_t whole = units_ * kNumbers;
+    const std::int64_t inputs = block_inputs(p_, block_);
+    const std::int64_t run = whole == p_.inputs ? inputs : p_.inputs;
+    for (const std::int64_t pixel = ring_pixel<Products>(p_) * kNumbers; count > 0;
+         --count, x += p_.g.x.w_stride, to += pixel) {
+      Number* group = to;
+      for (std::int64_t i = 0; i < inputs; i += run, group += whole) {
+        Products::convert(form_, x + i, run, group);
+        if (run < whole) std::fill_n(group + run, whole - run, padding());
       }
-      for (; i < inputs; i += 2) *to++ = pair(x, i);
     }
+  }
+
+  /// For the lanes of vector v of the block.
+  HWY_NOINLINE void spread(const std::uint8_t* x, std::int64_t count, int v, Number* to) const {
+    const std::int32_t* inputs = inputs_.first + v * kLanes;
+    // One load finds all channels where they lie together.
+    const std::int64_t base = std::min<std::int64_t>(inputs[0], p_.g.x.c - block_.input - kLoaded);
+    if (block_.input + base >= 0 && inputs[kLanes - 1] + p_.inputs - base <= kLoaded) {
+      look_up(x + base, count, inputs, static_cast<std::int32_t>(base), to);
+      return;
+    }
+    for (; count > 0; --count, x += p_.g.x.w_stride, to += units_ * kBlock * kNumbers)
+      for (std::int64_t unit = 0; unit < units_; ++unit)
+        for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+          const std::int64_t first = unit * kNumbers;
+          const std::int64_t there = std::min(p_.inputs - first, kNumbers);
+          Number* at = to + (unit * kBlock + lane) * kNumbers;
+          Products::convert(form_, x + inputs[lane] + first, there, at);
+          std::fill_n(at + there, kNumbers - there, padding());
+        }
   }
 
   /// One lookup in 16 bytes gives a unit of all lanes.
-  HWY_NOINLINE void look_up(const std::uint8_t* x, std::int64_t count, std::int32_t* to) const {
-    constexpr std::int64_t kMostUnits = kLoaded / 2;
+  HWY_INLINE void look_up(const std::uint8_t* x, std::int64_t count, const std::int32_t* inputs, std::int32_t base,
+                          Number* to) const {
+    constexpr std::int64_t kVector = std::max<std::int64_t>(kLanes * kNumbers, kLoaded);
     constexpr std::uint8_t kNone = 0x80;
-    HWY_ALIGN std::uint8_t places[kMostUnits * kLoaded];
-    const std::int64_t units = p_.units();
-    for (std::int64_t at = 0; at < units * kLoaded; ++at) {
-      const std::int64_t input = at / kLoaded * 2 + at % 2;
-      places[at] = input < p_.inputs ? static_cast<std::uint8_t>(channels_[at % kLoaded / 2] - base_ + input) : kNone;
-    }
-    const Bytes d8;
-    const auto flip = hn::Set(d8, form_.flip);
-    const auto zero = hn::Set(D16(), static_cast<std::int16_t>(form_.zero));
-    for (const std::int64_t step = p_.g.x.w_stride; count > 0; --count, x += step) {
-      const auto bytes = hn::Xor(hn::LoadU(d8, x), flip);
-      for (std::int64_t unit = 0; unit < units; ++unit, to += kBlock) {
-        const auto found = hn::TableLookupBytesOr0(bytes, hn::Load(d8, places + unit * kLoaded));
-        unroll<kVectors>([&](auto v) HWY_ATTR {
-          const auto numbers = hn::Sub(hn::PromoteTo(D16(), bytes_of<v>(found)), zero);
-          hn::StoreU(hn::BitCast(D32(), numbers), D32(), to + v * kLanes);
-        });
+    HWY_ALIGN std::uint8_t places[kLoaded / kNumbers * kVector] = {};
+    for (std::int64_t unit = 0; unit < units_; ++unit)
+      for (std::int64_t at = 0; at < kLanes * kNumbers; ++at) {
+        const std::int64_t input = unit * kNumbers + at % kNumbers;
+        places[unit * kVector + at] =
+            input < p_.inputs ? static_cast<std::uint8_t>(inputs[at / kNumbers] - base + input) : kNone;
       }
-    }
-  }
-
-  /// Those of vector kIndex of a block.
-  template <int kIndex>
-  static HWY_INLINE auto bytes_of(hn::Vec<Bytes> block) {
-    if constexpr (kVectors == 1) {
-      return block;
-    } else if constexpr (kIndex == 0) {
-      return hn::LowerHalf(block);
-    } else {
-      return hn::UpperHalf(hn::Half<Bytes>(), block);
-    }
-  }
-
-  /// The same for channels that lie wherever.
-  HWY_NOINLINE void gather(const std::uint8_t* x, std::int64_t count, std::int32_t* to) const {
     for (const std::int64_t step = p_.g.x.w_stride; count > 0; --count, x += step)
-      for (std::int64_t i = 0; i < p_.inputs; i += 2)
-        for (std::int64_t lane = 0; lane < kBlock; ++lane) *to++ = pair(x + channels_[lane], i);
-  }
-
-  /// Inputs i and i + 1 of the group at `x`; the second may be missing.
-  HWY_INLINE std::int32_t pair(const std::uint8_t* x, std::int64_t i) const {
-    return pair_of(number_of(x[i], form_), i + 1 < p_.inputs ? number_of(x[i + 1], form_) : std::int16_t{0});
+      for (std::int64_t unit = 0; unit < units_; ++unit, to += kBlock * kNumbers)
+        hn::StoreU(Products::look_up(form_, x, places + unit * kVector), D32(), reinterpret_cast<std::int32_t*>(to));
   }
 
   const Problem& p_;
   const std::uint8_t* x_;
   gemm::ByteForm form_;
-  LaneChannels channels_;
-  std::int64_t base_ = 0;
-  bool one_load_ = false;
+  Block block_;
+  LaneInputs inputs_;
+  std::int64_t units_;  ///< of a group
 };
 
 /// Of one block. Y: Int8Result or AffineResult.
 template <typename Y>
 class ByteImageBlock {
  public:
-  ByteImageBlock(const Problem& p, const Y& y, std::int64_t block)
-      : p_(p), y_(y), first_(block * kBlock), channels_(std::min<std::int64_t>(p.g.y.c - first_, kBlock)) {}
+  /// row_sums: those of the block's weights, kBlock for each kernel row; `surplus` times these are taken off.
+  ByteImageBlock(const Problem& p, const Y& y, const Block& block, const std::int32_t* row_sums, std::int32_t surplus)
+      : p_(p), y_(y), first_(block.first), channels_(block.count), row_sums_(row_sums), surplus_(surplus) {}
 
-  HWY_INLINE V32 begin(int /*v*/) const { return hn::Zero(D32()); }
+  HWY_INLINE V32 begin(int v, const TapRange& taps) const {
+    auto sums = hn::Zero(D32());
+    if (surplus_ == 0) return sums;
+    for (std::int64_t row = taps.first; row < taps.last; ++row)
+      sums = hn::Sub(sums, hn::LoadU(D32(), row_sums_ + row * kBlock + v * kLanes));
+    return hn::Mul(sums, hn::Set(D32(), surplus_));
+  }
 
   template <int kCount>
   HWY_INLINE void finish(V32 (&sums)[kCount], int v, std::int64_t offset) const {
     const std::int64_t lane = static_cast<std::int64_t>(v) * kLanes;
-    if (lane >= channels_) return;
     store(y_, sums, lane, offset + lane);
   }
 
@@ -218,11 +291,28 @@ class ByteImageBlock {
   const Y& y_;
   std::int64_t first_;
   std::int64_t channels_;
+  const std::int32_t* row_sums_;
+  std::int32_t surplus_;
 };
+
+template <typename Products, typename Y>
+void convolve_with(const ByteOperands& o, const Y& y, const Part& part, std::int32_t* ring) {
+  const Block block = block_at(o.p, part.block);
+  const std::int32_t* row_sums = o.w + part.block * block_units(o.p) + weight_units(o.p);
+  const ByteImageBlock<Y> result(o.p, y, block, row_sums, Products::surplus(o.form));
+  convolve_part<Products>(o.p, o.w, ByteSpreader<Products>(o, block), result, part, ring);
+}
 
 template <typename Y>
 void convolve(const ByteOperands& o, const Y& y, const Part& part, std::int32_t* ring) {
-  convolve_part<PairProducts>(o.p, o.w, PairSpreader(o, part.block), ByteImageBlock<Y>(o.p, y, part.block), part, ring);
+#if HWY_TARGET == HWY_AVX3_DL
+  convolve_with<QuadProducts>(o, y, part, ring);
+#elif HWY_TARGET == HWY_AVX2
+  if (byte_products() >= ByteProducts::kDot) return convolve_with<QuadProducts>(o, y, part, ring);
+  convolve_with<PairProducts>(o, y, part, ring);
+#else
+  convolve_with<PairProducts>(o, y, part, ring);
+#endif
 }
 
 void convolve_int8(const ByteOperands& o, const gemm::Int8Result& y, const Part& part, std::int32_t* ring) {
@@ -266,10 +356,19 @@ void run_with(const Invocation& call, const Problem& p, gemm::ByteForm x, const 
 }  // namespace
 
 void pack(const Problem& p, const WeightStrides& strides, const std::int8_t* weights, std::uint8_t flip,
-          std::int16_t* packed) {
-  pack_units(p, strides, weights, packed, [&](std::int8_t weight) -> std::int16_t {
-    return static_cast<std::int8_t>(static_cast<std::uint8_t>(weight) ^ flip);
-  });
+          std::int8_t* packed) {
+  for (std::int64_t block = 0; block < block_count(p); ++block) {
+    auto* row_sums = reinterpret_cast<std::int32_t*>(packed + weight_units(p) * kUnitBytes);
+    std::fill_n(row_sums, p.g.vertical.kernel * kBlock, 0);
+    std::int8_t* next = packed;
+    for_each_weight(p, block_at(p, block), strides, weights,
+                    [&](std::int64_t row, std::int64_t lane, const std::int8_t* weight) {
+                      const auto bits = weight != nullptr ? static_cast<std::uint8_t>(*weight) ^ flip : 0;
+                      *next = static_cast<std::int8_t>(bits);
+                      row_sums[row * kBlock + lane] += *next++;
+                    });
+    packed += block_units(p) * kUnitBytes;
+  }
 }
 
 void run(const Invocation& call, const Problem& p, gemm::ByteForm x, const gemm::Int8Result& y) {

@@ -39,7 +39,6 @@ namespace bantam::ops::narrow_groups::HWY_NAMESPACE {
 namespace {
 
 using ops::HWY_NAMESPACE::ClampedStore;
-using ops::HWY_NAMESPACE::in_register;
 using ops::HWY_NAMESPACE::store_partial;
 
 using TagF = Tag<float>;
@@ -47,8 +46,11 @@ using Vector = hn::Vec<TagF>;
 
 struct FloatProducts {
   using Unit = float;
+  using Weights = Vector;
+  static constexpr std::int64_t kUnitsOfWeight = 1;
 
-  static HWY_INLINE Vector weights(Vector w) { return in_register(w); }
+  static std::int64_t units(const Problem& p) { return p.inputs; }
+  static HWY_INLINE Vector weights(Vector w, std::int64_t /*unit*/) { return in_register(w); }
   static HWY_INLINE Vector add(Vector x, Vector w, Vector sum, Vector& /*rest*/) { return hn::MulAdd(x, w, sum); }
   static HWY_INLINE Vector total(Vector sum, Vector /*rest*/) { return sum; }
 };
@@ -56,63 +58,81 @@ struct FloatProducts {
 /// Finds the inputs of each lane's group.
 class FloatSpreader {
  public:
-  FloatSpreader(const Problem& p, const float* x, std::int64_t block) : p_(p), x_(x), channels_(p, block) {
-    // One load finds all channels where they lie together.
-    base_ = std::min<std::int64_t>(channels_[0], p.g.x.c - kBlock);
-    one_load_ = kVectors == 1 && base_ >= 0 && channels_[kBlock - 1] + p.inputs - base_ <= kBlock;
-  }
+  FloatSpreader(const Problem& p, const float* x, const Block& block)
+      : p_(p), x_(x), spreading_(spreading(p)), block_(block), inputs_(p, block) {}
 
   /// Spreads, or copies, columns [first, first + count) of an image row, zeros where it has none.
   void row(std::int64_t item, std::int64_t iy, std::int64_t first, std::int64_t count, float* to) const {
-    spread_row(p_, x_ + p_.g.x.offset(item, iy, 0), first, count, to,
-               [&](const float* x, std::int64_t n, float* at) { spread(x, n, at); });
+    const float* row = x_ + p_.g.x.offset(item, iy, 0) + block_.input;
+    spread_row(p_.g.x, row, first, count, ring_pixel<FloatProducts>(p_), 0.0F, to,
+               [&](const float* x, std::int64_t n, float* at) {
+                 if (spreading_ == Spreading::kPerLane) {
+                   for (int v = 0; v < used_vectors(block_); ++v) spread(x, n, v, at + v * kLanes);
+                 } else {
+                   copy(x, n, at);
+                 }
+               });
+  }
+
+  void fetch(std::int64_t item, std::int64_t iy, std::int64_t first, std::int64_t count) const {
+    const std::int64_t bytes = block_inputs(p_, block_) * static_cast<std::int64_t>(sizeof(float));
+    fetch_row(p_.g.x, x_ + p_.g.x.offset(item, iy, 0) + block_.input, first, count, bytes);
   }
 
  private:
-  HWY_NOINLINE void spread(const float* x, std::int64_t count, float* to) const {
-    if (shares_inputs(p_)) {
-      const std::int64_t bytes = p_.inputs * static_cast<std::int64_t>(sizeof(float));
-      for (x += channels_[0]; count > 0; --count, x += p_.g.x.w_stride, to += p_.inputs)
-        copy_short(reinterpret_cast<const std::uint8_t*>(x), bytes, reinterpret_cast<std::uint8_t*>(to));
+  using DI = hn::RebindToSigned<TagF>;
+
+  /// The inputs of all groups as they are.
+  HWY_NOINLINE void copy(const float* x, std::int64_t count, float* to) const {
+    const std::int64_t bytes = block_inputs(p_, block_) * static_cast<std::int64_t>(sizeof(float));
+    for (const std::int64_t pixel = ring_pixel<FloatProducts>(p_); count > 0;
+         --count, x += p_.g.x.w_stride, to += pixel)
+      copy_short(reinterpret_cast<const std::uint8_t*>(x), bytes, reinterpret_cast<std::uint8_t*>(to));
+  }
+
+  /// For the lanes of vector v of the block.
+  HWY_NOINLINE void spread(const float* x, std::int64_t count, int v, float* to) const {
+    const TagF d;
+    const DI di;
+    const std::int32_t* inputs = inputs_.first + v * kLanes;
+    const auto places = hn::LoadU(di, inputs);
+    // One load finds all channels where they lie together.
+    const std::int64_t base = std::min<std::int64_t>(inputs[0], p_.g.x.c - block_.input - kLanes);
+    if (block_.input + base >= 0 && inputs[kLanes - 1] + p_.inputs - base <= kLanes) {
+      look_up(x + base, count, hn::Sub(places, hn::Set(di, static_cast<std::int32_t>(base))), to);
       return;
     }
+    for (; count > 0; --count, x += p_.g.x.w_stride, to += p_.inputs * kBlock)
+      for (std::int64_t i = 0; i < p_.inputs; ++i) hn::StoreU(hn::GatherIndex(d, x + i, places), d, to + i * kBlock);
+  }
+
+  HWY_INLINE void look_up(const float* x, std::int64_t count, hn::Vec<DI> places, float* to) const {
     const TagF d;
-    const hn::RebindToSigned<TagF> di;
+    const DI di;
     // Values of their own: numbers that are stored could be anything else.
     const std::int64_t step = p_.g.x.w_stride;
-    const auto inputs = static_cast<std::int32_t>(p_.inputs);
-    if (one_load_) {
-      const auto first = hn::Sub(hn::LoadU(di, channels_.data()), hn::Set(di, static_cast<std::int32_t>(base_)));
-      for (const float* pixel = x + base_; count > 0; --count, pixel += step) {
-        const auto numbers = hn::LoadU(d, pixel);
-        for (std::int32_t i = 0; i < inputs; ++i, to += kBlock)
-          hn::StoreU(hn::TableLookupLanes(numbers, hn::IndicesFromVec(d, hn::Add(first, hn::Set(di, i)))), d, to);
-      }
-      return;
-    }
-    for (; count > 0; --count, x += step)
-      for (std::int32_t i = 0; i < inputs; ++i, to += kBlock)
-        unroll<kVectors>([&](auto v) HWY_ATTR {
-          hn::StoreU(hn::GatherIndex(d, x + i, hn::LoadU(di, channels_.data() + v * kLanes)), d, to + v * kLanes);
-        });
+    const std::int64_t inputs = p_.inputs;
+    for (std::int64_t i = 0; i < inputs; ++i, to += kBlock, places = hn::Add(places, hn::Set(di, 1)))
+      for (std::int64_t pixel = 0; pixel < count; ++pixel)
+        hn::StoreU(hn::TableLookupLanes(hn::LoadU(d, x + pixel * step), hn::IndicesFromVec(d, places)), d,
+                   to + pixel * inputs * kBlock);
   }
 
   const Problem& p_;
   const float* x_;
-  LaneChannels channels_;
-  std::int64_t base_ = 0;
-  bool one_load_ = false;
+  Spreading spreading_;
+  Block block_;
+  LaneInputs inputs_;
 };
 
 /// Of one block.
 class FloatResult {
  public:
-  FloatResult(const Operands& o, std::int64_t block)
-      : o_(o), channels_(std::min<std::int64_t>(o.p.g.y.c - block * kBlock, kBlock)), store_(o.activation) {
-    for (std::int64_t i = 0; i < channels_ && o.bias != nullptr; ++i) bias_[i] = o.bias[block * kBlock + i];
+  FloatResult(const Operands& o, const Block& block) : o_(o), channels_(block.count), store_(o.activation) {
+    for (std::int64_t i = 0; i < channels_ && o.bias != nullptr; ++i) bias_[i] = o.bias[block.first + i];
   }
 
-  HWY_INLINE Vector begin(int v) const { return hn::LoadU(TagF(), bias_ + v * kLanes); }
+  HWY_INLINE Vector begin(int v, const TapRange& /*taps*/) const { return hn::LoadU(TagF(), bias_ + v * kLanes); }
 
   template <int kCount>
   HWY_INLINE void finish(const Vector (&sums)[kCount], int v, std::int64_t offset) const {
@@ -140,7 +160,8 @@ class FloatResult {
 };
 
 void convolve(const Operands& o, const Part& part, float* ring) {
-  convolve_part<FloatProducts>(o.p, o.w, FloatSpreader(o.p, o.x, part.block), FloatResult(o, part.block), part, ring);
+  const Block block = block_at(o.p, part.block);
+  convolve_part<FloatProducts>(o.p, o.w, FloatSpreader(o.p, o.x, block), FloatResult(o, block), part, ring);
 }
 
 }  // namespace
@@ -153,7 +174,7 @@ namespace bantam::ops::narrow_groups {
 HWY_EXPORT(convolve);
 
 Footprint footprint(const OpCall& call, const Problem& p, int threads) {
-  constexpr std::int64_t kLeastColumns = 8;
+  constexpr std::int64_t kLeastColumns = 14;
   constexpr std::int64_t kUsefulBytes = 24 * 1024;  // in the first-level cache, beside weights and results
   constexpr std::int64_t kSmallShare = 64;          // of the result: a plan hardly grows by it
   const std::int64_t floor = ring_bytes(p, std::min<std::int64_t>(kLeastColumns, p.g.y.w));
@@ -168,7 +189,9 @@ Footprint footprint(const OpCall& call, const Problem& p, int threads) {
 std::int64_t packed_bytes(const Problem& p) { return block_count(p) * block_units(p) * kUnitBytes; }
 
 void pack(const Problem& p, const WeightStrides& strides, const float* weights, float* packed) {
-  pack_units(p, strides, weights, packed, [](float weight) { return weight; });
+  for (std::int64_t block = 0; block < block_count(p); ++block)
+    for_each_weight(p, block_at(p, block), strides, weights,
+                    [&](std::int64_t, std::int64_t, const float* w) { *packed++ = w != nullptr ? *w : 0.0F; });
 }
 
 void run(const Invocation& call, const Problem& p, const Activation& activation) {

@@ -10,7 +10,7 @@ template <typename Call>
 narrow_groups::Problem problem_of(const Call& call) {
   const conv2d::Problem p =
       conv2d::make_problem(window_of(call.template as<Conv2dAffineParams>()), call.in(0), call.in(1), call.out());
-  return {p.g, p.group_inputs, p.group_outputs, 2};
+  return {p.g, p.group_inputs, p.group_outputs, narrow_groups::kQuad};
 }
 
 }  // namespace
@@ -19,7 +19,7 @@ bool narrow_groups_supports(const OpCall& call) {
   const bool has_zero_points = call.inputs.size() > 5 && call.in(5).present();
   return gemm_supports(call) && !has_zero_points &&
          call.as<Conv2dAffineParams>().form.weights_zero_point == sign_flip(call.in(1).type) &&
-         narrow_groups::fits_bytes(problem_of(call));
+         narrow_groups::fits(problem_of(call));
 }
 
 Footprint narrow_groups_footprint(const OpCall& call, int threads) {
@@ -35,7 +35,7 @@ void narrow_groups_pack(const OpCall& call, int /*input*/, std::byte* destinatio
   const std::int64_t inputs = w.dims[3];
   narrow_groups::pack(problem_of(call), {.output = inputs * w.dims[1] * w.dims[2], .tap = inputs, .input = 1},
                       static_cast<const std::int8_t*>(call.inputs[1].data), sign_flip(w.type),
-                      reinterpret_cast<std::int16_t*>(destination));
+                      reinterpret_cast<std::int8_t*>(destination));
 }
 
 Status run_narrow_groups(const Invocation& call) {

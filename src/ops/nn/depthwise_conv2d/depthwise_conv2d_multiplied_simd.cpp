@@ -16,7 +16,7 @@ narrow_groups::Problem problem_of(const Call& call) {
 template <typename Call>
 narrow_groups::Problem byte_problem_of(const Call& call) {
   narrow_groups::Problem p = problem_of(call);
-  p.unit = 2;
+  p.unit = narrow_groups::kQuad;
   return p;
 }
 
@@ -63,7 +63,7 @@ std::int64_t int8_multiplied_packed_bytes(const OpCall& call, int input) {
 
 void int8_multiplied_pack(const OpCall& call, int /*input*/, std::byte* destination) {
   narrow_groups::pack(byte_problem_of(call), weight_strides(call), static_cast<const std::int8_t*>(call.inputs[1].data),
-                      0, reinterpret_cast<std::int16_t*>(destination));
+                      0, reinterpret_cast<std::int8_t*>(destination));
 }
 
 Status run_int8_multiplied(const Invocation& call) {
