@@ -63,6 +63,12 @@ constexpr int kNarrowRows = 16;
 constexpr int kNarrowRows = kRows;
 #endif
 
+// Where two panels make a tile, the last three of an odd number are one, too: a single panel takes as many broadcasts
+// as two, which are what its tiles wait for.
+constexpr bool kHasTriples = kVectors == 2 && kVectorsPerPanel == 1;
+constexpr int kTripleVectors = 3;
+constexpr int kTripleRows = 9;
+
 // A single row needs more columns to have enough independent sums. So do a few rows where there are many registers:
 // they take the panels as fast as the caches give them, and would only be held up by fetching any ahead.
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
@@ -81,6 +87,8 @@ constexpr bool kFetchesRows = kFewRows > 1 && kTileRows > kFewRows;
 constexpr std::int64_t kColumns = kVectors * kLanes;
 constexpr std::int64_t kColumnsOfFewRows = kVectorsOfFewRows * kLanes;
 static_assert(kColumns % kPanel == 0 && kColumnsOfFewRows % kPanel == 0);
+/// Of a tile, unless rows are few.
+constexpr int kMostVectors = kHasTriples ? kTripleVectors : kVectors;
 
 /// What a tile computes: `columns` columns from the first of `panel`.
 struct Tile {
@@ -188,7 +196,7 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
       for (std::int64_t k = 0; k < left.length; ++k, b += kPanel) {
         if constexpr (kFetchesRows<kTileRows>)
           __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(b) + next_rows));
-        if constexpr (kTileVectors == kVectors && kTileRows > 1) {
+        if constexpr (kTileVectors <= kMostVectors && kTileVectors >= kVectors && kTileRows > 1) {
           __builtin_prefetch(ahead, 0, kAheadLocality);
           ahead += tile.ahead_step;
           if constexpr (kNearRows > 0)
@@ -234,10 +242,20 @@ constexpr TileFunction tile_function(int rows, std::integer_sequence<int, kRowsM
   return kFunctions[rows - 1];
 }
 
-/// The kernel for a tile of at most kVectors * kLanes columns and 1..kRows rows, or kNarrowRows where it is narrow.
-TileFunction tile_function(std::int64_t rows, bool narrow) {
-  return narrow ? tile_function<kNarrowVectors>(static_cast<int>(rows), std::make_integer_sequence<int, kNarrowRows>())
-                : tile_function<kVectors>(static_cast<int>(rows), std::make_integer_sequence<int, kRows>());
+/// The most rows of a tile of so many columns, unless rows are few.
+constexpr std::int64_t most_tile_rows(std::int64_t columns) {
+  return columns <= kNarrowVectors * kLanes ? kNarrowRows : columns <= kColumns ? kRows : kTripleRows;
+}
+
+/// The kernel for a tile of so many columns, at most kMostVectors * kLanes, and of 1..most_tile_rows() rows.
+TileFunction tile_function(std::int64_t rows, std::int64_t columns) {
+  const int r = static_cast<int>(rows);
+  if (columns <= kNarrowVectors * kLanes)
+    return tile_function<kNarrowVectors>(r, std::make_integer_sequence<int, kNarrowRows>());
+  if constexpr (kHasTriples) {
+    if (columns > kColumns) return tile_function<kTripleVectors>(r, std::make_integer_sequence<int, kTripleRows>());
+  }
+  return tile_function<kVectors>(r, std::make_integer_sequence<int, kRows>());
 }
 
 /// The kernel for a tile of kVectorsOfFewRows and 1..kFewRows rows.
@@ -257,8 +275,7 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
     bias = padded_bias;
   }
   // Tiles of about as many rows: one of a few rows would wait for its sums.
-  const bool narrow = columns <= kNarrowVectors * kLanes;
-  const std::int64_t most_rows = narrow ? kNarrowRows : kRows;
+  const std::int64_t most_rows = few_rows ? kFewRows : most_tile_rows(columns);
   // A single tile, as of a row that meets panel after panel, needs no division.
   const std::int64_t tiles = a.rows <= most_rows ? 1 : (a.rows + most_rows - 1) / most_rows;
   Tile tile{a.data,
@@ -276,7 +293,7 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
   const std::int64_t longer_tiles = a.rows - least_rows * tiles;
   for (std::int64_t i = 0; i < tiles; ++i) {
     const std::int64_t rows = i < longer_tiles ? least_rows + 1 : least_rows;
-    const TileFunction function = few_rows ? function_of_few_rows(rows) : tile_function(rows, narrow);
+    const TileFunction function = few_rows ? function_of_few_rows(rows) : tile_function(rows, columns);
     function(a, tile, y.row_stride);
     tile.a += rows * a.row_stride;
     tile.y += rows * y.row_stride;
@@ -292,7 +309,9 @@ void multiply_block(const LeftRows& a, const RightPanels& b, std::int64_t panel_
   const std::int64_t last = std::min(b.last * kPanel, b.n);
   const std::int64_t count = panel_count(last) - b.first;
   const std::int64_t tiles_of_few_rows = a.rows <= kFewRows ? count / kPanelsOfFewRows : 0;
-  const std::int64_t others = (count - tiles_of_few_rows * kPanelsOfFewRows + kPanels - 1) / kPanels;
+  const std::int64_t rest = count - tiles_of_few_rows * kPanelsOfFewRows;
+  const bool triple = kHasTriples && rest % kPanels != 0 && rest > kPanels;
+  const std::int64_t others = triple ? rest / kPanels : (rest + kPanels - 1) / kPanels;
   const std::int64_t tiles = tiles_of_few_rows + others;
   for (std::int64_t i = 0; i < tiles; ++i) {
     const std::int64_t tile = b.backward ? tiles - 1 - i : i;
@@ -301,7 +320,10 @@ void multiply_block(const LeftRows& a, const RightPanels& b, std::int64_t panel_
         b.first + (few_rows ? tile * kPanelsOfFewRows
                             : tiles_of_few_rows * kPanelsOfFewRows + (tile - tiles_of_few_rows) * kPanels);
     const std::int64_t first = panel * kPanel;
-    const std::int64_t columns = std::min(few_rows ? kColumnsOfFewRows : kColumns, last - first);
+    const std::int64_t most = few_rows                      ? kColumnsOfFewRows
+                              : triple && tile == tiles - 1 ? kTripleVectors * kLanes
+                                                            : kColumns;
+    const std::int64_t columns = std::min(most, last - first);
     multiply_columns(a, b.data + panel * panel_stride + b.first_k * kPanel, panel_stride, y, first, columns, few_rows,
                      b.backward);
   }
