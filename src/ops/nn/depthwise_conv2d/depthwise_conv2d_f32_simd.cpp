@@ -1,7 +1,9 @@
 // depthwise_conv2d in f32 with multiplier 1: vectors run over channels, and several neighbouring output pixels share
 // the weights, and for common kernels also the pixels, that were loaded. Taps outside the image are skipped. One vector
 // of channels is computed for a band of rows before the next, so that the rows that windows share stay in the
-// first-level cache; where the result overwrites the image, and with AVX2, all channels of a few pixels at a time.
+// first-level cache; where the result overwrites the image, and with AVX2, all channels of a few pixels at a time. With
+// AVX-512, 3x3 windows are computed in strips from top to bottom, which read a row of the image once for three of the
+// result: pixels whose channels are a power of two leave the first-level cache before they are read again.
 #include <algorithm>
 
 #include "ops/common/parallel.h"
@@ -138,6 +140,14 @@ struct Columns {
   TapRange inside;
 };
 
+/// The `needed` columns from the window of output column ox on.
+Columns columns_of(const ConvGeometry& g, std::int64_t ox, std::int64_t needed) {
+  const std::int64_t origin = window_origin(g.horizontal, ox);
+  return {origin,
+          {static_cast<std::int32_t>(std::clamp<std::int64_t>(-origin, 0, needed)),
+           static_cast<std::int32_t>(std::clamp<std::int64_t>(g.x.w - origin, 0, needed))}};
+}
+
 /// The same where not all columns lie inside the image; p.x is at column 0.
 template <int kPixels, int kTaps, int kStride, int kVectors, class DF>
 HWY_INLINE void accumulate_inside(DF d, const Pixels& p, const Columns& columns, std::int64_t c,
@@ -256,11 +266,7 @@ HWY_NOINLINE void convolve_borders(const Problem& problem, const Pixels& p, std:
   const hn::CappedTag<float, kLanes> d;
   constexpr std::int64_t kLoads = (kMaxRunPixels - 1) * kStride + kTaps;
   const ConvGeometry& g = problem.g;
-  const std::int64_t origin = window_origin(g.horizontal, ox);
-  const std::int64_t needed = std::min((count - 1) * kStride + kTaps, kLoads);
-  const Columns columns{origin,
-                        {static_cast<std::int32_t>(std::clamp<std::int64_t>(-origin, 0, needed)),
-                         static_cast<std::int32_t>(std::clamp<std::int64_t>(g.x.w - origin, 0, needed))}};
+  const Columns columns = columns_of(g, ox, std::min((count - 1) * kStride + kTaps, kLoads));
   y += ox * g.y.w_stride;
   for_vectors<kVectorsAtOnce<kTaps, kLanes>, kLanes>(channels, [&](std::int64_t c, auto vectors) HWY_ATTR {
     hn::Vec<decltype(d)> sums[kMaxRunPixels][vectors];
@@ -322,6 +328,131 @@ HWY_NOINLINE void convolve_row(const Problem& problem, std::int64_t n, std::int6
   convolve_until(g.y.w);
 }
 
+/// Whether registers hold nine weights beside the sums of a strip.
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+constexpr bool kTakesStrips = true;
+#else
+constexpr bool kTakesStrips = false;
+#endif
+
+/// Output columns of a strip: as many as have room for their sums in three rows, and common widths are multiples of.
+constexpr std::int64_t kStripPixels = 7;
+
+/// Some neighbouring output columns of some rows of one item; 3x3 windows of stride 1.
+struct Strip {
+  const float* x;          ///< the item's image
+  float* y;                ///< the strip's first pixel, channel 0
+  std::int64_t first_row;  ///< of the image that the first windows read; may lie outside the image, as may `origin`
+  std::int64_t rows;       ///< of the output
+  std::int64_t pixels;     ///< of each row, up to kStripPixels
+  Columns columns;         ///< that the windows read
+};
+
+/// The output rows whose windows an image row is the last, middle and first row of.
+template <class V>
+struct StripSums {
+  V last[kStripPixels];
+  V middle[kStripPixels];
+  V first[kStripPixels];
+};
+
+/// Adds what column kColumn of a strip's, in a row of the image, gives to the windows that read it.
+template <int kColumn, class V>
+HWY_INLINE void accumulate_strip_pixel(V pixel, const V (&weights)[3][3], StripSums<V>& sums) {
+  unroll<3>([&](auto kx) HWY_ATTR {
+    constexpr int kPixel = kColumn - kx;
+    if constexpr (kPixel >= 0 && kPixel < kStripPixels) {
+      sums.last[kPixel] = hn::MulAdd(pixel, weights[2][kx], sums.last[kPixel]);
+      sums.middle[kPixel] = hn::MulAdd(pixel, weights[1][kx], sums.middle[kPixel]);
+      sums.first[kPixel] = hn::MulAdd(pixel, weights[0][kx], sums.first[kPixel]);
+    }
+  });
+}
+
+/// Adds the row of the image at `x`, and stores the results that it completes, if kStores, at `y`: each at once, so
+/// that the sums that the row begins find its register free. kWhole: all pixels of a strip, all columns inside the
+/// image.
+template <bool kStores, bool kWhole, class DF, class V = hn::Vec<DF>>
+HWY_INLINE void accumulate_strip_row(DF d, const Problem& problem, const Strip& strip, const float* x,
+                                     const V (&weights)[3][3], StripSums<V>& sums, float* y,
+                                     const ClampedStore& store) {
+  const std::int64_t x_step = problem.g.x.w_stride;
+  const std::int64_t y_step = problem.g.y.w_stride;
+  const Columns& columns = strip.columns;
+  unroll<kStripPixels + 2>([&](auto l) HWY_ATTR {
+    if (kWhole || (l >= columns.inside.first && l < columns.inside.last))
+      accumulate_strip_pixel<l>(in_register(hn::LoadU(d, x + (columns.origin + l) * x_step)), weights, sums);
+    if constexpr (kStores && l >= 2)
+      if (kWhole || l - 2 < strip.pixels) store(d, sums.last[l - 2], y + (l - 2) * y_step);
+  });
+}
+
+/// Goes on to the next row of the image.
+template <class V>
+HWY_INLINE void advance_sums(V start, StripSums<V>& sums) {
+  unroll<kStripPixels>([&](auto i) HWY_ATTR {
+    sums.last[i] = sums.middle[i];
+    sums.middle[i] = sums.first[i];
+    sums.first[i] = start;
+  });
+}
+
+/// The vector of channels from c on of a strip, from top to bottom. The sums of rows above and below the strip are
+/// begun or left unfinished.
+template <bool kWhole, class DF>
+HWY_NOINLINE void convolve_strip(DF d, const Problem& problem, const Strip& strip, std::int64_t c,
+                                 const ClampedStore& store) {
+  using V = hn::Vec<DF>;
+  const ConvGeometry& g = problem.g;
+  V weights[3][3];
+  unroll<9>([&](auto i) HWY_ATTR { weights[i / 3][i % 3] = in_register(hn::LoadU(d, problem.w + i * g.x.c + c)); });
+  const V start = problem.bias != nullptr ? hn::LoadU(d, problem.bias + c) : hn::Zero(d);
+  StripSums<V> sums;
+  unroll<kStripPixels>([&](auto i) HWY_ATTR { sums.last[i] = sums.middle[i] = sums.first[i] = start; });
+  float* y = strip.y + c;
+  for (std::int64_t i = 0; i < strip.rows + 2; ++i) {
+    const std::int64_t row = strip.first_row + i;
+    const float* x = strip.x + row * g.x.h_stride + c;
+    if (row < 0 || row >= g.x.h) {
+      if (i >= 2)
+        unroll<kStripPixels>([&](auto pixel) HWY_ATTR {
+          if (kWhole || pixel < strip.pixels) store(d, sums.last[pixel], y + pixel * g.y.w_stride);
+        });
+    } else if (i >= 2) {
+      accumulate_strip_row<true, kWhole>(d, problem, strip, x, weights, sums, y, store);
+    } else {
+      accumulate_strip_row<false, kWhole>(d, problem, strip, x, weights, sums, y, store);
+    }
+    if (i >= 2) y += g.y.h_stride;
+    advance_sums(start, sums);
+  }
+}
+
+/// Output rows [oy, oy + rows) of item n, all channels of a strip before the next.
+template <int kLanes>
+void convolve_strips(const Problem& problem, std::int64_t n, std::int64_t oy, std::int64_t rows,
+                     const ClampedStore& store) {
+  const ConvGeometry& g = problem.g;
+  const hn::CappedTag<float, kLanes> d;
+  for (std::int64_t ox = 0; ox < g.y.w; ox += kStripPixels) {
+    const std::int64_t pixels = std::min(kStripPixels, g.y.w - ox);
+    const Strip strip{.x = problem.x + g.x.offset(n, 0, 0),
+                      .y = problem.y + g.y.offset(n, oy, ox),
+                      .first_row = window_origin(g.vertical, oy),
+                      .rows = rows,
+                      .pixels = pixels,
+                      .columns = columns_of(g, ox, pixels + 2)};
+    const bool whole = strip.columns.inside.size() == kStripPixels + 2;
+    for_vectors<1, kLanes>({0, g.x.c}, [&](std::int64_t c, auto) HWY_ATTR {
+      if (whole) {
+        convolve_strip<true>(d, problem, strip, c, store);
+      } else {
+        convolve_strip<false>(d, problem, strip, c, store);
+      }
+    });
+  }
+}
+
 using RowFunction = void (*)(const Problem&, std::int64_t, std::int64_t, const Channels&, const ClampedStore&);
 
 template <int kLanes>
@@ -338,15 +469,28 @@ RowFunction row_of_kernel(const WindowAxis& axis) {
   return convolve_row<0, 1, kLanes>;
 }
 
+using StripsFunction = void (*)(const Problem&, std::int64_t, std::int64_t, std::int64_t, const ClampedStore&);
+
+/// Null where rows are computed one by one.
+template <int kLanes>
+StripsFunction strips_of_kernel(const Problem& problem) {
+  const auto fits = [](const WindowAxis& axis) { return axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1; };
+  if constexpr (kTakesStrips)
+    if (fits(problem.g.horizontal) && fits(problem.g.vertical) && !problem.separate) return convolve_strips<kLanes>;
+  return nullptr;
+}
+
 struct RowKernel {
   RowFunction function;
   std::int64_t lanes;
+  StripsFunction strips = nullptr;
 };
 
 /// Vectors of the machine's width, narrower ones for few channels.
-RowKernel row_kernel(const ConvGeometry& g) {
+RowKernel row_kernel(const Problem& problem) {
   constexpr int kFull = static_cast<int>(hn::MaxLanes(hn::CappedTag<float, 16>()));
-  if (g.x.c >= kFull) return {row_of_kernel<kFull>(g.horizontal), kFull};
+  const ConvGeometry& g = problem.g;
+  if (g.x.c >= kFull) return {row_of_kernel<kFull>(g.horizontal), kFull, strips_of_kernel<kFull>(problem)};
   if (g.x.c >= 8) return {row_of_kernel<std::min(kFull, 8)>(g.horizontal), std::min(kFull, 8)};
   if (g.x.c >= 4) return {row_of_kernel<std::min(kFull, 4)>(g.horizontal), std::min(kFull, 4)};
   return {row_of_kernel<1>(g.horizontal), 1};
@@ -363,25 +507,47 @@ std::int64_t channels_at_once(const Problem& problem, std::int64_t lanes) {
   return (g.x.c + lanes * vectors - 1) / (lanes * vectors) == 1 ? g.x.c : lanes * vectors;
 }
 
+/// Output rows of an item that are computed before the next ones, `channels` at once.
+std::int64_t rows_at_once(const Problem& problem, const RowKernel& kernel, std::int64_t channels) {
+  const ConvGeometry& g = problem.g;
+  const std::int64_t x_row = std::max(static_cast<std::int64_t>(g.x.w), std::int64_t{1}) * g.x.c;
+  if (kernel.strips != nullptr) {
+    // An image that the second-level cache does not hold is fetched the faster the fewer rows are read at once.
+    constexpr std::int64_t kImageFloats = 262144;
+    return x_row * g.x.h > kImageFloats ? 4 : 16;
+  }
+  if (channels == g.x.c) return 1;
+  // A band's part of the image stays in the second-level cache while its channels are gone through.
+  constexpr std::int64_t kBandFloats = 65536;
+  return std::max<std::int64_t>(kBandFloats / (x_row * g.vertical.stride), 1);
+}
+
+/// Output rows [oy, oy + rows) of item n.
+HWY_INLINE void convolve_band(const Problem& problem, const RowKernel& kernel, std::int64_t at_once, std::int64_t n,
+                              std::int64_t oy, std::int64_t rows, const ClampedStore& store) {
+  if (kernel.strips != nullptr && rows > 1) {
+    kernel.strips(problem, n, oy, rows, store);
+    return;
+  }
+  const std::int64_t depth = problem.g.x.c;
+  for (std::int64_t c = 0; c < depth; c += at_once) {
+    const Channels channels{std::min(c, depth - kernel.lanes), std::min<std::int64_t>(c + at_once, depth)};
+    for (std::int64_t i = 0; i < rows; ++i) kernel.function(problem, n, oy + i, channels, store);
+  }
+}
+
 /// Output rows [begin, end) of the batch.
 void convolve_rows(const Problem& problem, std::int64_t begin, std::int64_t end) {
   const ConvGeometry& g = problem.g;
   const ClampedStore store(problem.activation);
-  const RowKernel kernel = row_kernel(g);
-  const std::int64_t at_once = channels_at_once(problem, kernel.lanes);
-  // A band's part of the image stays in the second-level cache while its channels are gone through.
-  constexpr std::int64_t kBandFloats = 65536;
-  const std::int64_t row_floats =
-      std::max(static_cast<std::int64_t>(g.x.w), std::int64_t{1}) * g.x.c * g.vertical.stride;
-  const std::int64_t band_rows = at_once == g.x.c ? 1 : std::max<std::int64_t>(kBandFloats / row_floats, 1);
+  const RowKernel kernel = row_kernel(problem);
+  const std::int64_t channels = channels_at_once(problem, kernel.lanes);
+  const std::int64_t band_rows = rows_at_once(problem, kernel, channels);
   for (std::int64_t row = begin; row < end;) {
     const std::int64_t n = row / g.y.h;
     const std::int64_t oy = row % g.y.h;
     const std::int64_t rows = std::min({band_rows, end - row, g.y.h - oy});
-    for (std::int64_t c = 0; c < g.x.c; c += at_once) {
-      const Channels channels{std::min(c, g.x.c - kernel.lanes), std::min<std::int64_t>(c + at_once, g.x.c)};
-      for (std::int64_t i = 0; i < rows; ++i) kernel.function(problem, n, oy + i, channels, store);
-    }
+    convolve_band(problem, kernel, channels, n, oy, rows, store);
     for (std::int64_t i = 0; i < rows && !store.complete(); ++i)
       activate_rows(problem.activation, problem.y + g.y.offset(n, oy + i, 0), g.y.w, g.y.w_stride, g.y.c);
     row += rows;

@@ -123,6 +123,28 @@ TEST(DepthwiseConv2d, FloatVariantsMatchReference) {
       random_float_depthwise_conv2d_case, {.cases = 150, .must_cover = {"f32_channels__simd", "f32_multiplied__simd"}});
 }
 
+// Windows of 3x3 are computed in strips of columns, several rows of the image at once.
+TEST(DepthwiseConv2d, FloatVariantsMatchReferenceInStripsOfSeveralRows) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const auto some = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        const Conv2dParams p{.pad_top = some(0, 4),
+                             .pad_left = some(0, 4),
+                             .pad_bottom = some(0, 4),
+                             .pad_right = some(0, 4),
+                             .activation = {some(0, 1) == 0 ? UnaryFunction::kRelu : UnaryFunction::kSilu, 0, 0}};
+        const std::int64_t c = some(16, 70);
+        std::vector<testing::Operand> inputs;
+        inputs.emplace_back(random_tensor(ElementType::kF32, {some(1, 2), some(3, 21), some(3, 30), c}, random));
+        inputs.push_back(testing::constant(random_tensor(ElementType::kF32, {3, 3, c}, random)));
+        if (some(0, 2) != 0) inputs.push_back(testing::constant(random_tensor(ElementType::kF32, {c}, random)));
+        return make_case(kDepthwiseConv2d, p, std::move(inputs));
+      },
+      {.cases = 60, .must_cover = {"f32_channels__simd"}});
+}
+
 OpCase random_int8_depthwise_conv2d_case(Random& random) {
   RandomWindow window(random);
   window.params.input_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
