@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the usual networks at full size with random weights as ONNX files, to be measured.
 
-Usage: make_networks.py [--out build/networks] [--float-only] [NAME ...]
+Usage: make_networks.py [--out build/networks] [--float-only] [--further] [NAME ...]
 
 Needs Debian's python3-torch, python3-torchvision and python3-onnx (scripts/dependencies.sh networks). Batch normalisation is
 calibrated on random inputs, so that activations keep a sensible range, and folded into the convolutions, as every
@@ -199,6 +199,50 @@ OTHERS = {
 }
 
 
+class Recurrent(nn.Module):
+    """Two layers over a sequence of 80 features."""
+
+    def __init__(self, kind, width, **options):
+        super().__init__()
+        self.layers = kind(80, width, 2, batch_first=True, **options)
+        self.head = nn.Linear(256, 40)
+
+    def forward(self, x):
+        return self.head(self.layers(x)[0])
+
+
+class Segmentation(nn.Module):
+    """torchvision's, of whose results one is wanted."""
+
+    def __init__(self, make):
+        super().__init__()
+        self.inner = make(weights=None, weights_backbone=None)
+
+    def forward(self, image):
+        return self.inner(image)["out"]
+
+
+PLAIN = {"aux_logits": False, "init_weights": False, "transform_input": False}
+# Of other kinds, to find what the usual ones hide.
+FURTHER_CONVOLUTIONAL = {
+    "regnet-y-400": (VISION.regnet_y_400mf, IMAGE),
+    "regnet-x-800": (VISION.regnet_x_800mf, IMAGE),
+    "resnext-50": (VISION.resnext50_32x4d, IMAGE),
+    "mnasnet": (VISION.mnasnet1_0, IMAGE),
+    "googlenet": (lambda: VISION.googlenet(**PLAIN), IMAGE),
+}
+FURTHER_OTHERS = {
+    "densenet-121": (VISION.densenet121, IMAGE),
+    "inception-v3": (lambda: VISION.inception_v3(**PLAIN), (1, 3, 299, 299)),
+    "vgg-11": (VISION.vgg11_bn, IMAGE),
+    "convnext-tiny": (VISION.convnext_tiny, IMAGE),
+    "deeplab-v3": (lambda: Segmentation(VISION.segmentation.deeplabv3_mobilenet_v3_large), IMAGE),
+    "lraspp": (lambda: Segmentation(VISION.segmentation.lraspp_mobilenet_v3_large), IMAGE),
+    "gru": (lambda: Recurrent(nn.GRU, 256), (1, 100, 80)),
+    "lstm": (lambda: Recurrent(nn.LSTM, 128, bidirectional=True), (1, 100, 80)),
+}
+
+
 def calibrate_normalisation(model, shape):
     """Gives batch normalisation the statistics of random inputs."""
     norms = [module for module in model.modules() if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d))]
@@ -336,19 +380,22 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--out", default="build/networks", metavar="DIR")
     arguments.add_argument("--float-only", action="store_true", help="leave the int8 files out")
-    arguments.add_argument("names", nargs="*", metavar="NAME", help=", ".join([*CONVOLUTIONAL, *OTHERS]))
+    arguments.add_argument("--further", action="store_true", help="those of other kinds instead of the usual ones")
+    convolutional = {**CONVOLUTIONAL, **FURTHER_CONVOLUTIONAL}
+    usual, further = {**CONVOLUTIONAL, **OTHERS}, {**FURTHER_CONVOLUTIONAL, **FURTHER_OTHERS}
+    known = {**usual, **further}
+    arguments.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
     options = arguments.parse_args()
-    known = {**CONVOLUTIONAL, **OTHERS}
     for name in options.names:
         if name not in known:
             sys.exit(f"make_networks.py: there is no network '{name}'\n  to mend it: choose of {', '.join(known)}")
     os.makedirs(options.out, exist_ok=True)
-    for name in options.names or known:
+    for name in options.names or (further if options.further else usual):
         make, shape = known[name]
         torch.manual_seed(1)
         model = calibrate_normalisation(make(), shape)
         export(model, shape, os.path.join(options.out, name + ".onnx"))
-        if name in CONVOLUTIONAL and not options.float_only:
+        if name in convolutional and not options.float_only:
             folded = fold_normalisation(model)
             export(quantised(folded, shape), shape, os.path.join(options.out, name + "-int8.onnx"), store_integers)
 
