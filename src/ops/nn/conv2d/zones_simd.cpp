@@ -40,6 +40,7 @@ class Zone {
  public:
   Zone(const Problem& p, const float* x, std::int64_t item, const Stretch& rows, const Stretch& columns)
       : p_(p), rows_(rows), columns_(columns), run_(longer_runs()), item_(item) {
+    if (rows.taps.size() == 0 || columns.taps.size() == 0) return;
     const ConvGeometry& g = p.g;
     window_ = x + g.x.offset(item, window_origin(g.vertical, rows.begin) + rows.taps.first * g.vertical.dilation,
                              window_origin(g.horizontal, columns.begin) + columns.taps.first * g.horizontal.dilation);
@@ -136,7 +137,7 @@ class Zone {
   Stretch columns_;
   Runs run_;
   std::int64_t item_;
-  const float* window_ = nullptr;  ///< the first number of the first window that lies inside
+  const float* window_ = nullptr;  ///< the first number of the first window that lies inside; null where none does
 };
 
 /// Taps inside the image of all windows along an axis.
