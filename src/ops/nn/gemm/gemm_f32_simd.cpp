@@ -44,13 +44,11 @@ constexpr int kVectors = kVectorsPerPanel;
 #endif
 
 // Panels that come next are fetched into the second-level cache where that is large: in the first level they would
-// displace the panels in use, whose rows come up from there kNearRows before they are read.
+// displace the panels in use.
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
 constexpr int kAheadLocality = 2;
-constexpr std::int64_t kNearRows = 8;
 #else
 constexpr int kAheadLocality = 3;
-constexpr std::int64_t kNearRows = 0;
 #endif
 
 // A tile of half as many vectors needs more rows to have enough independent sums.
@@ -63,11 +61,13 @@ constexpr int kNarrowRows = 16;
 constexpr int kNarrowRows = kRows;
 #endif
 
-// Where two panels make a tile, the last three of an odd number are one, too: a single panel takes as many broadcasts
-// as two, which are what its tiles wait for.
-constexpr bool kHasTriples = kVectors == 2 && kVectorsPerPanel == 1;
+// Where two panels make a tile, three and four do, too, of fewer rows: they load least for each multiply-add. Some
+// processors load one register of 64 bytes per cycle, while they multiply two.
+constexpr bool kHasWideTiles = kVectors == 2 && kVectorsPerPanel == 1;
 constexpr int kTripleVectors = 3;
 constexpr int kTripleRows = 9;
+constexpr int kQuadVectors = 4;
+constexpr int kQuadRows = 6;
 
 // A single row needs more columns to have enough independent sums. So do a few rows where there are many registers:
 // they take the panels as fast as the caches give them, and would only be held up by fetching any ahead.
@@ -79,16 +79,17 @@ constexpr int kFewRows = 1;
 constexpr int kVectorsOfFewRows = std::max(kVectorsPerPanel, std::min(8, 4 * kVectorsPerPanel));
 
 // Rows and results of larger tiles are fetched before they are needed: x and y together are often larger than the
-// second-level cache. Tiles of fewer registers have no time for it.
-template <int kTileRows>
-constexpr bool kFetchesRows = kFewRows > 1 && kTileRows > kFewRows;
+// second-level cache. Tiles of fewer sums have no time for it.
+template <int kTileRows, int kTileVectors>
+constexpr bool kFetchesRows = kHasWideTiles && (kTileRows * kTileVectors > kFewRows * kVectors);
 
 // Columns of a tile; both are whole panels.
 constexpr std::int64_t kColumns = kVectors * kLanes;
 constexpr std::int64_t kColumnsOfFewRows = kVectorsOfFewRows * kLanes;
 static_assert(kColumns % kPanel == 0 && kColumnsOfFewRows % kPanel == 0);
+static_assert(!kHasWideTiles || kVectorsOfFewRows == kQuadVectors);
 /// Of a tile, unless rows are few.
-constexpr int kMostVectors = kHasTriples ? kTripleVectors : kVectors;
+constexpr int kMostVectors = kHasWideTiles ? kQuadVectors : kVectors;
 
 /// What a tile computes: `columns` columns from the first of `panel`.
 struct Tile {
@@ -159,7 +160,8 @@ HWY_INLINE std::int64_t in_order(std::int64_t i) {
   return i;
 }
 
-template <int kTileRows, int kTileVectors>
+/// kFetches: is time left to fetch what comes next?
+template <int kTileRows, int kTileVectors, bool kFetches>
 HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int64_t y_stride) {
   V sums[kTileRows][kTileVectors];
   if (tile.resumes) {
@@ -174,7 +176,7 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
       unroll<kTileRows>([&](auto r) HWY_ATTR { sums[r][v] = start; });
     });
   }
-  if constexpr (kFetchesRows<kTileRows>) {
+  if constexpr (kFetches && kFetchesRows<kTileRows, kTileVectors>) {
     unroll<kTileRows>([&](auto r) HWY_ATTR {
       unroll<kTileVectors>([&](auto v) HWY_ATTR { __builtin_prefetch(tile.y + r * y_stride + v * kLanes, 1); });
     });
@@ -194,14 +196,11 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
       unroll<(kTileRows + 2) / 3>(
           [&](auto g) HWY_ATTR { base[g] = tile.a + o * left.outer_stride + s * left.segment_stride + 3 * g * row; });
       for (std::int64_t k = 0; k < left.length; ++k, b += kPanel) {
-        if constexpr (kFetchesRows<kTileRows>)
+        if constexpr (kFetches && kFetchesRows<kTileRows, kTileVectors>)
           __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(b) + next_rows));
-        if constexpr (kTileVectors <= kMostVectors && kTileVectors >= kVectors && kTileRows > 1) {
+        if constexpr (kFetches && kTileVectors >= kVectors && kTileRows > 1) {
           __builtin_prefetch(ahead, 0, kAheadLocality);
           ahead += tile.ahead_step;
-          if constexpr (kNearRows > 0)
-            unroll<kTileVectors>([&](auto v)
-                                     HWY_ATTR { __builtin_prefetch(b + vector_offset(tile, v) + kNearRows * kPanel); });
         }
         // In registers: gcc would load what two or three rows need once for each of them.
         V right[kTileVectors];
@@ -236,31 +235,37 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
 
 using TileFunction = void (*)(const LeftRows&, const Tile&, std::int64_t);
 
-template <int kTileVectors, int... kRowsMinusOne>
+template <int kTileVectors, bool kFetches, int... kRowsMinusOne>
 constexpr TileFunction tile_function(int rows, std::integer_sequence<int, kRowsMinusOne...>) {
-  constexpr TileFunction kFunctions[] = {multiply_tile<kRowsMinusOne + 1, kTileVectors>...};
+  constexpr TileFunction kFunctions[] = {multiply_tile<kRowsMinusOne + 1, kTileVectors, kFetches>...};
   return kFunctions[rows - 1];
+}
+
+template <int kTileVectors, int kMostRows>
+TileFunction tile_function(std::int64_t rows) {
+  return tile_function<kTileVectors, true>(static_cast<int>(rows), std::make_integer_sequence<int, kMostRows>());
 }
 
 /// The most rows of a tile of so many columns, unless rows are few.
 constexpr std::int64_t most_tile_rows(std::int64_t columns) {
-  return columns <= kNarrowVectors * kLanes ? kNarrowRows : columns <= kColumns ? kRows : kTripleRows;
+  if (columns <= kNarrowVectors * kLanes) return kNarrowRows;
+  if (columns <= kColumns) return kRows;
+  return columns <= kTripleVectors * kLanes ? kTripleRows : kQuadRows;
 }
 
 /// The kernel for a tile of so many columns, at most kMostVectors * kLanes, and of 1..most_tile_rows() rows.
 TileFunction tile_function(std::int64_t rows, std::int64_t columns) {
-  const int r = static_cast<int>(rows);
-  if (columns <= kNarrowVectors * kLanes)
-    return tile_function<kNarrowVectors>(r, std::make_integer_sequence<int, kNarrowRows>());
-  if constexpr (kHasTriples) {
-    if (columns > kColumns) return tile_function<kTripleVectors>(r, std::make_integer_sequence<int, kTripleRows>());
+  if (columns <= kNarrowVectors * kLanes) return tile_function<kNarrowVectors, kNarrowRows>(rows);
+  if constexpr (kHasWideTiles) {
+    if (columns > kTripleVectors * kLanes) return tile_function<kQuadVectors, kQuadRows>(rows);
+    if (columns > kColumns) return tile_function<kTripleVectors, kTripleRows>(rows);
   }
-  return tile_function<kVectors>(r, std::make_integer_sequence<int, kRows>());
+  return tile_function<kVectors, kRows>(rows);
 }
 
 /// The kernel for a tile of kVectorsOfFewRows and 1..kFewRows rows.
 TileFunction function_of_few_rows(std::int64_t rows) {
-  return tile_function<kVectorsOfFewRows>(static_cast<int>(rows), std::make_integer_sequence<int, kFewRows>());
+  return tile_function<kVectorsOfFewRows, false>(static_cast<int>(rows), std::make_integer_sequence<int, kFewRows>());
 }
 
 /// Columns [first, first + columns) of all rows; they begin a panel and fit one group of vectors. `panels` is where
@@ -302,30 +307,50 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
   if (!tile.store.complete()) activate_rows(y.activation, y.data + first, a.rows, y.row_stride, columns);
 }
 
+/// How panels are cut into tiles of columns: wide ones come first, then those of three panels, then the others.
+class PanelTiles {
+ public:
+  PanelTiles(std::int64_t panels, bool few_rows) {
+    if (few_rows) {
+      wide_ = panels / kWide;
+    } else if (kHasWideTiles && panels > 2) {
+      wide_ = panels == 5 ? 0 : panels % 3;
+      triples_ = (panels - wide_ * kWide) / 3;
+    }
+    const std::int64_t rest = panels - wide_ * kWide - triples_ * 3;
+    count_ = wide_ + triples_ + (rest + kOther - 1) / kOther;
+  }
+
+  std::int64_t count() const { return count_; }
+  bool is_wide(std::int64_t tile) const { return tile < wide_; }
+  /// Its first panel.
+  std::int64_t first(std::int64_t tile) const {
+    const std::int64_t wide = std::min(tile, wide_);
+    const std::int64_t triples = std::min(tile - wide, triples_);
+    return wide * kWide + triples * 3 + (tile - wide - triples) * kOther;
+  }
+
+ private:
+  static constexpr std::int64_t kWide = kColumnsOfFewRows / kPanel;
+  static constexpr std::int64_t kOther = kColumns / kPanel;
+
+  std::int64_t wide_ = 0;
+  std::int64_t triples_ = 0;
+  std::int64_t count_ = 0;
+};
+
 /// All panels, for rows and a part of k that stay in the second-level cache.
 void multiply_block(const LeftRows& a, const RightPanels& b, std::int64_t panel_stride, const Result& y) {
-  constexpr std::int64_t kPanels = kColumns / kPanel;
-  constexpr std::int64_t kPanelsOfFewRows = kColumnsOfFewRows / kPanel;
+  const bool few_rows = a.rows <= kFewRows;
   const std::int64_t last = std::min(b.last * kPanel, b.n);
-  const std::int64_t count = panel_count(last) - b.first;
-  const std::int64_t tiles_of_few_rows = a.rows <= kFewRows ? count / kPanelsOfFewRows : 0;
-  const std::int64_t rest = count - tiles_of_few_rows * kPanelsOfFewRows;
-  const bool triple = kHasTriples && rest % kPanels != 0 && rest > kPanels;
-  const std::int64_t others = triple ? rest / kPanels : (rest + kPanels - 1) / kPanels;
-  const std::int64_t tiles = tiles_of_few_rows + others;
-  for (std::int64_t i = 0; i < tiles; ++i) {
-    const std::int64_t tile = b.backward ? tiles - 1 - i : i;
-    const bool few_rows = tile < tiles_of_few_rows;
-    const std::int64_t panel =
-        b.first + (few_rows ? tile * kPanelsOfFewRows
-                            : tiles_of_few_rows * kPanelsOfFewRows + (tile - tiles_of_few_rows) * kPanels);
+  const PanelTiles tiles(panel_count(last) - b.first, few_rows);
+  for (std::int64_t i = 0; i < tiles.count(); ++i) {
+    const std::int64_t tile = b.backward ? tiles.count() - 1 - i : i;
+    const std::int64_t panel = b.first + tiles.first(tile);
     const std::int64_t first = panel * kPanel;
-    const std::int64_t most = few_rows                      ? kColumnsOfFewRows
-                              : triple && tile == tiles - 1 ? kTripleVectors * kLanes
-                                                            : kColumns;
-    const std::int64_t columns = std::min(most, last - first);
-    multiply_columns(a, b.data + panel * panel_stride + b.first_k * kPanel, panel_stride, y, first, columns, few_rows,
-                     b.backward);
+    const std::int64_t end = std::min((b.first + tiles.first(tile + 1)) * kPanel, last);
+    multiply_columns(a, b.data + panel * panel_stride + b.first_k * kPanel, panel_stride, y, first, end - first,
+                     few_rows && tiles.is_wide(tile), b.backward);
   }
 }
 
