@@ -57,27 +57,35 @@ class BytePacker {
   __m512i flip_;
 };
 
-/// Rows of up to 32 results.
+/// Rows of up to 64 results.
 class ByteRows {
  public:
-  /// Of each row the first `columns` results are stored, 1 to 32. The others: see BytePacker.
+  /// Of each row the first `columns` results are stored, 1 to 64. The others: see BytePacker.
   HWY_INLINE ByteRows(std::int32_t zero_point, std::int32_t minimum, std::int32_t maximum, std::uint8_t flip,
                       std::int64_t columns)
-      : pack_(zero_point, minimum, maximum, flip),
-        stored_(static_cast<__mmask32>(~std::uint32_t{0} >> (32 - columns))) {}
+      : pack_(zero_point, minimum, maximum, flip), stored_(~std::uint64_t{0} >> (64 - columns)) {}
+
+  bool is_plain() const { return pack_.is_plain(); }
+
+  /// Four vectors of a row. kPlain, here and below: what is_plain() says, or false.
+  template <bool kPlain = false, class V>
+  HWY_INLINE void store(V a, V b, V c, V d, std::uint8_t* to) const {
+    _mm512_mask_storeu_epi8(to, stored_, in_order<kPlain>(a.raw, b.raw, c.raw, d.raw));
+  }
 
   /// Two vectors of a row, two of another.
-  template <class V>
+  template <bool kPlain = false, class V>
   HWY_INLINE void store(V a_low, V a_high, V b_low, V b_high, std::uint8_t* a, std::uint8_t* b) const {
-    const __m512i bytes = in_order(a_low.raw, a_high.raw, b_low.raw, b_high.raw);
-    _mm256_mask_storeu_epi8(a, stored_, _mm512_castsi512_si256(bytes));
-    _mm256_mask_storeu_epi8(b, stored_, _mm512_extracti64x4_epi64(bytes, 1));
+    const __m512i bytes = in_order<kPlain>(a_low.raw, a_high.raw, b_low.raw, b_high.raw);
+    const auto stored = static_cast<__mmask32>(stored_);
+    _mm256_mask_storeu_epi8(a, stored, _mm512_castsi512_si256(bytes));
+    _mm256_mask_storeu_epi8(b, stored, _mm512_extracti64x4_epi64(bytes, 1));
   }
 
   /// Four rows of at most 16 results, each `stride` bytes behind the one before.
-  template <class V>
+  template <bool kPlain = false, class V>
   HWY_INLINE void store_halves(V a, V b, V c, V d, std::uint8_t* to, std::int64_t stride) const {
-    const __m512i bytes = in_order(a.raw, b.raw, c.raw, d.raw);
+    const __m512i bytes = in_order<kPlain>(a.raw, b.raw, c.raw, d.raw);
     const auto stored = static_cast<__mmask16>(stored_);
     _mm_mask_storeu_epi8(to, stored, _mm512_castsi512_si128(bytes));
     _mm_mask_storeu_epi8(to + stride, stored, _mm512_extracti32x4_epi32(bytes, 1));
@@ -87,13 +95,14 @@ class ByteRows {
 
  private:
   /// The bytes of a, then those of b, c and d.
+  template <bool kPlain>
   HWY_INLINE __m512i in_order(__m512i a, __m512i b, __m512i c, __m512i d) const {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    return _mm512_permutexvar_epi32(order, pack_(a, b, c, d));
+    return _mm512_permutexvar_epi32(order, pack_.template operator()<kPlain>(a, b, c, d));
   }
 
   BytePacker pack_;
-  __mmask32 stored_;
+  __mmask64 stored_;
 };
 
 #endif

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ops/nn/gemm/gemm_f32.h"
+#include "ops/nn/gemm/panel_tiles.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/gemm/gemm_f32_simd.cpp"
@@ -307,43 +308,18 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
   if (!tile.store.complete()) activate_rows(y.activation, y.data + first, a.rows, y.row_stride, columns);
 }
 
-/// How panels are cut into tiles of columns: wide ones come first, then those of three panels, then the others.
-class PanelTiles {
- public:
-  PanelTiles(std::int64_t panels, bool few_rows) {
-    if (few_rows) {
-      wide_ = panels / kWide;
-    } else if (kHasWideTiles && panels > 2) {
-      wide_ = panels == 5 ? 0 : panels % 3;
-      triples_ = (panels - wide_ * kWide) / 3;
-    }
-    const std::int64_t rest = panels - wide_ * kWide - triples_ * 3;
-    count_ = wide_ + triples_ + (rest + kOther - 1) / kOther;
-  }
-
-  std::int64_t count() const { return count_; }
-  bool is_wide(std::int64_t tile) const { return tile < wide_; }
-  /// Its first panel.
-  std::int64_t first(std::int64_t tile) const {
-    const std::int64_t wide = std::min(tile, wide_);
-    const std::int64_t triples = std::min(tile - wide, triples_);
-    return wide * kWide + triples * 3 + (tile - wide - triples) * kOther;
-  }
-
- private:
-  static constexpr std::int64_t kWide = kColumnsOfFewRows / kPanel;
-  static constexpr std::int64_t kOther = kColumns / kPanel;
-
-  std::int64_t wide_ = 0;
-  std::int64_t triples_ = 0;
-  std::int64_t count_ = 0;
-};
+/// How panels are cut into tiles of columns.
+PanelTiles cut_panels(std::int64_t panels, bool few_rows) {
+  constexpr std::int64_t kWidth = kColumns / kPanel;
+  if (few_rows) return PanelTiles::of_wide(panels, kWidth, kColumnsOfFewRows / kPanel);
+  return kHasWideTiles ? PanelTiles::of_threes(panels, kWidth) : PanelTiles(panels, kWidth);
+}
 
 /// All panels, for rows and a part of k that stay in the second-level cache.
 void multiply_block(const LeftRows& a, const RightPanels& b, std::int64_t panel_stride, const Result& y) {
   const bool few_rows = a.rows <= kFewRows;
   const std::int64_t last = std::min(b.last * kPanel, b.n);
-  const PanelTiles tiles(panel_count(last) - b.first, few_rows);
+  const PanelTiles tiles = cut_panels(panel_count(last) - b.first, few_rows);
   for (std::int64_t i = 0; i < tiles.count(); ++i) {
     const std::int64_t tile = b.backward ? tiles.count() - 1 - i : i;
     const std::int64_t panel = b.first + tiles.first(tile);

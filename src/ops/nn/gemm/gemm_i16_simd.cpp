@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/nn/gemm/gemm_i16.h"
+#include "ops/nn/gemm/panel_tiles.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/gemm/gemm_i16_simd.cpp"
@@ -48,30 +49,50 @@ HWY_NOINLINE void multiply_tile_of(const std::int16_t* a, std::int64_t row_strid
 
 using PairsFunction = void (*)(const std::int16_t*, std::int64_t, const PairColumns&, std::int32_t*, std::int64_t);
 
+/// Rows of a tile of so many vectors.
+constexpr int tile_rows(int vectors) { return kHasWideTiles ? byte_rows(vectors) : kRows; }
+
 template <int kTileVectors, int... kRowsMinusOne>
 PairsFunction pairs_function(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
   constexpr PairsFunction kFunctions[] = {multiply_tile_of<kRowsMinusOne + 1, kTileVectors>...};
   return kFunctions[rows - 1];
 }
 
+/// All rows of a tile of columns, from the first of y on.
+template <int kTileVectors>
+void multiply_columns(const LeftNumbers& a, const PairColumns& b, std::int32_t* y, std::int64_t y_stride) {
+  constexpr int kMost = tile_rows(kTileVectors);
+  const std::int64_t tile = even_rows(a.rows, kMost);
+  for (std::int64_t m = 0; m < a.rows; m += tile) {
+    const std::int64_t rows = std::min(tile, a.rows - m);
+    const auto function = pairs_function<kTileVectors>(rows, std::make_integer_sequence<int, kMost>());
+    function(a.data + m * a.row_stride, a.row_stride, b, y + m * y_stride, y_stride);
+  }
+}
+
 /// Vectors of columns of a tile where one panel is left.
 constexpr int kPanelVectors = std::min(kVectors, kVectorsPerPanel);
 
+auto columns_function(std::int64_t columns) {
+  if (columns < kColumns) return multiply_columns<kPanelVectors>;
+  if constexpr (kHasWideTiles) {
+    if (columns > 3 * kPanel) return multiply_columns<4>;
+    if (columns > kColumns) return multiply_columns<3>;
+  }
+  return multiply_columns<kVectors>;
+}
+
 void multiply_target(const LeftNumbers& a, const RightNumbers& b, std::int32_t* y) {
-  constexpr auto kCounts = std::make_integer_sequence<int, kRows>();
   constexpr std::int64_t kNumber = sizeof(std::int16_t);
-  const std::int64_t tile = even_rows(a.rows, kRows);
-  PairColumns columns{nullptr, b.k * kPanel * kNumber, b.count / 2};
-  for (std::int64_t n = 0; n < b.n;) {
-    const bool whole = b.n - n >= kColumns;
-    columns.panel = reinterpret_cast<const std::int8_t*>(b.data + packed_i16_index(b.k, b.first, n));
-    for (std::int64_t m = 0; m < a.rows; m += tile) {
-      const std::int64_t rows = std::min(tile, a.rows - m);
-      const auto function =
-          whole ? pairs_function<kVectors>(rows, kCounts) : pairs_function<kPanelVectors>(rows, kCounts);
-      function(a.data + m * a.row_stride, a.row_stride, columns, y + m * b.n + n, b.n);
-    }
-    n += whole ? kColumns : kPanel;
+  constexpr std::int64_t kPanels = kColumns / kPanel;
+  const std::int64_t panels = b.n / kPanel;
+  const PanelTiles tiles = kHasWideTiles ? PanelTiles::of_fours(panels, kPanels) : PanelTiles(panels, kPanels);
+  for (std::int64_t tile = 0; tile < tiles.count(); ++tile) {
+    const std::int64_t n = tiles.first(tile) * kPanel;
+    const std::int64_t count = tiles.first(tile + 1) * kPanel - n;
+    const PairColumns columns{reinterpret_cast<const std::int8_t*>(b.data + packed_i16_index(b.k, b.first, n)),
+                              b.k * kPanel * kNumber, b.count / 2};
+    columns_function(count)(a, columns, y + n, b.n);
   }
 }
 

@@ -11,8 +11,7 @@ namespace bantam::ops::gemm {
 namespace {
 
 constexpr std::int64_t kQuadBytes = 4 * kPanel;  ///< of a panel
-constexpr std::int64_t kSumsStride = kAmxPanels * kPanel;
-constexpr std::int64_t kSumsStrideBytes = kSumsStride * static_cast<std::int64_t>(sizeof(std::int32_t));
+constexpr std::int64_t kSumsStrideBytes = kAmxSumsStride * static_cast<std::int64_t>(sizeof(std::int32_t));
 
 /// Tile registers: first the sums, panel after panel of each tile of rows.
 constexpr int kLeft = 4;
@@ -118,7 +117,7 @@ void AmxTiles::sum_tiles(std::int64_t tile, std::int32_t* sums) const noexcept {
       [&](auto t) { unrolled<kPanels>([&](auto p) { load_tile<t * kPanels + p>(b_.start + p * kPanel, 0); }); });
   a_.is_signed ? multiply_tiles<true, kTiles, kPanels>(rows) : multiply_tiles<false, kTiles, kPanels>(rows);
   unrolled<kTiles>([&](auto t) {
-    std::int32_t* row = sums + (first_row(tile + t) - first_row(tile)) * kSumsStride;
+    std::int32_t* row = sums + (first_row(tile + t) - first_row(tile)) * kAmxSumsStride;
     unrolled<kPanels>([&](auto p) { store_tile<t * kPanels + p>(row + p * kPanel, kSumsStrideBytes); });
   });
 }
@@ -134,8 +133,8 @@ AmxTiles::Rows AmxTiles::sum(std::int64_t group, std::int32_t* sums) const noexc
     (this->*kFunctions[end - begin - 1])(begin, sums);
   } else {
     std::int64_t tile = begin;
-    for (; tile + 2 <= end; tile += 2) sum_tiles<2, 2>(tile, sums + (first_row(tile) - first) * kSumsStride);
-    if (tile < end) sum_tiles<1, 2>(tile, sums + (first_row(tile) - first) * kSumsStride);
+    for (; tile + 2 <= end; tile += 2) sum_tiles<2, 2>(tile, sums + (first_row(tile) - first) * kAmxSumsStride);
+    if (tile < end) sum_tiles<1, 2>(tile, sums + (first_row(tile) - first) * kAmxSumsStride);
   }
   return {first, first_row(end - 1) + height_ - first};
 }

@@ -15,6 +15,9 @@ namespace bantam::ops::gemm {
 inline constexpr std::int64_t kAmxRows = 64;
 inline constexpr std::int64_t kAmxPanels = 2;
 
+/// Numbers from one row of sums to the next.
+inline constexpr std::int64_t kAmxSumsStride = 4 * kPanel;
+
 /// Rows of bytes that are multiplied in tiles.
 struct AmxRows {
   const std::uint8_t* data = nullptr;
@@ -55,8 +58,8 @@ class AmxTiles {
   };
 
   /// sums[r][c] = start[c] + the sum of a[first + r][k] * b[k][c] for the rows of a group, which are returned; those of
-  /// the last group may begin within the one before. Rows of sums are kAmxPanels long and begin, as `start` does, at
-  /// multiples of 64 bytes.
+  /// the last group may begin within the one before. Rows of sums are kAmxSumsStride apart and begin, as `start` does,
+  /// at multiples of 64 bytes.
   Rows sum(std::int64_t group, std::int32_t* sums) const noexcept;
 
  private:

@@ -64,13 +64,13 @@ TEST(AmxTiles, SumExactlyAnyRowsAndQuadsAndReadNothingElse) {
       tiles.set_panels({reinterpret_cast<const std::int8_t*>(o.b.data()), panel_bytes(o.k), o.panels, o.start});
       std::int64_t done = 0;
       for (std::int64_t group = 0; group < tiles.groups(); ++group) {
-        alignas(64) std::int32_t sums[kAmxRows * kAmxPanels * kPanel];
+        alignas(64) std::int32_t sums[kAmxRows * kAmxSumsStride];
         const AmxTiles::Rows of_group = tiles.sum(group, sums);
         ASSERT_LE(of_group.first, done);
         done = of_group.first + of_group.count;
         for (std::int64_t r = 0; r < of_group.count; ++r)
           for (std::int64_t c = 0; c < o.panels * kPanel; ++c)
-            ASSERT_EQ(sums[r * kAmxPanels * kPanel + c], o.sum(of_group.first + r, c, is_signed))
+            ASSERT_EQ(sums[r * kAmxSumsStride + c], o.sum(of_group.first + r, c, is_signed))
                 << "row " << of_group.first + r << " column " << c;
       }
       ASSERT_EQ(done, rows);

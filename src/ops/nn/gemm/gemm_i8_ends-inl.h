@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 #include <type_traits>
 
 #include "hwy/highway.h"
@@ -38,7 +39,7 @@ using ops::HWY_NAMESPACE::with_zero_point;
 
 /// The sums of one tile that are of more products than int32 holds.
 struct WideSums {
-  std::int64_t at[kRows * kColumns];
+  std::int64_t at[kRows * kMostColumns];
 };
 
 template <typename Result>
@@ -74,8 +75,8 @@ void finish_tile(const Int8Result& y, const Sums& sums, std::int64_t m, std::int
                  std::int64_t columns, const std::int32_t* /*row_sums*/) {
   for (std::int64_t c = 0; c < columns; c += kLanes) {
     const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
-    store_bytes<kColumns>(RequantizeVector<D32>(kD32, y.requantize, first + c, lanes), sums.at + c, rows, lanes, 0,
-                          reinterpret_cast<std::uint8_t*>(y.data + m * y.row_stride + first + c), y.row_stride);
+    store_bytes<kMostColumns>(RequantizeVector<D32>(kD32, y.requantize, first + c, lanes), sums.at + c, rows, lanes, 0,
+                              reinterpret_cast<std::uint8_t*>(y.data + m * y.row_stride + first + c), y.row_stride);
   }
 }
 
@@ -84,7 +85,7 @@ void finish_tile(const Int16Result& y, const WideSums& sums, std::int64_t m, std
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < columns; ++c)
       y.data[(m + r) * y.row_stride + first + c] =
-          y.requantize(static_cast<std::uint64_t>(sums.at[r * kColumns + c]), static_cast<std::int32_t>(first + c));
+          y.requantize(static_cast<std::uint64_t>(sums.at[r * kMostColumns + c]), static_cast<std::int32_t>(first + c));
 }
 
 void finish_tile(const HybridResult& y, const Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
@@ -96,7 +97,7 @@ void finish_tile(const HybridResult& y, const Sums& sums, std::int64_t m, std::i
         y.scaler.per_channel ? load_channels(df, y.scaler.scale + first + c, lanes) : hn::Set(df, y.scaler.scale[0]);
     const auto bias = y.scaler.bias != nullptr ? load_channels(df, y.scaler.bias + first + c, lanes) : hn::Zero(df);
     for (std::int64_t r = 0; r < rows; ++r) {
-      const auto sum = hn::ConvertTo(df, hn::LoadU(kD32, sums.at + r * kColumns + c));
+      const auto sum = hn::ConvertTo(df, hn::LoadU(kD32, sums.at + r * kMostColumns + c));
       const auto product = hn::Mul(hn::Mul(sum, hn::Set(df, y.row_scales[m + r])), scale);
       store_lanes(df, hn::Add(product, bias), lanes, y.data + (m + r) * y.row_stride + first + c);
     }
@@ -112,7 +113,7 @@ void subtract_row_sums(const AffineResult<Y>& y, std::int64_t rows, std::int64_t
     const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
     const auto zeros = load_zero_points(kD32, y.zero_points, first + c, lanes);
     for (std::int64_t r = 0; r < rows; ++r) {
-      std::int32_t* at = sums.at + r * kColumns + c;
+      std::int32_t* at = sums.at + r * kMostColumns + c;
       hn::StoreU(hn::Sub(hn::LoadU(kD32, at), hn::Mul(zeros, hn::Set(kD32, row_sums[r]))), kD32, at);
     }
   }
@@ -121,20 +122,20 @@ void subtract_row_sums(const AffineResult<Y>& y, std::int64_t rows, std::int64_t
 /// Results of an activation, as bytes.
 void finish_activated(const AffineResult<std::uint8_t>& y, Sums& sums, std::int64_t m, std::int64_t rows,
                       std::int64_t first, std::int64_t columns) {
-  for (std::int64_t c = 0; c < kColumns; c += kLanes) {
+  for (std::int64_t c = 0; c < kMostColumns; c += kLanes) {
     const std::int64_t lanes = std::clamp<std::int64_t>(columns - c, 0, kLanes);
     const AffineVector<D32> scale(kD32, y.scaler, first + c, lanes);
     for (std::int64_t r = 0; r < rows; ++r) {
-      std::int32_t* at = sums.at + r * kColumns + c;
+      std::int32_t* at = sums.at + r * kMostColumns + c;
       hn::StoreU(lanes > 0 ? hn::BitCast(kD32, scale.argument(hn::LoadU(kD32, at))) : hn::Zero(kD32), kD32, at);
     }
   }
-  round_activated(y.scaler, sums.at, rows * kColumns);
+  round_activated(y.scaler, sums.at, rows * kMostColumns);
   for (std::int64_t c = 0; c < columns; c += kLanes) {
     const std::int64_t lanes = std::min<std::int64_t>(kLanes, columns - c);
     const auto number = [&](hn::Vec<D32> steps) HWY_ATTR { return with_zero_point(kD32, y.scaler, steps); };
-    store_bytes<kColumns>(number, sums.at + c, rows, lanes, y.scaler.flip, y.data + m * y.row_stride + first + c,
-                          y.row_stride);
+    store_bytes<kMostColumns>(number, sums.at + c, rows, lanes, y.scaler.flip, y.data + m * y.row_stride + first + c,
+                              y.row_stride);
   }
 }
 
@@ -150,10 +151,10 @@ void finish_tile(const AffineResult<Y>& y, Sums& sums, std::int64_t m, std::int6
     const AffineVector<D32> scale(kD32, y.scaler, first + c, lanes);
     Y* to = y.data + m * y.row_stride + first + c;
     if constexpr (std::is_same_v<Y, std::uint8_t>) {
-      store_bytes<kColumns>(scale, sums.at + c, rows, lanes, y.scaler.flip, to, y.row_stride);
+      store_bytes<kMostColumns>(scale, sums.at + c, rows, lanes, y.scaler.flip, to, y.row_stride);
     } else {
       for (std::int64_t r = 0; r < rows; ++r)
-        scale.store(hn::LoadU(kD32, sums.at + r * kColumns + c), lanes, to + r * y.row_stride);
+        scale.store(hn::LoadU(kD32, sums.at + r * kMostColumns + c), lanes, to + r * y.row_stride);
     }
   }
   if constexpr (std::is_same_v<Y, float>)
@@ -462,10 +463,12 @@ class PanelEnd {
         activated_(activated_scaler(scaler)),
         y_(static_cast<std::uint8_t*>(y) + first),
         row_stride_(row_stride),
-        low_(kD32, scaler, first, std::min<std::int64_t>(columns, kLanes)),
-        high_(kD32, scaler, first + kLanes, std::max<std::int64_t>(columns - kLanes, 0)),
-        bytes_(scaler.zero_point, scaler.minimum, scaler.maximum, flip, columns) {}
-
+        bytes_(scaler.zero_point, scaler.minimum, scaler.maximum, flip, columns) {
+    for (int v = 0; v < vector_count(); ++v) {
+      const std::int64_t lanes = std::min<std::int64_t>(columns - v * kLanes, kLanes);
+      new (&scales_[v]) Scale(kD32, scaler, first + v * kLanes, lanes);
+    }
+  }
   /// Sums that are given to this from now on begin with what it makes of `start`; or, if that is null, with nothing.
   HWY_INLINE void begin(std::int32_t* start) {
     has_start_ = start != nullptr;
@@ -479,15 +482,15 @@ class PanelEnd {
   HWY_INLINE void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* /*row_sums*/) const {
     std::uint8_t* y = y_ + m * row_stride_;
     if (activated_ != nullptr) return store_activated(sums, rows, y);
-    if (!has_start_) return store(Rounded<false, false>(), sums.at, kColumns, rows, y);
-    is_usual() ? store(Rounded<true, true>(), sums.at, kColumns, rows, y)
-               : store(Rounded<true, false>(), sums.at, kColumns, rows, y);
+    if (!has_start_) return store(Rounded<false, false>(), sums.at, kMostColumns, rows, y);
+    is_usual() ? store(Rounded<true, true>(), sums.at, kMostColumns, rows, y)
+               : store(Rounded<true, false>(), sums.at, kMostColumns, rows, y);
   }
 
   /// Vectors of columns of whole tiles, which are stored from registers; 0 where they cannot be.
   int vectors() const {
     const bool is_short = activated_ != nullptr ? has_short_steps(*activated_) : is_usual();
-    return !has_start_ || !is_short ? 0 : columns_ > kLanes ? kVectors : 1;
+    return has_start_ && is_short ? vector_count() : 0;
   }
 
   /// Calls f of what stores them, from row m on.
@@ -536,56 +539,65 @@ class PanelEnd {
 
     template <int kTileRows, int kTileVectors>
     HWY_INLINE void operator()(V (&sum)[kTileRows][kTileVectors], std::int64_t tile) const {
-      static_assert(kTileRows % 4 == 0 || (kTileVectors == 2 && kTileRows % 2 == 0));
-      const std::int64_t stride = end_.row_stride_;
-      std::uint8_t* y = y_ + tile * kTileRows * stride;
+      std::uint8_t* y = y_ + tile * kTileRows * end_.row_stride_;
+      unroll<kTileVectors>([&](auto v) HWY_ATTR {
+        unroll<kTileRows>([&](auto r) HWY_ATTR { sum[r][v] = make_(end_.scales_[v], sum[r][v]); });
+      });
+      end_.bytes_.is_plain() ? store<true>(sum, y) : store<false>(sum, y);
+    }
+
+   private:
+    /// Numbers of a whole tile.
+    template <bool kPlain, int kTileRows, int kTileVectors>
+    HWY_INLINE void store(const V (&sum)[kTileRows][kTileVectors], std::uint8_t* y) const {
       // Copies, which nobody else has: bytes that are stored might change the members.
       const ByteRows bytes = end_.bytes_;
-      const Scale low = end_.low_;
-      const Scale high = end_.high_;
-      const auto number = [&](auto r, auto v) HWY_ATTR { return make_(v == 0 ? low : high, sum[r][v]); };
-      if constexpr (kTileVectors == kVectors) {
+      const std::int64_t stride = end_.row_stride_;
+      if constexpr (kTileVectors > 2) {
+        unroll<kTileRows>([&](auto r) HWY_ATTR {
+          bytes.template store<kPlain>(sum[r][0], sum[r][1], sum[r][2], sum[r][kTileVectors - 1], y + r * stride);
+        });
+      } else if constexpr (kTileVectors == 2) {
+        static_assert(kTileRows % 2 == 0);
         unroll<kTileRows / 2>([&](auto i) HWY_ATTR {
           constexpr int r = 2 * i;
-          bytes.store(number(kIndex<r>, kIndex<0>), number(kIndex<r>, kIndex<1>), number(kIndex<r + 1>, kIndex<0>),
-                      number(kIndex<r + 1>, kIndex<1>), y + r * stride, y + (r + 1) * stride);
+          bytes.template store<kPlain>(sum[r][0], sum[r][1], sum[r + 1][0], sum[r + 1][1], y + r * stride,
+                                       y + (r + 1) * stride);
         });
       } else {
+        static_assert(kTileRows % 4 == 0);
         unroll<kTileRows / 4>([&](auto i) HWY_ATTR {
           constexpr int r = 4 * i;
-          bytes.store_halves(number(kIndex<r>, kIndex<0>), number(kIndex<r + 1>, kIndex<0>),
-                             number(kIndex<r + 2>, kIndex<0>), number(kIndex<r + 3>, kIndex<0>), y + r * stride,
-                             stride);
+          bytes.template store_halves<kPlain>(sum[r][0], sum[r + 1][0], sum[r + 2][0], sum[r + 3][0], y + r * stride,
+                                              stride);
         });
       }
     }
 
-   private:
     const PanelEnd& end_;
     const Number& make_;
     std::uint8_t* y_;
   };
 
-  bool is_usual() const { return low_.is_usual() && high_.is_usual(); }
+  /// Vectors of columns; the last may not be whole.
+  int vector_count() const { return static_cast<int>((columns_ + kLanes - 1) / kLanes); }
+
+  bool is_usual() const {
+    return std::all_of(scales_, scales_ + vector_count(), [](const Scale& scale) { return scale.is_usual(); });
+  }
 
   HWY_NOINLINE void store_activated(Sums& sums, std::int64_t rows, std::uint8_t* y) const {
     if constexpr (kActivates) {
       const bool is_short = with_short_steps(
-          *activated_, [&](const auto& steps) HWY_ATTR { store(Activated(steps), sums.at, kColumns, rows, y); });
+          *activated_, [&](const auto& steps) HWY_ATTR { store(Activated(steps), sums.at, kMostColumns, rows, y); });
       if (is_short) return;
-      // Copies, which nobody else has: sums that are stored might change the members.
-      const Scale low = low_;
-      const Scale high = high_;
-      const bool both = columns_ > kLanes;
+      const int vectors = vector_count();
       std::int32_t* to = sums.at;
-      for (const std::int32_t* at = sums.at; at != sums.at + rows * kColumns; at += kColumns, to += kLanes) {
-        hn::Store(hn::BitCast(kD32, low.argument(hn::Load(kD32, at))), kD32, to);
-        if (!both) continue;
-        to += kLanes;
-        hn::Store(hn::BitCast(kD32, high.argument(hn::Load(kD32, at + kLanes))), kD32, to);
-      }
+      for (const std::int32_t* at = sums.at; at != sums.at + rows * kMostColumns; at += kMostColumns)
+        for (int v = 0; v < vectors; ++v, to += kLanes)
+          hn::Store(hn::BitCast(kD32, scales_[v].argument(hn::Load(kD32, at + v * kLanes))), kD32, to);
       round_activated(*activated_, sums.at, to - sums.at);
-      store(Same(), sums.at, both ? kColumns : kLanes, rows, y);
+      store(Same(), sums.at, vectors * kLanes, rows, y);
     }
   }
 
@@ -596,24 +608,35 @@ class PanelEnd {
     const std::int64_t stride = row_stride_;
     // Copies, which nobody else has: bytes that are stored might change the members.
     const ByteRows bytes = bytes_;
-    const Scale low = low_;
-    const Scale high = high_;
+    const Scale first = scales_[0];
+    if (columns_ > kColumns) {
+      const int last = vector_count() - 1;
+      const Scale second = scales_[1];
+      const Scale third = scales_[2];
+      const Scale fourth = scales_[last];
+      for (; rows > 0; --rows, from += step, y += stride)
+        bytes.store(make(first, hn::Load(kD32, from)), make(second, hn::Load(kD32, from + kLanes)),
+                    make(third, hn::Load(kD32, from + 2 * kLanes)), make(fourth, hn::Load(kD32, from + last * kLanes)),
+                    y);
+      return;
+    }
     if (columns_ > kLanes) {
+      const Scale second = scales_[1];
       for (; rows >= 2; rows -= 2, from += 2 * step, y += 2 * stride)
-        bytes.store(make(low, hn::Load(kD32, from)), make(high, hn::Load(kD32, from + kLanes)),
-                    make(low, hn::Load(kD32, from + step)), make(high, hn::Load(kD32, from + step + kLanes)), y,
+        bytes.store(make(first, hn::Load(kD32, from)), make(second, hn::Load(kD32, from + kLanes)),
+                    make(first, hn::Load(kD32, from + step)), make(second, hn::Load(kD32, from + step + kLanes)), y,
                     y + stride);
       if (rows == 0) return;
-      const V first = make(low, hn::Load(kD32, from));
-      const V second = make(high, hn::Load(kD32, from + kLanes));
-      return bytes.store(first, second, first, second, y, y);
+      const V low = make(first, hn::Load(kD32, from));
+      const V high = make(second, hn::Load(kD32, from + kLanes));
+      return bytes.store(low, high, low, high, y, y);
     }
     for (; rows >= 4; rows -= 4, from += 4 * step, y += 4 * stride)
-      bytes.store_halves(make(low, hn::Load(kD32, from)), make(low, hn::Load(kD32, from + step)),
-                         make(low, hn::Load(kD32, from + 2 * step)), make(low, hn::Load(kD32, from + 3 * step)), y,
+      bytes.store_halves(make(first, hn::Load(kD32, from)), make(first, hn::Load(kD32, from + step)),
+                         make(first, hn::Load(kD32, from + 2 * step)), make(first, hn::Load(kD32, from + 3 * step)), y,
                          stride);
     for (; rows > 0; --rows, from += step, y += stride) {
-      const V number = make(low, hn::Load(kD32, from));
+      const V number = make(first, hn::Load(kD32, from));
       bytes.store(number, number, number, number, y, y);
     }
   }
@@ -624,8 +647,10 @@ class PanelEnd {
   std::uint8_t* y_;
   std::int64_t row_stride_;
   bool has_start_ = false;  ///< sums begin with what begin() made of their start
-  Scale low_;
-  Scale high_;
+  /// Of the vectors of columns that there are: to make others would take as long as some tiles do.
+  union {
+    Scale scales_[kMostVectors];
+  };
   ByteRows bytes_;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ops/nn/gemm/gemm_i8.h"
+#include "ops/nn/gemm/panel_tiles.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/gemm/gemm_i8_simd.cpp"
@@ -146,8 +147,10 @@ class Left {
   /// How many numbers the workspace holds.
   std::int64_t capacity() const { return has_bytes() ? 2 * workspace_.count : workspace_.count; }
 
-  /// The most rows of a tile.
-  std::int64_t tile_rows() const { return has_bytes() ? kByteRows : kRows; }
+  /// The most rows of a tile of so many columns.
+  std::int64_t tile_rows(std::int64_t columns = kColumns) const {
+    return has_bytes() ? byte_rows(static_cast<int>(columns / kLanes)) : kRows;
+  }
 
   /// The zero point that products of bytes leave to be taken off.
   std::int32_t zero() const {
@@ -285,15 +288,15 @@ class Left {
   std::uint8_t flip_;          ///< left to sum_tile, or with in_tiles_ inverted where bytes count as signed
 };
 
-void clear(Sums& sums, std::int64_t rows) { std::fill_n(sums.at, rows * kColumns, 0); }
-void clear(WideSums& sums, std::int64_t rows) { std::fill_n(sums.at, rows * kColumns, std::int64_t{0}); }
+void clear(Sums& sums, std::int64_t rows) { std::fill_n(sums.at, rows * kMostColumns, 0); }
+void clear(WideSums& sums, std::int64_t rows) { std::fill_n(sums.at, rows * kMostColumns, std::int64_t{0}); }
 
 void add(Sums& sums, const Sums& part, std::int64_t rows) {
-  for (std::int64_t c = 0; c < rows * kColumns; c += kLanes)
+  for (std::int64_t c = 0; c < rows * kMostColumns; c += kLanes)
     hn::StoreU(hn::Add(hn::LoadU(kD32, sums.at + c), hn::LoadU(kD32, part.at + c)), kD32, sums.at + c);
 }
 void add(WideSums& sums, const Sums& part, std::int64_t rows) {
-  for (std::int64_t c = 0; c < rows * kColumns; ++c) sums.at[c] += part.at[c];
+  for (std::int64_t c = 0; c < rows * kMostColumns; ++c) sums.at[c] += part.at[c];
 }
 
 /// The columns of a tile: `columns` of them, in panels from `panel` on, each of `stride` bytes.
@@ -302,18 +305,19 @@ struct TileColumns {
   std::int64_t stride = 0;
   std::int64_t columns = 0;
   /// What sums of bytes start at: the zero point of the left matrix taken off.
-  HWY_ALIGN std::int32_t start[kColumns] = {};
+  HWY_ALIGN std::int32_t start[kMostColumns] = {};
   const std::int8_t* ahead = nullptr;  ///< the next tile's panels, of which a quad of rows fetches `ahead_step` bytes
   std::int64_t ahead_step = 0;
 
-  /// For `tiles` tiles of rows; `zero`: what is to be taken off bytes.
-  TileColumns(const RightPanelsI8& b, std::int64_t k, std::int64_t first, std::int32_t zero, std::int64_t tiles)
+  /// Of up to `width` columns, for `tiles` tiles of rows; `zero`: what is to be taken off bytes.
+  TileColumns(const RightPanelsI8& b, std::int64_t k, std::int64_t first, std::int64_t width, std::int32_t zero,
+              std::int64_t tiles)
       : panel(b.data + first / kPanel * panel_bytes(k)),
         stride(panel_bytes(k)),
-        columns(std::min({kColumns, b.n - first, b.last * kPanel - first})) {
-    if (first + kColumns < std::min(b.n, b.last * kPanel)) {
-      ahead = panel + kColumns / kPanel * stride;
-      ahead_step = (4 * kColumns + tiles - 1) / tiles;
+        columns(std::min({width, b.n - first, b.last * kPanel - first})) {
+    if (first + width < std::min(b.n, b.last * kPanel)) {
+      ahead = panel + width / kPanel * stride;
+      ahead_step = (4 * width + tiles - 1) / tiles;
     } else {
       ahead = panel;
     }
@@ -330,7 +334,7 @@ struct TileColumns {
 /// are stay undefined.
 void sum_piece(const Piece& a, std::int64_t done, std::int64_t quads, const TileColumns& b, Sums& sums) {
   if (quads == 0) {
-    for (std::int64_t r = 0; r < a.rows; ++r) std::copy_n(b.start, kColumns, sums.at + r * kColumns);
+    for (std::int64_t r = 0; r < a.rows; ++r) std::copy_n(b.start, kMostColumns, sums.at + r * kMostColumns);
     return;
   }
   const Span span{quads, a.stride, a.flip, b.stride, b.ahead + done * b.ahead_step, b.ahead_step};
@@ -340,7 +344,7 @@ void sum_piece(const Piece& a, std::int64_t done, std::int64_t quads, const Tile
   } else if (a.pairs != nullptr) {
     sum_pairs(a.bytes, *a.pairs, a.row, a.rows, span, panel, b.columns, b.start, sums);
   } else {
-    alignas(64) static constexpr std::int32_t kZeros[kColumns] = {};
+    alignas(64) static constexpr std::int32_t kZeros[kMostColumns] = {};
     sum_tile(a.bytes + 4 * done, a.rows, span, panel, b.columns, a.first + done == 0 ? b.start : kZeros, sums);
   }
 }
@@ -354,7 +358,8 @@ void store_tiles_of(const Piece& a, std::int64_t tiles, const TileColumns& b, co
   if (a.bytes == nullptr) return sum_tiles_of<kRows, kTileVectors>(a.numbers, tiles, span, panel, end);
   if (a.pairs != nullptr) return sum_pair_tiles<kTileVectors>(a.bytes, *a.pairs, tiles, span, panel, b.start, end);
 #endif
-  sum_byte_tiles_of<QuadProducts, kByteRows, kTileVectors>(a.bytes, tiles, span, panel, {.columns = b.start}, end);
+  sum_byte_tiles_of<QuadProducts, byte_rows(kTileVectors), kTileVectors>(a.bytes, tiles, span, panel,
+                                                                         {.columns = b.start}, end);
 }
 #endif
 
@@ -388,13 +393,18 @@ std::int64_t store_tiles(const Piece& a, std::int64_t tile, TileColumns& b, cons
   if constexpr (requires { end.vectors(); }) {
     static_assert(kRows == kByteRows || HWY_TARGET != HWY_AVX2);
     const int vectors = end.vectors();
-    const std::int64_t tiles = a.quads == 0 || tile != kByteRows || vectors == 0 ? 0 : a.rows / kByteRows;
+    const int tile_rows = byte_rows(vectors);
+    const std::int64_t tiles = a.quads == 0 || tile != tile_rows || vectors == 0 ? 0 : a.rows / tile_rows;
     if (tiles == 0) return 0;
     end.with_tiles(m, row_sums, [&](const auto& store) HWY_ATTR {
+      if constexpr (kHasWideTiles) {
+        if (vectors == 4) return store_tiles_of<4>(a, tiles, b, store);
+        if (vectors == 3) return store_tiles_of<3>(a, tiles, b, store);
+      }
       vectors == kVectors ? store_tiles_of<kVectors>(a, tiles, b, store) : store_tiles_of<1>(a, tiles, b, store);
     });
     b.ahead += tiles * b.ahead_step * a.quads;
-    return tiles * kByteRows;
+    return tiles * tile_rows;
   }
 #elif HWY_ARCH_ARM_A64
   if (a.bytes == nullptr || a.quads == 0) return 0;
@@ -421,7 +431,7 @@ HWY_INLINE void add_products(const Piece& a, const TileColumns& b, TileSums& sum
       std::is_same_v<TileSums, WideSums> ? kSafeQuads : std::numeric_limits<std::int64_t>::max();
   for (std::int64_t done = 0; done < a.quads; done += std::min(kMost, a.quads - done)) {
     Sums part;
-    if (b.columns < kColumns) clear(part, a.rows);
+    if (b.columns < kMostColumns) clear(part, a.rows);
     sum_piece(a, done, std::min(kMost, a.quads - done), b, part);
     add(sums, part, a.rows);
   }
@@ -437,10 +447,21 @@ HWY_INLINE void sum_products(const Piece& a, const TileColumns& b, TileSums& sum
   }
 }
 
-/// Calls f(first column) for the tiles of b.
+/// How columns are cut for products of so many rows of bytes, or 0 where tiles may not be wide. Few rows should be left
+/// over: those go through memory.
+HWY_INLINE PanelTiles cut_columns(const RightPanelsI8& b, std::int64_t rows) {
+  constexpr std::int64_t kWidth = kColumns / kPanel;
+  const std::int64_t panels = panel_count(std::min(b.last * kPanel, b.n)) - b.first;
+  if (!kHasWideTiles || panels < 3 || rows == 0) return {panels, kWidth};
+  return rows % byte_rows(3) < rows % byte_rows(4) ? PanelTiles::of_threes(panels, kWidth)
+                                                   : PanelTiles::of_fours(panels, kWidth);
+}
+
+/// Calls f(first column, columns, of which the last may not be there) for the tiles of b.
 template <typename F>
-HWY_INLINE void for_each_tile(const RightPanelsI8& b, F f) {
-  for (std::int64_t n = b.first * kPanel; n < std::min(b.last * kPanel, b.n); n += kColumns) f(n);
+HWY_INLINE void for_each_tile(const RightPanelsI8& b, const PanelTiles& tiles, F f) {
+  for (std::int64_t tile = 0; tile < tiles.count(); ++tile)
+    f((b.first + tiles.first(tile)) * kPanel, std::max((tiles.first(tile + 1) - tiles.first(tile)) * kPanel, kColumns));
 }
 
 /// Rows are fetched in full, `block` at a time.
@@ -463,9 +484,10 @@ HWY_INLINE void multiply_rows(const LeftSource& a, Left& left, std::int64_t bloc
       piece.tiles = &tiles;
     }
 #endif
-    const std::int64_t tile = tile_rows_of(count, left.tile_rows());
-    for_each_tile(b, [&](std::int64_t n) HWY_ATTR {
-      TileColumns columns(b, a.k, n, left.zero(), (count + tile - 1) / tile);
+    const PanelTiles cut = cut_columns(b, left.has_bytes() && !left.in_tiles() ? count : 0);
+    for_each_tile(b, cut, [&](std::int64_t n, std::int64_t width) HWY_ATTR {
+      const std::int64_t tile = tile_rows_of(count, left.tile_rows(width));
+      TileColumns columns(b, a.k, n, width, left.zero(), (count + tile - 1) / tile);
       TileEndOf<Result> end(y, n, columns.columns);
       if constexpr (requires { end.begin(columns.start); }) end.begin(piece.bytes != nullptr ? columns.start : nullptr);
       std::int64_t m = 0;
@@ -488,8 +510,8 @@ HWY_INLINE void multiply_parts(const LeftSource& a, const Left& left, std::int64
   const std::int64_t tile = even_rows(a.rows, left.tile_rows());
   for (std::int64_t m = 0; m < a.rows; m += tile) {
     const std::int64_t rows = std::min(tile, a.rows - m);
-    for_each_tile(b, [&](std::int64_t n) HWY_ATTR {
-      const TileColumns columns(b, a.k, n, left.zero(), 1);
+    for_each_tile(b, cut_columns(b, 0), [&](std::int64_t n, std::int64_t width) HWY_ATTR {
+      const TileColumns columns(b, a.k, n, width, left.zero(), 1);
       std::int32_t row_sums[kByteRows] = {};
       if (a.k == 0) clear(sums, rows);
       for (std::int64_t first = 0; first < a.k; first += part) {

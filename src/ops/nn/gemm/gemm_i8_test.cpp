@@ -43,9 +43,13 @@ struct ByteProduct {
 
   /// No side is shorter than `least` or so: then products may be of matrices of bytes.
   ByteProduct(Random& random, std::int32_t least)
-      : rows(integer(random, 1 + least, 130 + least)),
-        k(integer(random, 1 + least, 200 + least)),
-        n(integer(random, 1 + least, 70 + least)),
+      : ByteProduct(random, integer(random, 1 + least, 130 + least), integer(random, 1 + least, 200 + least),
+                    integer(random, 1 + least, 150 + least)) {}
+
+  ByteProduct(Random& random, std::int64_t row_count, std::int64_t length, std::int64_t columns)
+      : rows(row_count),
+        k(length),
+        n(columns),
         flip(integer(random, 0, 1) == 0 ? 0x80 : 0),
         zero(integer(random, 0, 255)),
         a(static_cast<std::size_t>(rows * k)),
@@ -185,6 +189,26 @@ TEST(GemmI8, IsExactHoweverLargeTheBytesAreAndInAnyWorkspace) {
       ASSERT_EQ(p.expected<float>(), p.multiplied<float>(numbers));
       if (p.scaler.has_activation()) continue;
       ASSERT_EQ(p.expected<std::int32_t>(), p.multiplied<std::int32_t>(numbers));
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+TEST(GemmI8, CutsAnyRowsAndColumnsIntoTiles) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    for (const std::int64_t n : {15, 33, 48, 50, 64, 79, 80, 96, 112, 127, 144, 160}) {
+      for (std::int64_t rows = 1; rows <= 20; ++rows) {
+        SCOPED_TRACE("target " + std::to_string(target) + ", " + std::to_string(rows) + " rows and " +
+                     std::to_string(n) + " columns");
+        Random random(static_cast<std::uint64_t>(1000 * rows + n));
+        const ByteProduct p(random, rows, random_int(random, 1, 20), n);
+        const std::int64_t numbers = gemm::useful_numbers(p.rows, p.k);
+        ASSERT_EQ(p.expected<std::uint8_t>(), p.multiplied<std::uint8_t>(numbers));
+        ASSERT_EQ(p.expected<float>(), p.multiplied<float>(numbers));
+      }
     }
   }
   hwy::SetSupportedTargetsForTest(0);

@@ -52,6 +52,15 @@ constexpr int kVectors = kVectorsPerPanel;
 constexpr std::int64_t kColumns = kVectors * kLanes;
 static_assert(kColumns % kPanel == 0 && kRows <= kByteRows && kByteRows <= kMaxTileRows);
 
+/// Tiles of bytes may have more vectors and fewer rows where that loads less for each product: some processors load
+/// one register of 64 bytes per cycle, while they multiply two.
+constexpr bool kHasWideTiles = HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86;
+constexpr int kMostVectors = kHasWideTiles ? 4 : kVectors;
+constexpr std::int64_t kMostColumns = kMostVectors * kLanes;
+
+/// Rows of a tile of bytes of so many vectors.
+constexpr int byte_rows(int vectors) { return vectors <= kVectors ? kByteRows : vectors == 3 ? 9 : 6; }
+
 /// The most rows whose sums are kept at once.
 constexpr std::int64_t kSumRows = HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86 ? kAmxRows : kByteRows;
 
@@ -74,9 +83,9 @@ inline bool multiplies_matrices() {
 constexpr std::int32_t kSubtracted = HWY_ARCH_ARM_A64 ? 128 : 0;
 constexpr bool kInvertsBits = HWY_ARCH_ARM_A64;
 
-/// The sums of one tile or several, row after row of kColumns.
+/// The sums of one tile or several, row after row of kMostColumns.
 struct Sums {
-  alignas(64) std::int32_t at[kSumRows * kColumns];
+  alignas(64) std::int32_t at[kSumRows * kMostColumns];
 };
 
 /// The end of a tile that keeps its sums.
@@ -86,7 +95,8 @@ struct KeptSums {
   template <int kTileRows, int kTileVectors>
   HWY_INLINE void operator()(hn::Vec<D32> (&sum)[kTileRows][kTileVectors], std::int64_t /*tile*/) const {
     unroll<kTileRows>([&](auto r) HWY_ATTR {
-      unroll<kTileVectors>([&](auto v) HWY_ATTR { hn::Store(sum[r][v], kD32, sums.at + r * kColumns + v * kLanes); });
+      unroll<kTileVectors>([&](auto v)
+                               HWY_ATTR { hn::Store(sum[r][v], kD32, sums.at + r * kMostColumns + v * kLanes); });
     });
   }
 };
@@ -296,7 +306,8 @@ HWY_INLINE void sum_bytes_of(const std::uint8_t* a, std::int64_t tile, const Spa
                              const std::int8_t* panel, const Extras& extras, const End& end) {
   using V32 = hn::Vec<D32>;
   // Few rows have too few sums to hide the time that an addition takes: they have several for each.
-  constexpr int kChains = !Products::kWaits || kTileRows > 3 ? 1 : kTileRows == 1 ? 4 : 2;
+  constexpr int kSumsOfVector = kTileRows * std::max(kTileVectors / 2, 1);
+  constexpr int kChains = !Products::kWaits || kSumsOfVector > 3 ? 1 : kSumsOfVector == 1 ? 4 : 2;
   const Products products;
   V32 sum[kChains][kTileRows][kTileVectors];
   unroll<kChains>([&](auto c) HWY_ATTR {
@@ -361,13 +372,25 @@ BytesFunction bytes_function(std::int64_t rows, std::integer_sequence<int, kRows
   return kFunctions[rows - 1];
 }
 
+template <class Products, int kTileVectors>
+BytesFunction bytes_function(std::int64_t rows) {
+  return bytes_function<Products, kTileVectors>(rows, std::make_integer_sequence<int, byte_rows(kTileVectors)>());
+}
+
+template <class Products>
+BytesFunction bytes_function(std::int64_t rows, std::int64_t columns) {
+  if (columns <= kNarrow * kLanes) return bytes_function<Products, kNarrow>(rows);
+  if constexpr (kHasWideTiles) {
+    if (columns > 3 * kLanes) return bytes_function<Products, 4>(rows);
+    if (columns > kColumns) return bytes_function<Products, 3>(rows);
+  }
+  return bytes_function<Products, kVectors>(rows);
+}
+
 template <class Products>
 void sum_bytes(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
                std::int64_t columns, const Extras& extras, Sums& sums) {
-  constexpr auto kCounts = std::make_integer_sequence<int, kByteRows>();
-  const auto function = columns <= kNarrow * kLanes ? bytes_function<Products, kNarrow>(rows, kCounts)
-                                                    : bytes_function<Products, kVectors>(rows, kCounts);
-  function(a, 1, span, panel, extras, KeptSums{sums});
+  bytes_function<Products>(rows, columns)(a, 1, span, panel, extras, KeptSums{sums});
 }
 
 inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
