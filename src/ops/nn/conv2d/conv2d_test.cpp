@@ -249,6 +249,32 @@ TEST(Conv2d, NarrowGroupsMatchReference) {
       {.cases = 120, .must_cover = {"f32_narrow_groups__simd"}});
 }
 
+// One channel to more than fit; kernels of fewer columns than are multiplied together, and of more; rows of many tiles
+// and of none.
+TEST(Conv2d, FewInputsMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const auto small = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        constexpr UnaryFunction kFunctions[] = {UnaryFunction::kIdentity, UnaryFunction::kRelu, UnaryFunction::kSilu};
+        Conv2dParams p{.stride_h = small(1, 3), .stride_w = small(1, 2)};
+        p.pad_top = small(0, 5);
+        p.pad_left = small(0, 5);
+        p.pad_right = small(0, 5);
+        p.activation = {kFunctions[small(0, 2)], 0, 0};
+        const std::int64_t inputs = small(1, 5);
+        const std::int64_t outputs = small(1, 68);
+        const std::int64_t width = small(16, small(0, 3) == 0 ? 900 : 60);
+        return make_case(
+            kConv2d, p,
+            {random_tensor(ElementType::kF32, {small(1, 2), small(5, 12), width, inputs}, random),
+             constant(random_tensor(ElementType::kF32, {outputs, small(1, 5), small(1, 8), inputs}, random)),
+             small(0, 1) == 0 ? absent() : constant(random_tensor(ElementType::kF32, {outputs}, random))});
+      },
+      {.cases = 100, .must_cover = {"f32_few_inputs__simd"}});
+}
+
 OpCase random_few_outputs_case(Random& random, ElementType type) {
   const auto small = [&](std::int64_t low, std::int64_t high) {
     return static_cast<std::int32_t>(random_int(random, low, high));

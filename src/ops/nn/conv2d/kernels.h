@@ -27,6 +27,13 @@ std::int64_t narrow_groups_packed_bytes(const OpCall& call, int input);
 void narrow_groups_pack(const OpCall& call, int input, std::byte* destination);
 Status run_narrow_groups(const Invocation& call);
 
+/// f32, one group, few inputs (few_inputs.h), constant weights.
+bool few_inputs_supports(const OpCall& call);
+Footprint few_inputs_footprint(const OpCall& call, int threads);
+std::int64_t few_inputs_packed_bytes(const OpCall& call, int input);
+void few_inputs_pack(const OpCall& call, int input, std::byte* destination);
+Status run_few_inputs(const Invocation& call);
+
 /// f32, one group, few outputs (few_outputs.h).
 bool few_outputs_supports(const OpCall& call);
 Footprint few_outputs_footprint(const OpCall& call, int threads);
