@@ -16,6 +16,7 @@
 #include "compiler/load_model.h"
 #include "compiler/memories.h"
 #include "compiler/narrow_weights.h"
+#include "compiler/planar_images.h"
 #include "compiler/planned_model.h"
 #include "compiler/report.h"
 #include "compiler/select.h"
@@ -391,28 +392,53 @@ class FleetCompiler {
     return !activation_target_ || planned.activation_bytes <= *activation_target_;
   }
 
-  /// Plans a model, in bands where that is faster, unless what memories cost decides; reduces what it needs where a
-  /// target says so.
+  /// Plans a model, with images as they lie and in bands where that is faster, unless what memories cost decides;
+  /// reduces what it needs where a target says so.
   Result<void> plan_entry(PlannedEntry& entry) const {
     const graph::Graph& graph = models_[entry.source].graph;
     auto planned = compiler::plan_model(graph, entry.options);
     if (!planned) return fail(std::move(planned.error()).in(entry.name));
     entry.model = {std::move(*planned), {}, {}};
-    std::optional<compiler::ReducedModel> banded;
-    if (options_.bands && fleet_.memories.empty()) {
-      auto faster = compiler::plan_in_bands(graph, entry.options, entry.model.planned);
-      if (!faster) return fail(std::move(faster.error()).in(entry.name));
-      banded = std::move(*faster);
-    }
-    if (!fits(banded ? banded->planned : entry.model.planned)) {
+    auto faster = fleet_.memories.empty() ? plan_faster(graph, entry)
+                                          : Result<std::optional<compiler::ReducedModel>>(std::nullopt);
+    if (!faster) return fail(std::move(faster.error()).in(entry.name));
+    if (!fits(*faster ? (*faster)->planned : entry.model.planned)) {
       auto smaller = compiler::reduce_activations(graph, entry.options, std::move(entry.model.planned),
                                                   *activation_target_, options_.progress);
       if (!smaller) return fail(std::move(smaller.error()).in(entry.name));
       entry.model = std::move(*smaller);
-      if (!banded || entry.model.planned.activation_bytes <= banded->planned.activation_bytes) return {};
+      if (!*faster || entry.model.planned.activation_bytes <= (*faster)->planned.activation_bytes) return {};
     }
-    if (banded) entry.model = std::move(*banded);
+    if (*faster) entry.model = std::move(**faster);
     return {};
+  }
+
+  /// What is faster than the entry's plan and needs no more: bands, and images of few channels read as they lie.
+  Result<std::optional<compiler::ReducedModel>> plan_faster(const graph::Graph& graph,
+                                                            const PlannedEntry& entry) const {
+    const compiler::PlannedModel& whole = entry.model.planned;
+    auto banded = plan_in_bands(graph, entry.options, whole);
+    if (!banded) return banded;
+    const auto planes = compiler::read_planes(graph, entry.options);
+    if (!planes) return fail(planes.error());
+    if (!*planes) return banded;
+    auto planned = compiler::plan_model(**planes, entry.options);
+    if (!planned) return fail(std::move(planned.error()));
+    compiler::ReducedModel planar{std::move(*planned), {}, {}};
+    auto planar_bands = plan_in_bands(**planes, entry.options, planar.planned);
+    if (!planar_bands) return planar_bands;
+    if (*planar_bands) planar = std::move(**planar_bands);
+    const std::int64_t most = *banded ? (*banded)->planned.activation_bytes : whole.activation_bytes;
+    if (planar.planned.activation_bytes > most) return banded;
+    return planar;
+  }
+
+  /// Nothing where it would not be faster.
+  Result<std::optional<compiler::ReducedModel>> plan_in_bands(const graph::Graph& graph,
+                                                              const compiler::PlanOptions& options,
+                                                              const compiler::PlannedModel& whole) const {
+    if (!options_.bands) return std::nullopt;
+    return compiler::plan_in_bands(graph, options, whole);
   }
 
   /// One buffer per producing port, however many sessions read it.

@@ -218,6 +218,8 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
+    {"conv2d", "f32_few_inputs__simd", gemm_load},
+    {"planar_conv2d", "f32_few_inputs__simd", gemm_load},
     {"conv2d", "f32_winograd__simd", winograd_load, true},
     {"conv2d", "f32_gemm__simd", gemm_load, true},
     {"conv2d", kHalves, half_gemm_load, true},

@@ -61,6 +61,11 @@ struct PlanOptions {
 /// How kernels are chosen for a graph of one size.
 KernelPolicy kernel_policy(const PlanOptions& options);
 
+/// Are all sizes known, and one each?
+inline bool has_one_size(const graph::Graph& graph, const PlanOptions& options) {
+  return options.instances.empty() && options.dimensions.empty() && graph.measured.empty();
+}
+
 /// Where a value lies: a slot of the package format and an offset within it. Constants are placed by the writer.
 struct ValuePlace {
   std::uint32_t slot = 0;

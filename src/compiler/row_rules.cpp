@@ -24,6 +24,7 @@
 #include "ops/nn/matmul/matmul.h"
 #include "ops/nn/matmul_affine/matmul_affine.h"
 #include "ops/nn/norm/norm.h"
+#include "ops/nn/planar_conv2d/planar_conv2d.h"
 #include "ops/nn/pool2d/pool2d.h"
 #include "ops/nn/resize/resize.h"
 #include "ops/nn/resize/sampling.h"
@@ -69,15 +70,22 @@ std::optional<RowRange> under_windows(const Window& w, std::int64_t extent, RowR
   return inside;
 }
 
+/// `image_axis`: where the rows are counted in the image, as `axis` in the result.
 template <typename P>
-std::optional<RowBand> windowed(const Graph& graph, const Node& node, int axis, RowRange rows, std::int64_t kernel) {
+std::optional<RowBand> windowed(const Graph& graph, const Node& node, int axis, RowRange rows, std::int64_t kernel,
+                                int image_axis) {
   if (axis != 1 && axis != 2) return std::nullopt;
   RowBand band = whole(node);
   const auto inside =
-      under_windows(window_of(band.params.as<P>(), axis, kernel), operand(graph, node, 0).dims[axis], rows);
+      under_windows(window_of(band.params.as<P>(), axis, kernel), operand(graph, node, 0).dims[image_axis], rows);
   if (!inside) return std::nullopt;
-  band.operands[0] = {axis, *inside};
+  band.operands[0] = {image_axis, *inside};
   return band;
+}
+
+template <typename P>
+std::optional<RowBand> windowed(const Graph& graph, const Node& node, int axis, RowRange rows, std::int64_t kernel) {
+  return windowed<P>(graph, node, axis, rows, kernel, axis);
 }
 
 /// A hybrid convolution quantises all of its image by the image's largest element.
@@ -88,6 +96,11 @@ bool is_hybrid(const Graph& graph, const Node& node) {
 std::optional<RowBand> conv2d(const Graph& graph, const Node& node, int axis, RowRange rows) {
   if (is_hybrid(graph, node)) return std::nullopt;
   return windowed<ops::Conv2dParams>(graph, node, axis, rows, operand(graph, node, 1).dims[axis]);
+}
+
+/// Height and width come behind the channels of the image.
+std::optional<RowBand> planar_conv2d(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  return windowed<ops::Conv2dParams>(graph, node, axis, rows, operand(graph, node, 1).dims[axis], axis + 1);
 }
 
 std::optional<RowBand> depthwise_conv2d(const Graph& graph, const Node& node, int axis, RowRange rows) {
@@ -271,6 +284,7 @@ struct RowRule {
 
 constexpr RowRule kRules[] = {
     {&ops::kConv2d, conv2d, OwnAxis::kWindow},
+    {&ops::kPlanarConv2d, planar_conv2d, OwnAxis::kWindow},
     {&ops::kDepthwiseConv2d, depthwise_conv2d, OwnAxis::kWindow},
     {&ops::kSeparableConv2d, separable_conv2d, OwnAxis::kWindow},
     {&ops::kConv2dAffine, conv2d_affine, OwnAxis::kWindow},

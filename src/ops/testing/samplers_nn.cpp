@@ -8,6 +8,7 @@
 #include "ops/nn/lstm_q/lstm_q.h"
 #include "ops/nn/matmul/matmul.h"
 #include "ops/nn/norm/norm.h"
+#include "ops/nn/planar_conv2d/planar_conv2d.h"
 #include "ops/nn/pool2d/pool2d.h"
 #include "ops/nn/resize/resize.h"
 #include "ops/nn/separable_conv2d/separable_conv2d.h"
@@ -106,6 +107,18 @@ void depthwise_conv2d(Sampling& s) {
   window(s, p);
   const std::int64_t out = x.dims[3] * s.pick(1, s.one_in(3) ? 3 : 1);
   linear_operands(s, p, x.type, {s.pick(1, 4), s.pick(1, 4), out}, out);
+  s.set_params(p);
+}
+
+void planar_conv2d(Sampling& s) {
+  const std::int64_t channels = s.pick(1, 5);
+  s.like(dense_desc(kF32, {s.pick(1, 2), channels, s.pick(1, 12), s.pick(1, 40)}));
+  Conv2dParams p;
+  window(s, p);
+  p.activation = s.activation();
+  const std::int64_t out = s.pick(1, s.one_in(3) ? 70 : 20);
+  s.like(dense_desc(kF32, {out, s.pick(1, 3), s.pick(1, 4), channels}), {-1.0, 1.0});
+  if (s.one_in(2)) s.like(dense_desc(kF32, {out}));
   s.set_params(p);
 }
 
@@ -337,6 +350,7 @@ constexpr SamplerRow kRows[] = {{&kAttention, attention},
                                 {&kNorm, norm},
                                 {&kPool2d, pool2d},
                                 {&kResize, resize},
+                                {&kPlanarConv2d, planar_conv2d},
                                 {&kSeparableConv2d, separable_conv2d},
                                 {&kSimpleRnn, simple_rnn},
                                 {&kSoftmax, softmax},
