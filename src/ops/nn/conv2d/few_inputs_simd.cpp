@@ -78,6 +78,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using ops::HWY_NAMESPACE::ClampedStore;
+using ops::HWY_NAMESPACE::cover;
 using ops::HWY_NAMESPACE::in_register;
 using ops::HWY_NAMESPACE::store_partial;
 using ops::HWY_NAMESPACE::unroll;
@@ -95,7 +96,7 @@ constexpr int kTaps = 3;
 // taps and an input fill the registers.
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
 constexpr int kMostVectors = 3;
-constexpr int kResults[] = {0, 16, 12, 7};
+constexpr int kResults[] = {0, 16, 12, 6};
 #elif HWY_ARCH_ARM_A64
 constexpr int kMostVectors = 4;
 constexpr int kResults[] = {0, 12, 8, 6, 4};
@@ -207,22 +208,8 @@ class RowConvolver {
 
   template <int kStride, int kVectors>
   HWY_NOINLINE void all_results(const WindowRows& rows, int first, std::int64_t count, std::int64_t offset) const {
-    constexpr int kTile = kResults[kVectors];
-    constexpr int kHalf = kTile / 2;
-    const auto tile = [&](auto results, std::int64_t at)
-                          HWY_ATTR { this->tile<results, kStride, kVectors>(rows, first, at, offset); };
-    constexpr std::integral_constant<int, kTile> whole;
-    constexpr std::integral_constant<int, kHalf> half;
-    std::int64_t i = 0;
-    for (; i + kTile <= count; i += kTile) tile(whole, i);
-    // Some results are computed once more, and are the same.
-    if (i + kHalf < count && count >= kTile) {
-      tile(whole, count - kTile);
-    } else if (count >= kHalf) {
-      for (; i < count; i += kHalf) tile(half, std::min(i, count - kHalf));
-    } else {
-      for (; i < count; ++i) tile(std::integral_constant<int, 1>(), i);
-    }
+    cover<kResults[kVectors]>(count, [&](auto results, std::int64_t at)
+                                         HWY_ATTR { this->tile<results, kStride, kVectors>(rows, first, at, offset); });
   }
 
   template <int kCount, int kStride, int kVectors>

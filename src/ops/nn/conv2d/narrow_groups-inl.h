@@ -18,6 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::narrow_groups::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using ops::HWY_NAMESPACE::cover;
 using ops::HWY_NAMESPACE::in_register;
 using ops::HWY_NAMESPACE::unroll;
 
@@ -173,22 +174,9 @@ class RowConvolver {
 
   template <Spreading kSpreading, int kTaps, int kStride, int kUsed>
   HWY_NOINLINE void all_pixels(const Rows& rows, std::int64_t count, std::int64_t offset) const {
-    constexpr int kTile = tile_pixels<kUsed>();
-    constexpr int kHalf = kTile / 2;
-    const auto tile = [&](auto pixels, std::int64_t first)
-                          HWY_ATTR { this->pixels<pixels, kSpreading, kTaps, kStride, kUsed>(rows, first, offset); };
-    constexpr std::integral_constant<int, kTile> whole;
-    constexpr std::integral_constant<int, kHalf> half;
-    std::int64_t i = 0;
-    for (; i + kTile <= count; i += kTile) tile(whole, i);
-    // Some pixels are computed once more, with the same result.
-    if (i + kHalf < count && count >= kTile) {
-      tile(whole, count - kTile);
-    } else if (count >= kHalf) {
-      for (; i < count; i += kHalf) tile(half, std::min(i, count - kHalf));
-    } else {
-      for (; i < count; ++i) tile(std::integral_constant<int, 1>(), i);
-    }
+    cover<tile_pixels<kUsed>()>(count, [&](auto pixels, std::int64_t first) HWY_ATTR {
+      this->pixels<pixels, kSpreading, kTaps, kStride, kUsed>(rows, first, offset);
+    });
   }
 
   template <int kCount, Spreading kSpreading, int kTaps, int kStride, int kUsed>
