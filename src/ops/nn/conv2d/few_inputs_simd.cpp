@@ -98,8 +98,8 @@ constexpr int kTaps = 3;
 constexpr int kMostVectors = 3;
 constexpr int kResults[] = {0, 16, 12, 6};
 #elif HWY_ARCH_ARM_A64
-constexpr int kMostVectors = 4;
-constexpr int kResults[] = {0, 12, 8, 6, 4};
+constexpr int kMostVectors = 2;
+constexpr int kResults[] = {0, 12, 8};
 #else
 constexpr int kMostVectors = 2;
 constexpr int kResults[] = {0, 8, 4};
