@@ -219,8 +219,8 @@ Result<std::int64_t> bytes_of_one_thread(const Graph& graph, PlanOptions options
 
 Result<std::optional<ReducedModel>> plan_in_bands(const Graph& graph, const PlanOptions& options,
                                                   const PlannedModel& whole) {
-  if (!has_one_size(graph, options) || graph::has_control(graph) || options.backend != Backend::kFast || !options.backends.empty() ||
-      machine_of(options.target).cache_bytes <= 0)
+  if (!has_one_size(graph, options) || graph::has_control(graph) || options.backend != Backend::kFast ||
+      !options.backends.empty() || machine_of(options.target).cache_bytes <= 0)
     return std::nullopt;
   const auto stages = Bander(graph, options).stages();
   if (!stages) return fail(stages.error());

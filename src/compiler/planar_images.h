@@ -1,9 +1,8 @@
 // Lets convolutions of few channels, as first layers are, read images whose channels come first as they lie, instead of
 // behind a transpose: planar_conv2d (ops/nn/planar_conv2d) copies the rows that it needs in any case, so that neither
 // the transpose's time nor its result is needed. But a result may lie over a transposed image that it is computed from,
-// and not over planes, which are read to their ends: whether a plan gets larger for it, the caller
-// finds out. Results are the same to
-// the bit: both operators have the kernel of ops/nn/conv2d/few_inputs.h. Host only; deterministic.
+// and not over planes, which are read to their ends: whether a plan gets larger for it, the caller finds out. Results
+// are the same to the bit: both operators have the kernel of ops/nn/conv2d/few_inputs.h. Host only; deterministic.
 #pragma once
 
 #include <optional>

@@ -123,14 +123,14 @@ struct WindowRows {
   std::int64_t slot = 0;
 };
 
-/// Copies columns [first, first + count) of one channel of an image row, zeros where it has none. copy(x, n, to) copies
-/// columns that there are.
+/// Copies columns [first, first + count) of an image row, channel after channel, zeros where it has none. copy(x, n,
+/// to) copies columns that there are.
 template <typename Copy>
 HWY_INLINE void copy_padded(const ImageShape& image, const float* row, std::int64_t first, std::int64_t count,
-                            std::int64_t channels, float* to, Copy copy) {
+                            float* to, Copy copy) {
   const std::int64_t before = std::clamp<std::int64_t>(-first, 0, count);
   const std::int64_t inside = std::clamp<std::int64_t>(image.w - first, before, count);
-  for (std::int64_t c = 0; c < channels; ++c) {
+  for (std::int64_t c = 0; c < image.c; ++c) {
     std::fill_n(to + c * count, before, 0.0F);
     std::fill_n(to + c * count + inside, count - inside, 0.0F);
   }
@@ -159,18 +159,17 @@ void copy_row(const Problem& p, const float* row, std::int64_t first, std::int64
   const auto copy = [&](const float* x, std::int64_t n, float* at) HWY_ATTR {
     if (image.w_stride == 1) {
       for (std::int64_t c = 0; c < image.c; ++c) std::copy_n(x + c * p.channel_stride, n, at + c * count);
-    } else if (p.channel_stride == 1 && image.w_stride == 2 && image.c == 2) {
-      part_channels<2>(x, n, at, count);
-    } else if (p.channel_stride == 1 && image.w_stride == 3 && image.c == 3) {
-      part_channels<3>(x, n, at, count);
-    } else if (p.channel_stride == 1 && image.w_stride == 4 && image.c == 4) {
-      part_channels<4>(x, n, at, count);
+    } else if (p.channel_stride == 1 && image.w_stride == image.c) {
+      static_assert(kMostInputs == 4);
+      if (image.c == 2) part_channels<2>(x, n, at, count);
+      if (image.c == 3) part_channels<3>(x, n, at, count);
+      if (image.c == 4) part_channels<4>(x, n, at, count);
     } else {
       for (std::int64_t c = 0; c < image.c; ++c)
         for (std::int64_t i = 0; i < n; ++i) at[c * count + i] = x[i * image.w_stride + c * p.channel_stride];
     }
   };
-  copy_padded(image, row, first, count, image.c, to, copy);
+  copy_padded(image, row, first, count, to, copy);
 }
 
 /// Computes rows of results from the ring.
