@@ -1,8 +1,8 @@
 // conv2d in f32 as an implicit matrix product: the rows are output pixels, the columns output channels, and k runs over
 // taps and input channels. Pixels whose window lies inside the image are multiplied where they lie; the others, and
-// those at row ends, are first gathered into a tile of a few rows with zeros for the padding. Where weights are many,
-// all pixels are gathered, many rows and a piece of k at a time, so that weights are not read again for every few
-// pixels. There is no im2col buffer. Where they are few, or most taps lie outside the image, pixels with the same taps
+// those at row ends, are first gathered into a tile of a few rows with zeros for the padding. Where weights are many
+// and rows of pixels short, all pixels are gathered, many rows and a piece of k at a time, so that weights are not read
+// again for every few pixels. There is no im2col buffer. Where windows leave the image, pixels with the same taps
 // inside are multiplied together (zones.h), or, of few channels, parts of the image are copied with zeros around
 // (bands.h).
 #include <algorithm>
@@ -135,11 +135,19 @@ void multiply_gathered(const Problem& p, const float* x, const gemm::RightPanels
   }
 }
 
+/// Do many weights meet runs of results that make tiles, so that they are multiplied tap by tap (zones.h)?
+bool goes_tap_by_tap(const Problem& p) {
+  constexpr std::int64_t kLeastRun = 4;
+  return zones_apply(p) && has_many_weights(p) && std::max(p.g.y.w, p.g.y.h) >= kLeastRun;
+}
+
 /// Pixels that may be computed at once when the result overlaps x: some tiles, if they are a small share of the result.
-/// Where bands.h applies, a row of results.
+/// Tap by tap, so many rows that weights are not read again for every few pixels. Where bands.h applies, a row of
+/// results.
 std::int64_t overlap_pixels(const Problem& p) {
   constexpr std::int64_t kMostTiles = 4;
   constexpr std::int64_t kShare = 128;
+  if (goes_tap_by_tap(p)) return std::min<std::int64_t>((kMostPieceRows + p.g.y.w - 1) / p.g.y.w, p.g.y.h) * p.g.y.w;
   return std::clamp<std::int64_t>(pixel_count(p) / kShare / gemm::kMaxTileRows, 1, kMostTiles) * gemm::kMaxTileRows;
 }
 
@@ -193,12 +201,13 @@ bool gemm_supports(const OpCall& call) {
 Footprint gemm_footprint(const OpCall& call, int threads) {
   const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
   const std::int64_t pixels = std::max<std::int64_t>(overlap_pixels(p), bands_apply(p) ? p.g.y.w : 0);
-  const std::int64_t useful = bands_apply(p) ? std::max(tile_bytes(p, useful_tile_rows(p)), bands_useful_bytes(p))
-                                             : tile_bytes(p, useful_tile_rows(p));
   // With several groups, the first one's result would overwrite what the others read.
+  const std::int64_t lead = p.g.groups == 1 ? lead_bytes(call, p.g, pixels, threads) : Footprint::kNoOverlap;
+  if (goes_tap_by_tap(p)) return {.lead_bytes = lead};
+  const std::int64_t tile = tile_bytes(p, useful_tile_rows(p));
   return {.scratch_bytes = tile_bytes(p, least_tile_rows(p)) * threads,
-          .useful_scratch_bytes = useful * threads,
-          .lead_bytes = p.g.groups == 1 ? lead_bytes(call, p.g, pixels, threads) : Footprint::kNoOverlap};
+          .useful_scratch_bytes = (bands_apply(p) ? std::max(tile, bands_useful_bytes(p)) : tile) * threads,
+          .lead_bytes = lead};
 }
 
 std::int64_t gemm_packed_bytes(const OpCall& call, int input) {
@@ -263,28 +272,30 @@ bool splits_weights(const Problem& p) {
   return has_many_weights(p) && p.k * p.group_outputs >= kCostOfPixels * numbers;
 }
 
-/// Is it faster zone by zone than to gather windows? Zones read all weights for every run of pixels, so where these are
-/// many, runs must be long, or save what lies outside the image.
+/// Is it faster zone by zone, or tap by tap, than to gather windows? Zone by zone, not where results are few at a time.
 bool prefers_zones(const Invocation& call, const Problem& p) {
-  constexpr double kMostlyInside = 0.75;
-  if (!zones_apply(p) || result_overlaps(call)) return false;
-  return !has_many_weights(p) || p.g.y.w >= kMostPieceRows || share_inside(p) < kMostlyInside;
+  return goes_tap_by_tap(p) || (zones_apply(p) && !has_many_weights(p) && !result_overlaps(call));
 }
 
-/// Zone by zone, all groups.
+/// Zones of all groups.
 void run_zones(const Invocation& call, const Problem& p) {
+  const std::int64_t width = p.g.y.w;
   const std::int64_t rows = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h;
   const std::int64_t panels = gemm::panel_count(p.group_outputs);
+  const std::int64_t least = overlap_pixels(p);
   const auto convolve = [&](std::int64_t begin, std::int64_t end, std::int64_t first, std::int64_t last) {
     for_each_group(call, p, first, last, [&](const float* x, const gemm::RightPanels& weights, const gemm::Result& y) {
-      convolve_zones(p, x, weights, y, begin, end);
+      for (std::int64_t row = begin, next; row < end; row = next) {
+        next = std::min(row + pixels_at_once(call, p.g, row * width, least) / width, end);
+        convolve_zones(p, x, weights, y, row, next);
+      }
     });
   };
   if (splits_weights(p)) {
     parallel_ranges(*call.threads, panels, 2,
                     [&](std::int64_t first, std::int64_t last) { convolve(0, rows, first, last); });
   } else {
-    parallel_ranges(*call.threads, rows, (product_grain(p) + p.g.y.w - 1) / p.g.y.w,
+    parallel_ranges(*call.threads, rows, (product_grain(p) + width - 1) / width,
                     [&](std::int64_t begin, std::int64_t end) { convolve(begin, end, 0, panels); });
   }
 }

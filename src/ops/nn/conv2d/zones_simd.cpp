@@ -51,19 +51,28 @@ class Zone {
     const std::int64_t first = rows_.taps.first * row + columns_.taps.first * p_.group_inputs;
     const std::int64_t height = rows_.taps.size();
     const std::int64_t width = columns_.taps.size() * p_.group_inputs;
-    const bool many = has_many_weights(p_);
     if (height == 0 || width == 0) return multiply_part({}, 0, weights, y);
-    const bool whole_rows = width == row;
-    if (whole_rows && !many) return multiply_part(taps(0, height), first, weights, y);
+    if (width == row) return multiply_part(taps(0, height), first, weights, y);
     gemm::Result part = y;
     for (std::int64_t ky = 0; ky < height; ++ky) {
-      const std::int64_t length = many ? part_length(width) : width;
-      for (std::int64_t done = 0; done < width; done += length) {
-        part.resumes = y.resumes || ky > 0 || done > 0;
-        part.ends = y.ends && ky + 1 == height && done + length >= width;
-        multiply_part(many ? numbers(ky, done, std::min(length, width - done)) : taps(ky, 1), first + ky * row + done,
-                      weights, part);
-      }
+      part.resumes = y.resumes || ky > 0;
+      part.ends = y.ends && ky + 1 == height;
+      multiply_part(taps(ky, 1), first + ky * row, weights, part);
+    }
+  }
+
+  /// The same of a zone of one tap, a part of its numbers at a time, whose weights stay in the second-level cache for
+  /// all results.
+  void multiply_in_parts(gemm::RightPanels weights, const gemm::Result& y) const {
+    weights.cached = true;
+    constexpr std::int64_t kPart = 256;
+    const std::int64_t parts = (p_.group_inputs + kPart - 1) / kPart;
+    const std::int64_t most = (p_.group_inputs + parts - 1) / parts;
+    const std::int64_t first =
+        (rows_.taps.first * p_.g.horizontal.kernel + columns_.taps.first) * p_.group_inputs;
+    for (std::int64_t done = 0; done < p_.group_inputs; done += most) {
+      const std::int64_t length = std::min(most, p_.group_inputs - done);
+      multiply_part({.data = window_ + done, .length = length}, first + done, weights, y);
     }
   }
 
@@ -82,14 +91,6 @@ class Zone {
     return upright ? Runs{rows_.size(), columns_.size(), true} : Runs{columns_.size(), rows_.size(), false};
   }
 
-  /// Of parts of about as many numbers of a kernel row of `width`, each within one tap or of taps that touch.
-  std::int64_t part_length(std::int64_t width) const {
-    constexpr std::int64_t kPart = 384;
-    const std::int64_t run = p_.taps_touch ? width : p_.group_inputs;
-    const std::int64_t parts = (run + kPart - 1) / kPart;
-    return (run + parts - 1) / parts;
-  }
-
   /// The windows' numbers of `count` kernel rows, of those inside, from row ky on.
   gemm::LeftRows taps(std::int64_t ky, std::int64_t count) const {
     const ConvGeometry& g = p_.g;
@@ -104,14 +105,6 @@ class Zone {
       left.segments = 1;
     }
     return left;
-  }
-
-  /// Numbers [first, first + count) of kernel row ky, of those inside, all in one tap unless taps touch.
-  gemm::LeftRows numbers(std::int64_t ky, std::int64_t first, std::int64_t count) const {
-    const ConvGeometry& g = p_.g;
-    const float* row = window_ + ky * g.vertical.dilation * g.x.h_stride;
-    const std::int64_t tap = p_.taps_touch ? 0 : first / p_.group_inputs;
-    return {.data = row + tap * g.horizontal.dilation * g.x.w_stride + first - tap * p_.group_inputs, .length = count};
   }
 
   /// A part of k, which begins with row first_k of the panels, for all runs.
@@ -140,13 +133,6 @@ class Zone {
   const float* window_ = nullptr;  ///< the first number of the first window that lies inside; null where none does
 };
 
-/// Taps inside the image of all windows along an axis.
-std::int64_t taps_of_axis(const WindowAxis& axis, std::int64_t extent, std::int64_t results) {
-  std::int64_t taps = 0;
-  for_each_stretch(axis, extent, 0, results, [&](const Stretch& s) { taps += s.size() * s.taps.size(); });
-  return taps;
-}
-
 }  // namespace
 
 bool zones_apply(const Problem& p) {
@@ -154,24 +140,61 @@ bool zones_apply(const Problem& p) {
   return !p.always_inside && p.group_inputs >= kLeastLength;
 }
 
-double share_inside(const Problem& p) {
+namespace {
+
+void convolve_zone_by_zone(const Problem& p, const float* x, const gemm::RightPanels& weights, const gemm::Result& y,
+                           std::int64_t item, std::int64_t begin, std::int64_t end) {
   const ConvGeometry& g = p.g;
-  const auto inside = static_cast<double>(taps_of_axis(g.vertical, g.x.h, g.y.h)) *
-                      static_cast<double>(taps_of_axis(g.horizontal, g.x.w, g.y.w));
-  return inside / (static_cast<double>(g.y.h) * g.vertical.kernel * g.y.w * g.horizontal.kernel);
+  for_each_stretch(g.vertical, g.x.h, begin, end, [&](const Stretch& rows) {
+    for_each_stretch(g.horizontal, g.x.w, 0, g.y.w,
+                     [&](const Stretch& columns) { Zone(p, x, item, rows, columns).multiply(weights, y); });
+  });
 }
+
+/// The results in [begin, end) whose windows have tap `tap` inside the image.
+Stretch results_of_tap(const WindowAxis& axis, std::int64_t extent, std::int64_t begin, std::int64_t end,
+                       std::int32_t tap) {
+  const auto origin = [&](std::int64_t at) { return window_origin(axis, at) + tap * axis.dilation; };
+  while (begin < end && origin(begin) < 0) ++begin;
+  while (begin < end && origin(end - 1) >= extent) --end;
+  return {begin, end, {tap, tap + 1}};
+}
+
+void convolve_tap_by_tap(const Problem& p, const float* x, const gemm::RightPanels& weights, const gemm::Result& result,
+                         std::int64_t item, std::int64_t begin, std::int64_t end) {
+  const ConvGeometry& g = p.g;
+  gemm::Result y = result;
+  y.ends = false;
+  const Zone all(p, x, item, {begin, end, {}}, {0, g.y.w, {}});
+  if (!y.resumes) all.multiply(weights, y);
+  y.resumes = true;
+  for (std::int32_t ky = 0; ky < g.vertical.kernel; ++ky) {
+    const Stretch rows = results_of_tap(g.vertical, g.x.h, begin, end, ky);
+    for (std::int32_t kx = 0; kx < g.horizontal.kernel && rows.size() > 0; ++kx) {
+      const Stretch columns = results_of_tap(g.horizontal, g.x.w, 0, g.y.w, kx);
+      if (columns.size() > 0) Zone(p, x, item, rows, columns).multiply_in_parts(weights, y);
+    }
+  }
+  y.ends = result.ends;
+  if (y.ends && y.activation.function != UnaryFunction::kIdentity) all.multiply(weights, y);
+}
+
+}  // namespace
 
 void convolve_zones(const Problem& p, const float* x, const gemm::RightPanels& weights, const gemm::Result& y,
                     std::int64_t begin, std::int64_t end) {
-  const ConvGeometry& g = p.g;
+  const std::int64_t height = p.g.y.h;
+  constexpr std::int64_t kPanelsAtOnce = 24;
+  const auto convolve = has_many_weights(p) ? convolve_tap_by_tap : convolve_zone_by_zone;
   for (std::int64_t at = begin; at < end;) {
-    const std::int64_t item = at / g.y.h;
-    const std::int64_t last = std::min<std::int64_t>(end - item * g.y.h, g.y.h);
-    for_each_stretch(g.vertical, g.x.h, at - item * g.y.h, last, [&](const Stretch& rows) {
-      for_each_stretch(g.horizontal, g.x.w, 0, g.y.w,
-                       [&](const Stretch& columns) { Zone(p, x, item, rows, columns).multiply(weights, y); });
-    });
-    at = item * g.y.h + last;
+    const std::int64_t item = at / height;
+    const std::int64_t last = std::min<std::int64_t>(end - item * height, height);
+    gemm::RightPanels panels = weights;
+    for (; panels.first < weights.last; panels.first += kPanelsAtOnce) {
+      panels.last = std::min(panels.first + kPanelsAtOnce, weights.last);
+      convolve(p, x, panels, y, item, at - item * height, last);
+    }
+    at = item * height + last;
   }
 }
 

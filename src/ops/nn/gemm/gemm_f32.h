@@ -54,6 +54,7 @@ struct RightPanels {
   std::int64_t first_k = 0;  ///< the row of the panels that meets element 0 of a left row
   std::int64_t k = 0;        ///< rows of a panel; 0: as many as a left row has elements
   bool backward = false;     ///< the last panels come first
+  bool cached = false;       ///< in the second-level cache, like the rows: nothing is fetched ahead
 };
 
 /// y[m * row_stride + n] = activation(row m times column n + bias[n]).

@@ -88,7 +88,7 @@ constexpr bool kFetchesRows = kHasWideTiles && (kTileRows * kTileVectors > kFewR
 constexpr std::int64_t kColumns = kVectors * kLanes;
 constexpr std::int64_t kColumnsOfFewRows = kVectorsOfFewRows * kLanes;
 static_assert(kColumns % kPanel == 0 && kColumnsOfFewRows % kPanel == 0);
-static_assert(!kHasWideTiles || kVectorsOfFewRows == kQuadVectors);
+static_assert(!kHasWideTiles || (kVectorsOfFewRows == kQuadVectors && kFewRows == kQuadRows));
 /// Of a tile, unless rows are few.
 constexpr int kMostVectors = kHasWideTiles ? kQuadVectors : kVectors;
 
@@ -242,9 +242,9 @@ constexpr TileFunction tile_function(int rows, std::integer_sequence<int, kRowsM
   return kFunctions[rows - 1];
 }
 
-template <int kTileVectors, int kMostRows>
+template <int kTileVectors, int kMostRows, bool kFetches = true>
 TileFunction tile_function(std::int64_t rows) {
-  return tile_function<kTileVectors, true>(static_cast<int>(rows), std::make_integer_sequence<int, kMostRows>());
+  return tile_function<kTileVectors, kFetches>(static_cast<int>(rows), std::make_integer_sequence<int, kMostRows>());
 }
 
 /// The most rows of a tile of so many columns, unless rows are few.
@@ -254,25 +254,29 @@ constexpr std::int64_t most_tile_rows(std::int64_t columns) {
   return columns <= kTripleVectors * kLanes ? kTripleRows : kQuadRows;
 }
 
-/// The kernel for a tile of so many columns, at most kMostVectors * kLanes, and of 1..most_tile_rows() rows.
-TileFunction tile_function(std::int64_t rows, std::int64_t columns) {
-  if (columns <= kNarrowVectors * kLanes) return tile_function<kNarrowVectors, kNarrowRows>(rows);
-  if constexpr (kHasWideTiles) {
-    if (columns > kTripleVectors * kLanes) return tile_function<kQuadVectors, kQuadRows>(rows);
-    if (columns > kColumns) return tile_function<kTripleVectors, kTripleRows>(rows);
-  }
-  return tile_function<kVectors, kRows>(rows);
-}
-
 /// The kernel for a tile of kVectorsOfFewRows and 1..kFewRows rows.
 TileFunction function_of_few_rows(std::int64_t rows) {
-  return tile_function<kVectorsOfFewRows, false>(static_cast<int>(rows), std::make_integer_sequence<int, kFewRows>());
+  return tile_function<kVectorsOfFewRows, kFewRows, false>(rows);
+}
+
+/// The kernel for a tile of so many columns, at most kMostVectors * kLanes, and of 1..most_tile_rows() rows. Of panels
+/// that are `cached`, wide tiles fetch nothing: each load they leave out counts.
+TileFunction tile_function(std::int64_t rows, std::int64_t columns, bool cached) {
+  if (columns <= kNarrowVectors * kLanes) return tile_function<kNarrowVectors, kNarrowRows>(rows);
+  if constexpr (kHasWideTiles) {
+    if (columns > kTripleVectors * kLanes)
+      return cached ? function_of_few_rows(rows) : tile_function<kQuadVectors, kQuadRows>(rows);
+    if (columns > kColumns)
+      return cached ? tile_function<kTripleVectors, kTripleRows, false>(rows)
+                    : tile_function<kTripleVectors, kTripleRows>(rows);
+  }
+  return tile_function<kVectors, kRows>(rows);
 }
 
 /// Columns [first, first + columns) of all rows; they begin a panel and fit one group of vectors. `panels` is where
 /// they begin at the first k of `a`.
 void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel_stride, const Result& y,
-                      std::int64_t first, std::int64_t columns, bool few_rows, bool backward) {
+                      std::int64_t first, std::int64_t columns, bool few_rows, const RightPanels& b) {
   HWY_ALIGN float padded_bias[std::max(kColumns, kColumnsOfFewRows)];
   const std::int64_t padded = panel_count(columns) * kPanel;
   const float* bias = y.bias != nullptr ? y.bias + first : nullptr;
@@ -292,14 +296,14 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
             columns,
             y.ends ? ClampedStore(y.activation) : ClampedStore({}),
             y.resumes,
-            backward ? panels - kColumns / kPanel * panel_stride : panels + panel_count(columns) * panel_stride,
+            b.backward ? panels - kColumns / kPanel * panel_stride : panels + panel_count(columns) * panel_stride,
             tiles == 1 ? padded : (padded + tiles - 1) / tiles,
             a.row_stride == a.k()};
   const std::int64_t least_rows = tiles == 1 ? a.rows : a.rows / tiles;
   const std::int64_t longer_tiles = a.rows - least_rows * tiles;
   for (std::int64_t i = 0; i < tiles; ++i) {
     const std::int64_t rows = i < longer_tiles ? least_rows + 1 : least_rows;
-    const TileFunction function = few_rows ? function_of_few_rows(rows) : tile_function(rows, columns);
+    const TileFunction function = few_rows ? function_of_few_rows(rows) : tile_function(rows, columns, b.cached);
     function(a, tile, y.row_stride);
     tile.a += rows * a.row_stride;
     tile.y += rows * y.row_stride;
@@ -326,7 +330,7 @@ void multiply_block(const LeftRows& a, const RightPanels& b, std::int64_t panel_
     const std::int64_t first = panel * kPanel;
     const std::int64_t end = std::min((b.first + tiles.first(tile + 1)) * kPanel, last);
     multiply_columns(a, b.data + panel * panel_stride + b.first_k * kPanel, panel_stride, y, first, end - first,
-                     few_rows && tiles.is_wide(tile), b.backward);
+                     few_rows && tiles.is_wide(tile), b);
   }
 }
 
