@@ -106,17 +106,19 @@ Load gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const op
           .others = activation_macs(op, call)};
 }
 
+/// Tiles whose products Winograd kernels compute in one go, at least.
+constexpr std::int64_t kWinogradTiles = 6;
+
 /// F(4x4, 3x3): 36 products for 16 results, and tiles that are transformed, there and back.
 Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
   constexpr double kTileProducts = 36;
-  constexpr std::int64_t kTilesAtOnce = 6;  // tiles, whose products are computed in one go
-  constexpr double kTransforms = 2.5;       // what a number is read, computed and written for, in its bytes
+  constexpr double kTransforms = 2.5;  // what a number is read, computed and written for, in its bytes
   const bool integer = numbers == Numbers::kBytes;
   const double number = integer ? sizeof(std::int16_t) : sizeof(float);
   const TensorDesc& x = call.in(0);
   const TensorDesc& y = call.out();
   const std::int64_t tiles = static_cast<std::int64_t>((y.dims[1] + 3) / 4) * ((y.dims[2] + 3) / 4);
-  const std::int64_t computed = (tiles + kTilesAtOnce - 1) / kTilesAtOnce * kTilesAtOnce;
+  const std::int64_t computed = (tiles + kWinogradTiles - 1) / kWinogradTiles * kWinogradTiles;
   const double items = y.dims[0];
   const double macs = items * static_cast<double>(computed) * kTileProducts * x.dims[3] * y.dims[3];
   return {.macs = integer ? 0 : macs,
@@ -288,6 +290,19 @@ double step_ns(const ops::OpDef& op, const ops::KernelVariant& variant, const op
   return machine.step_ns + values_ns(load, variant, numbers, machine) + load.weights / machine.weight_bytes;
 }
 
+/// Bytes of weights that a Winograd kernel fetches for one item: all of them, and for every further block of tiles those
+/// that the second-level cache does not keep. `room` bytes of scratch are to be had, or what the kernel needs at least.
+double winograd_fetched(const Load& load, const ops::OpCall& call, const ops::Footprint& footprint, std::int64_t room) {
+  constexpr double kCacheBytes = 1 << 20;
+  const TensorDesc& y = call.out();
+  const std::int64_t tiles = static_cast<std::int64_t>((y.dims[1] + 3) / 4) * ((y.dims[2] + 3) / 4);
+  const double scratch = static_cast<double>(std::clamp(room, footprint.scratch_bytes, footprint.useful_scratch_bytes));
+  const double least = static_cast<double>(std::max<std::int64_t>(footprint.scratch_bytes, 1));
+  const double at_once = scratch / least * static_cast<double>(std::min(tiles, kWinogradTiles));
+  const double blocks = std::ceil(static_cast<double>(tiles) / at_once);
+  return load.weights + (blocks - 1) * std::max(load.weights - kCacheBytes, 0.0);
+}
+
 /// Time for one item of a batch with the weights fetched for it alone; infinite where the scratch would enlarge the
 /// plan. Plans for several batch sizes so get the same kernels and share their weights.
 double weighed_ns(const ops::OpDef& op, const ops::KernelVariant& kernel, const ops::OpCall& call,
@@ -295,11 +310,13 @@ double weighed_ns(const ops::OpDef& op, const ops::KernelVariant& kernel, const 
   const std::int64_t items = std::max(call.out().dims[0], 1);
   const std::int64_t values = value_bytes(call) / items;
   const std::int64_t room = setting.room_bytes / items - values;
-  if (ops::footprint(kernel, call, 1).scratch_bytes > std::max(values, room))
-    return std::numeric_limits<double>::infinity();
+  const ops::Footprint footprint = ops::footprint(kernel, call, 1);
+  if (footprint.scratch_bytes > std::max(values, room)) return std::numeric_limits<double>::infinity();
   const Load load = load_of(op, kernel, call, numbers_of(call));
+  const bool winograd = find_row(op, kernel) != nullptr && find_row(op, kernel)->load == winograd_load;
+  const double fetched = winograd ? winograd_fetched(load, call, footprint, room) : load.weights;
   return values_ns(load, kernel, numbers_of(call), setting.machine) / static_cast<double>(items) +
-         load.weights / setting.machine.weight_bytes;
+         fetched / setting.machine.weight_bytes;
 }
 
 /// The host's, with the 16-bit arithmetic that it has.

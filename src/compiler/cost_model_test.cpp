@@ -78,6 +78,12 @@ TEST(CostModel, ScratchThatWouldEnlargeThePlanIsNotTaken) {
   EXPECT_EQ(kernel_of(convolution(12, 256, 256, true), "x86-64-avx2"), "f32_winograd__simd");
 }
 
+TEST(CostModel, ManyWeightsAreNotFetchedAgainForEveryFewTiles) {
+  // 9 MiB of weights for 16 tiles: with room for all of them they are read once, with room for 6 three times.
+  EXPECT_EQ(kernel_of(convolution(16, 256, 256, true), "x86-64-avx512"), "f32_winograd__simd");
+  EXPECT_EQ(kernel_of(convolution(16, 256, 256), "x86-64-avx512"), "f32_gemm__simd");
+}
+
 TEST(CostModel, BatchesOfAnySizeGetTheKernelOfOneItem) {
   for (const auto& [side, channels] : {std::pair{8, 32}, {12, 64}, {14, 64}, {14, 256}, {28, 64}}) {
     const std::string one = kernel_of(convolution(side, channels, channels, false, 1), "x86-64-avx2");

@@ -13,11 +13,16 @@ namespace {
 
 void lower_identity(NodeLowering& n) { n.set_output(0, n.input(0)); }
 
-/// Dropout does nothing in inference; its mask is all true.
+/// Dropout does nothing in inference, nor in training where it drops nothing; its mask is all true.
 void lower_dropout(NodeLowering& n) {
   n.ignore({"ratio", "seed", "is_test"});
   const ValueId x = n.input(0);
-  if (n.has(2) && n.integer(2, "training_mode") != 0) n.fail("training_mode is not supported");
+  if (n.has(2) && n.integer(2, "training_mode") != 0) {
+    constexpr float kDefaultRatio = 0.5F;
+    const std::vector<float> ratio = n.has(1) ? n.floats(1, "ratio") : std::vector<float>{kDefaultRatio};
+    if (ratio.size() != 1 || ratio.front() != 0.0F)
+      n.fail("training_mode would drop numbers at random; only a ratio of 0 is supported there");
+  }
   n.set_output(0, x);
   if (n.wants(1)) n.set_output(1, n.expand(n.cast(n.scalar(1.0F), ElementType::kBool), n.dims(x)));
 }

@@ -162,6 +162,17 @@ TEST(OnnxBatchNorm, BecomesOneProductAndOneSum) {
   EXPECT_EQ(y.graph.nodes.size(), 2U);
 }
 
+TEST(OnnxDropout, PassesNumbersOnUnlessItWouldDropSome) {
+  const auto drop = [](float ratio, bool training) {
+    const std::string mode =
+        testing::raw_tensor("b", ElementType::kBool, {}, std::string_view(training ? "\1" : "\0", 1));
+    return run({"Dropout", {3}, {1, 2, 3}, {tensor<float>("a", {}, {ratio}), mode}, {}});
+  };
+  EXPECT_THAT(drop(0.5F, false).elements, ElementsAre(1, 2, 3));
+  EXPECT_THAT(drop(0, true).elements, ElementsAre(1, 2, 3));
+  EXPECT_THAT(drop(0.5F, true).error, HasSubstr("only a ratio of 0"));
+}
+
 TEST(OnnxGemm, BiasOfOneRowIsFused) {
   const auto y = run({"Gemm",
                       {2, 2},
