@@ -65,6 +65,8 @@ class Windows {
       std::int64_t done = self.inner_pixels(at, std::min(loose_rows - i, y.w - at.x));
       if (done > 0) {
         self.gather_inner(at, done, stride, to);
+      } else if (done = self.pixels_inside(at, std::min(rows - i, y.w - at.x)); done > 0) {
+        self.gather_inside(at, done, first, count, stride, to);
       } else {
         done = 1;
         gather_window(self.p_, self.x_, at, first, count, to, self.outside_, copy);
@@ -97,7 +99,40 @@ class Windows {
     return x0 > last_x0 ? 0 : std::min(most, (last_x0 - x0) / g.horizontal.stride + 1);
   }
 
-  /// The windows of `pixels` such pixels, and numbers behind them that mean nothing.
+  /// How many of `most` output pixels of a row, from `at` on, have windows inside the image.
+  std::int64_t pixels_inside(const Pixel& at, std::int64_t most) const {
+    const ConvGeometry& g = p_.g;
+    const std::int64_t y0 = window_origin(g.vertical, at.y);
+    const std::int64_t x0 = window_origin(g.horizontal, at.x);
+    const std::int64_t last_y0 = g.x.h - 1 - static_cast<std::int64_t>(g.vertical.kernel - 1) * g.vertical.dilation;
+    const std::int64_t last_x0 = g.x.w - 1 - static_cast<std::int64_t>(g.horizontal.kernel - 1) * g.horizontal.dilation;
+    if (y0 < 0 || y0 > last_y0 || x0 < 0 || x0 > last_x0) return 0;
+    return std::min(most, (last_x0 - x0) / g.horizontal.stride + 1);
+  }
+
+  /// Numbers [first, first + count) of the windows of `pixels` such pixels: what is contiguous in one is copied of all.
+  void gather_inside(const Pixel& at, std::int64_t pixels, std::int64_t first, std::int64_t count, std::int64_t stride,
+                     Number* to) const {
+    const ConvGeometry& g = p_.g;
+    const std::int64_t run = p_.taps_touch ? row_numbers() : p_.group_inputs;
+    const std::int64_t runs = p_.taps_touch ? 1 : g.horizontal.kernel;  // of a row of a window
+    const std::int64_t pixel_step = g.horizontal.stride * g.x.w_stride;
+    const Number* const window =
+        x_ + g.x.offset(at.n, window_origin(g.vertical, at.y), window_origin(g.horizontal, at.x));
+    for (std::int64_t k = first; k < first + count;) {
+      const std::int64_t ky = k / run / runs;
+      const std::int64_t kx = k / run % runs;
+      const std::int64_t begin = k % run;
+      const std::int64_t length = std::min(run - begin, first + count - k);
+      const Number* from =
+          window + ky * g.vertical.dilation * g.x.h_stride + kx * g.horizontal.dilation * g.x.w_stride + begin;
+      Number* next = to + k - first;
+      for (std::int64_t i = 0; i < pixels; ++i, from += pixel_step, next += stride) copy(from, length, next);
+      k += length;
+    }
+  }
+
+  /// The windows of `pixels` pixels that inner_pixels counts, and numbers behind them that mean nothing.
   void gather_inner(const Pixel& at, std::int64_t pixels, std::int64_t stride, Number* to) const {
     switch (loose_numbers() / kHalfLoose) {
       case 1: return gather_loose<1, kHalfLoose>(at, pixels, stride, to);
