@@ -5,6 +5,8 @@
 #include <type_traits>
 
 #include "ops/common/dispatch.h"
+#include "ops/common/elementwise.h"
+#include "ops/common/parallel.h"
 
 namespace bantam::ops {
 namespace {
@@ -178,6 +180,26 @@ void copy_box(Box box, std::int64_t element_bytes, const void* source, void* des
     using T = typename decltype(tag)::type;
     copy_elements<T>(box, static_cast<const std::byte*>(source), static_cast<std::byte*>(destination));
   });
+}
+
+void copy_box(const Threads& threads, Box box, std::int64_t element_bytes, const void* source,
+              void* destination) noexcept {
+  constexpr std::int64_t kEnough = 4;  // iterations for each thread, so that all get about as many
+  if (!simplify(&box)) return;
+  if (threads.count <= 1 || box.rank == 0) return copy_box(box, element_bytes, source, destination);
+  int shared = 0;
+  while (shared < box.rank && box.levels[shared].size < kEnough * threads.count) ++shared;
+  if (shared == box.rank) shared = 0;
+  const Level level = box.levels[shared];
+  const std::int64_t elements = iterations(box) / level.size;
+  parallel_ranges(threads, level.size, (kElementwiseGrain + elements - 1) / elements,
+                  [&](std::int64_t begin, std::int64_t end) {
+                    Box part = box;
+                    part.levels[shared].size = end - begin;
+                    copy_box(part, element_bytes,
+                             static_cast<const std::byte*>(source) + begin * level.source * element_bytes,
+                             static_cast<std::byte*>(destination) + begin * level.destination * element_bytes);
+                  });
 }
 
 void fill_box(Box box, std::int64_t element_bytes, const void* value, void* destination) noexcept {

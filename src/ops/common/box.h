@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "bantam/tensor.h"
+#include "bantam/threads.h"
 
 namespace bantam::ops {
 
@@ -84,6 +85,10 @@ void for_each_iteration(const Box& box, std::int64_t bytes, F&& f) noexcept {
 
 /// Copies the box. Elements have 1, 2, 4 or 8 bytes; memory does not overlap and needs no alignment.
 void copy_box(Box box, std::int64_t element_bytes, const void* source, void* destination) noexcept;
+
+/// The same by all threads, each a part of the box.
+void copy_box(const Threads& threads, Box box, std::int64_t element_bytes, const void* source,
+              void* destination) noexcept;
 
 /// Sets every destination element of the box to the element at `value`.
 void fill_box(Box box, std::int64_t element_bytes, const void* value, void* destination) noexcept;

@@ -1,7 +1,11 @@
 #include "ops/data/concat/concat.h"
 
+#include <algorithm>
+
 #include "ops/common/box.h"
+#include "ops/common/elementwise.h"
 #include "ops/common/operands.h"
+#include "ops/common/parallel.h"
 #include "ops/common/params.h"
 
 namespace bantam::ops {
@@ -45,7 +49,8 @@ Footprint concat_footprint(const OpCall& call, int /*threads*/) {
   return footprint;
 }
 
-Status run_concat(const Invocation& call) {
+/// Copies the operands' elements [begin, end) of dimension `shared`, which lies before the axis, by `threads`.
+void copy_operands(const Invocation& call, const Threads& threads, int shared, std::int64_t begin, std::int64_t end) {
   const std::int32_t axis = call.as<ConcatParams>().axis;
   const TensorDesc& out = call.out();
   const std::int64_t bytes = element_size(out.type);
@@ -54,9 +59,33 @@ Status run_concat(const Invocation& call) {
     const TensorDesc& x = call.in(i);
     const void* from = call.inputs[static_cast<std::size_t>(i)].data;
     void* to = advance(call.output<void>(), before * out.strides[axis], bytes);
-    if (x.elements() != 0 && from != to) copy_box(make_box(x, x, out), bytes, from, to);
     before += x.dims[axis];
+    if (x.elements() == 0 || from == to) continue;
+    Box box = make_box(x, x, out);
+    if (shared < axis) {
+      box.levels[shared].size = end - begin;
+      from = advance(from, begin * x.strides[shared], bytes);
+      to = advance(to, begin * out.strides[shared], bytes);
+    }
+    copy_box(threads, box, bytes, from, to);
   }
+}
+
+/// Threads share a dimension before the axis, and so all operands at once, or else one operand after the other.
+Status run_concat(const Invocation& call) {
+  constexpr std::int64_t kEnough = 4;  // elements of the dimension for each thread, so that all get about as many
+  const std::int32_t axis = call.as<ConcatParams>().axis;
+  const TensorDesc& out = call.out();
+  int shared = 0;
+  while (shared < axis && out.dims[shared] < kEnough * call.threads->count) ++shared;
+  if (shared == axis) {
+    copy_operands(call, *call.threads, shared, 0, 0);
+    return ok_status();
+  }
+  const std::int64_t elements = std::max<std::int64_t>(out.elements() / out.dims[shared], 1);
+  parallel_ranges(
+      *call.threads, out.dims[shared], (kElementwiseGrain + elements - 1) / elements,
+      [&](std::int64_t begin, std::int64_t end) { copy_operands(call, Threads{}, shared, begin, end); });
   return ok_status();
 }
 

@@ -72,6 +72,22 @@ TEST(Concat, OperandsThatLieWithinTheResultStayThere) {
   });
 }
 
+// So much that threads share the rows of all operands, or those of one after the other.
+TEST(Concat, ManyElementsMatchReference) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        const auto axis = static_cast<std::int32_t>(random_int(random, 0, 2));
+        std::vector<std::int64_t> dims{random_int(random, 1, 40), random_int(random, 30, 60), random_int(random, 30, 60)};
+        std::vector<Operand> operands;
+        for (int i = 0; i < 3; ++i) {
+          dims[static_cast<std::size_t>(axis)] = random_int(random, 1, 40);
+          operands.emplace_back(random_tensor(ElementType::kI16, dims, random, -999, 999));
+        }
+        return make_case(kConcat, ConcatParams{.axis = axis}, operands);
+      },
+      {.cases = 12});
+}
+
 TEST(Concat, RefusesOperandsThatDoNotMatch) {
   std::vector<TensorDesc> outputs;
   const TestTensor a = tensor_of<float>({2, 2}, {1, 2, 3, 4});

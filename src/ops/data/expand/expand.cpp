@@ -26,7 +26,7 @@ Status run_expand(const Invocation& call) {
   const TensorDesc& out = call.out();
   Box box;
   for (int i = 0; i < out.rank; ++i) box.add(out.dims[i], broadcast_stride(call.in(0), out.rank, i), out.strides[i]);
-  copy_box(box, element_size(out.type), call.inputs[0].data, call.outputs[0].data);
+  copy_box(*call.threads, box, element_size(out.type), call.inputs[0].data, call.outputs[0].data);
   return ok_status();
 }
 

@@ -136,7 +136,7 @@ void copy_with_gaps(const Invocation& call) {
   } else if (x.elements() == 0 || !common_walk(x, out, &box)) {
     return;
   }
-  copy_box(box, element_size(out.type), call.inputs[0].data, call.outputs[0].data);
+  copy_box(*call.threads, box, element_size(out.type), call.inputs[0].data, call.outputs[0].data);
 }
 
 Status run_reshape(const Invocation& call) {

@@ -113,7 +113,8 @@ Status run_slice(const Invocation& call) {
   for (int i = 0; i < out.rank; ++i)
     box.add(out.dims[i], static_cast<std::int64_t>(x.strides[i]) * p.steps[i], out.strides[i]);
   const std::int64_t bytes = element_size(x.type);
-  copy_box(box, bytes, advance(call.input<void>(0), first_element(p, x, out), bytes), call.outputs[0].data);
+  copy_box(*call.threads, box, bytes, advance(call.input<void>(0), first_element(p, x, out), bytes),
+           call.outputs[0].data);
   return ok_status();
 }
 

@@ -29,7 +29,7 @@ Status run_tile(const Invocation& call) {
     box.add(repeats[i], 0, static_cast<std::int64_t>(out.strides[i]) * x.dims[i]);
     box.add(x.dims[i], x.strides[i], out.strides[i]);
   }
-  copy_box(box, element_size(x.type), call.inputs[0].data, call.outputs[0].data);
+  copy_box(*call.threads, box, element_size(x.type), call.inputs[0].data, call.outputs[0].data);
   return ok_status();
 }
 
