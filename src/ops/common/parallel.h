@@ -8,29 +8,39 @@
 
 namespace bantam::ops {
 
-/// Calls f(slot, begin, end) for ranges that partition [0, total), possibly in parallel, each of at least `grain` items
-/// (but for the last) and beginning at a multiple of `grain`. No two calls have the same slot, 0 <= slot <
-/// threads.count: it selects a part of the scratch. f must not depend on where the ranges are cut.
+/// How finely work is cut: about `least` items are worth a thread, and ranges begin at multiples of `step` of them.
+struct Grain {
+  std::int64_t least = 1;
+  std::int64_t step = 1;
+
+  constexpr Grain(std::int64_t items) noexcept : least(items), step(items) {}
+  constexpr Grain(std::int64_t least_items, std::int64_t step_items) noexcept : least(least_items), step(step_items) {}
+};
+
+/// Calls f(slot, begin, end) for ranges that partition [0, total), possibly in parallel and of about equal size, as the
+/// grain says. No two calls have the same slot, 0 <= slot < threads.count: it selects a part of the scratch. f must not
+/// depend on where the ranges are cut.
 template <typename F>
-void parallel_slots(const Threads& threads, std::int64_t total, std::int64_t grain, F&& f) {
+void parallel_slots(const Threads& threads, std::int64_t total, Grain grain, F&& f) {
   if (total <= 0) return;
-  const std::int64_t grains = (total + grain - 1) / grain;
-  const std::int64_t tasks = std::min<std::int64_t>(grains, std::max<std::int32_t>(threads.count, 1));
+  const std::int64_t worth = (total + grain.least - 1) / grain.least;
+  const std::int64_t steps = (total + grain.step - 1) / grain.step;
+  const std::int64_t tasks = std::min<std::int64_t>({worth, steps, std::max<std::int32_t>(threads.count, 1)});
   if (tasks <= 1) {
     f(std::int64_t{0}, std::int64_t{0}, total);
     return;
   }
   struct Job {
     F& f;
-    std::int64_t total, grain, grains, tasks;
-  } job{f, total, grain, grains, tasks};
+    std::int64_t total, step, steps, tasks;
+  } job{f, total, grain.step, steps, tasks};
   threads.parallel_for(
       static_cast<std::size_t>(tasks),
       [](void* argument, std::size_t index) {
         const Job& j = *static_cast<const Job*>(argument);
         const auto i = static_cast<std::int64_t>(index);
-        const std::int64_t begin = j.grains * i / j.tasks * j.grain;
-        const std::int64_t end = std::min(j.grains * (i + 1) / j.tasks * j.grain, j.total);
+        const std::int64_t begin = j.steps * i / j.tasks * j.step;
+        const std::int64_t end = std::min(j.steps * (i + 1) / j.tasks * j.step, j.total);
         if (begin < end) j.f(i, begin, end);
       },
       &job);
@@ -45,7 +55,7 @@ inline std::int64_t slot_scratch_bytes(const Invocation& call, std::int64_t rese
 
 /// parallel_slots for kernels without scratch: f(begin, end).
 template <typename F>
-void parallel_ranges(const Threads& threads, std::int64_t total, std::int64_t grain, F&& f) {
+void parallel_ranges(const Threads& threads, std::int64_t total, Grain grain, F&& f) {
   parallel_slots(threads, total, grain, [&f](std::int64_t, std::int64_t begin, std::int64_t end) { f(begin, end); });
 }
 

@@ -12,6 +12,7 @@
 #include "ops/nn/conv2d/gemm_pixels.h"
 #include "ops/nn/conv2d/kernels.h"
 #include "ops/nn/conv2d/overlap.h"
+#include "ops/nn/conv2d/parallel_rows.h"
 #include "ops/nn/conv2d/problem.h"
 #include "ops/nn/conv2d/zones.h"
 #include "ops/nn/gemm/gemm_f32.h"
@@ -283,20 +284,25 @@ void run_zones(const Invocation& call, const Problem& p) {
   const std::int64_t rows = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h;
   const std::int64_t panels = gemm::panel_count(p.group_outputs);
   const std::int64_t least = overlap_pixels(p);
-  const auto convolve = [&](std::int64_t begin, std::int64_t end, std::int64_t first, std::int64_t last) {
+  const auto convolve = [&](const Problem& part, std::int64_t begin, std::int64_t end, std::int64_t first,
+                            std::int64_t last) {
     for_each_group(call, p, first, last, [&](const float* x, const gemm::RightPanels& weights, const gemm::Result& y) {
       for (std::int64_t row = begin, next; row < end; row = next) {
         next = std::min(row + pixels_at_once(call, p.g, row * width, least) / width, end);
-        convolve_zones(p, x, weights, y, row, next);
+        convolve_zones(part, x, weights, y, row, next);
       }
     });
   };
   if (splits_weights(p)) {
     parallel_ranges(*call.threads, panels, 2,
-                    [&](std::int64_t first, std::int64_t last) { convolve(0, rows, first, last); });
+                    [&](std::int64_t first, std::int64_t last) { convolve(p, 0, rows, first, last); });
   } else {
-    parallel_ranges(*call.threads, rows, (product_grain(p) + width - 1) / width,
-                    [&](std::int64_t begin, std::int64_t end) { convolve(begin, end, 0, panels); });
+    parallel_rows(*call.threads, p.g, product_grain(p),
+                  [&](const ConvGeometry& g, std::int64_t begin, std::int64_t end) {
+                    Problem part = p;
+                    part.g = g;
+                    convolve(part, begin, end, 0, panels);
+                  });
   }
 }
 

@@ -344,14 +344,35 @@ TEST(Conv2d, ManyPixelsMatchReference) {
 TEST(Conv2d, ManyWeightsMatchReference) {
   testing::expect_variants_match_reference(
       [](Random& random) {
-        Conv2dParams p{.stride_h = 2, .stride_w = 2};
-        if (random_int(random, 0, 1) != 0) p.pad_top = p.pad_left = 1;
-        p.activation = {UnaryFunction::kRelu, 0, 0};
+        constexpr UnaryFunction kFunctions[] = {UnaryFunction::kIdentity, UnaryFunction::kRelu, UnaryFunction::kSilu};
+        const auto step = static_cast<std::int32_t>(random_int(random, 1, 2));
+        Conv2dParams p{.stride_h = step, .stride_w = step, .dilation_h = 3 - step, .dilation_w = 3 - step};
+        p.pad_top = p.pad_left = static_cast<std::int32_t>(random_int(random, 0, 2));
+        p.activation = {kFunctions[random_int(random, 0, 2)], 0, 0};
+        const std::int64_t side = random_int(random, 7, 12);
         return make_case(kConv2d, p,
-                         {random_tensor(ElementType::kF32, {1, random_int(random, 15, 19), 17, 96}, random),
+                         {random_tensor(ElementType::kF32, {random_int(random, 1, 2), side, side - 2, 96}, random),
                           constant(random_tensor(ElementType::kF32, {80, 3, 3, 96}, random))});
       },
-      {.cases = 2, .must_cover = {"f32_gemm__simd"}});
+      {.cases = 6, .must_cover = {"f32_gemm__simd"}});
+}
+
+// More columns and inputs than are multiplied at once, and one row, which threads cut into columns.
+TEST(Conv2d, ManyWeightsOfSoundsMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const auto small = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        const Conv2dParams p{
+            .stride_w = small(1, 2), .dilation_w = small(1, 5), .pad_left = small(0, 9), .pad_right = small(0, 9)};
+        const std::int64_t inputs = small(0, 1) == 0 ? 40 : 300;
+        return make_case(kConv2d, p,
+                         {random_tensor(ElementType::kF32, {1, 1, small(20, 60), inputs}, random),
+                          constant(random_tensor(ElementType::kF32, {inputs == 40 ? 600 : 90, 1, 3, inputs}, random)),
+                          constant(random_tensor(ElementType::kF32, {inputs == 40 ? 600 : 90}, random))});
+      },
+      {.cases = 8, .must_cover = {"f32_gemm__simd"}});
 }
 
 // Windows wider than the image, of which each result has other taps inside; few weights and many.

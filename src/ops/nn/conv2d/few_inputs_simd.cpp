@@ -381,7 +381,7 @@ void run(const Invocation& call, const Problem& p, const Activation& activation)
   const std::int64_t height = p.g.y.h;
   // Tasks of at least some ten thousand multiply-adds, and of a few rows, whose first windows are copied for each.
   const std::int64_t row_work = p.g.y.w * gemm::panel_count(p.g.y.c) * panel_floats(p);
-  const std::int64_t grain = std::max<std::int64_t>(50'000 / row_work, 2 * ring_rows(p));
+  const Grain grain(std::max<std::int64_t>(50'000 / row_work, ring_rows(p)), 1);
   parallel_slots(*call.threads, p.g.y.n * height, grain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
     auto* ring = reinterpret_cast<float*>(call.scratch + slot * slot_bytes);
     for (std::int64_t at = begin; at < end;) {

@@ -22,6 +22,7 @@ struct ImageShape {
   std::int64_t n_stride = 0;
   std::int64_t h_stride = 0;
   std::int64_t w_stride = 0;
+  std::int64_t first = 0;  ///< elements before pixel (0, 0) of item 0
 
   ImageShape() = default;
   /// Requires rank 4.
@@ -35,7 +36,7 @@ struct ImageShape {
         w_stride(desc.strides[2]) {}
 
   std::int64_t offset(std::int64_t in, std::int64_t iy, std::int64_t ix) const noexcept {
-    return in * n_stride + iy * h_stride + ix * w_stride;
+    return first + in * n_stride + iy * h_stride + ix * w_stride;
   }
 };
 

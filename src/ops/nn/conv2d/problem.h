@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "ops/common/parallel.h"
 #include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/gemm/gemm_f32.h"
 
@@ -64,11 +65,11 @@ inline bool has_many_weights(const Problem& p) {
   return p.k * p.group_outputs >= kManyWeights;
 }
 
-/// The pixels that are worth a thread: some microseconds of work.
-inline std::int64_t product_grain(const Problem& p) {
+/// The pixels that are worth a thread: some microseconds of work. They are cut into whole tiles.
+inline Grain product_grain(const Problem& p) {
   constexpr std::int64_t kWork = 500'000;
   const std::int64_t tile_work = std::max<std::int64_t>(p.k * p.group_outputs * p.g.groups * gemm::kMaxTileRows, 1);
-  return gemm::kMaxTileRows * ((kWork + tile_work - 1) / tile_work);
+  return {gemm::kMaxTileRows * ((kWork + tile_work - 1) / tile_work), gemm::kMaxTileRows};
 }
 
 struct Pixel {

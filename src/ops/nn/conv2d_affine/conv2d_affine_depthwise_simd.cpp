@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "ops/common/dispatch.h"
-#include "ops/common/parallel.h"
 #include "ops/nn/conv2d/overlap.h"
+#include "ops/nn/conv2d/parallel_rows.h"
 #include "ops/nn/conv2d_affine/kernels.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
 
@@ -365,10 +365,8 @@ Footprint depthwise_footprint(const OpCall& call, int threads) {
 Status run_depthwise(const Invocation& call) {
   const ConvGeometry g = geometry_of(call.as<Conv2dAffineParams>(), call.in(0), call.in(1), call.out());
   const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows);
-  const std::int64_t row_work = static_cast<std::int64_t>(g.y.w) * g.y.c * call.in(1).dims[1] * call.in(1).dims[2];
-  const std::int64_t grain = std::max<std::int64_t>(50'000 / row_work, 1);
-  parallel_ranges(*call.threads, static_cast<std::int64_t>(g.y.n) * g.y.h, grain,
-                  [&](std::int64_t begin, std::int64_t end) { convolve(call, g, begin, end); });
+  parallel_rows(*call.threads, g, depthwise::depthwise_grain(g),
+                [&](const ConvGeometry& part, std::int64_t begin, std::int64_t end) { convolve(call, part, begin, end); });
   return ok_status();
 }
 

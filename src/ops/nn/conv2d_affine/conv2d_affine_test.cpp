@@ -251,6 +251,27 @@ TEST(Conv2dAffine, DepthwiseVariantsMatchReference) {
                                            {.cases = 80, .must_cover = {"i8_depthwise__simd", "i8_gemm__simd"}});
 }
 
+// One row of so many samples that threads cut it into columns.
+TEST(Conv2dAffine, DepthwiseVariantsMatchReferenceOnSounds) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const auto some = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        Conv2dAffineParams p{.stride_w = some(1, 3), .dilation_w = some(1, 20)};
+        p.pad_left = some(0, 1) * some(0, 60);
+        p.pad_right = some(0, 1) * some(0, 60);
+        p.groups = some(40, 90);
+        p.form = form_to(ElementType::kU8, some(0, 255), 0);
+        return make_case(
+            kConv2dAffine, p,
+            {random_tensor(ElementType::kU8, {1, 1, some(200, 600), p.groups}, random, 0, 255),
+             constant(random_tensor(ElementType::kI8, {p.groups, 1, some(2, 9), 1}, random, -127, 127)), absent(),
+             constant(random_tensor(ElementType::kF32, {p.groups}, random, 0.0001, 0.01))});
+      },
+      {.cases = 20, .must_cover = {"i8_depthwise__simd"}});
+}
+
 // As for depthwise_conv2d.
 TEST(Conv2dAffine, DepthwiseVariantsMatchReferenceOverWideRowsOfRoundChannels) {
   testing::expect_variants_match_reference(

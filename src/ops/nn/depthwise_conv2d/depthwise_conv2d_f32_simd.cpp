@@ -6,8 +6,8 @@
 // result: pixels whose channels are a power of two leave the first-level cache before they are read again.
 #include <algorithm>
 
-#include "ops/common/parallel.h"
 #include "ops/nn/conv2d/overlap.h"
+#include "ops/nn/conv2d/parallel_rows.h"
 #include "ops/nn/depthwise_conv2d/kernels.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
 
@@ -574,27 +574,33 @@ Footprint channels_footprint(const OpCall& call, int threads) {
   return {.lead_bytes = lead_bytes(call, g, kMaxRunPixels, threads)};
 }
 
-Status run_float(const Invocation& call) {
-  const auto& params = call.as<Conv2dParams>();
-  const ConvGeometry g = conv_geometry(params, call.in(0), call.out(), call.in(1).dims[0], call.in(1).dims[1]);
-  const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows);
+namespace {
+
+Problem make_problem(const Invocation& call, const ConvGeometry& g) {
   const WindowAxis& across = g.horizontal;
   const std::int64_t reach = static_cast<std::int64_t>(across.kernel - 1) * across.dilation + 1;
   const std::int64_t room = g.x.w + static_cast<std::int64_t>(across.pad_before) - reach;
-  const Problem problem{g,
-                        call.input<float>(0),
-                        call.input<float>(1),
-                        optional_input<float>(call, 2),
-                        call.output<float>(),
-                        params.activation,
-                        result_overlaps(call),
-                        (static_cast<std::int64_t>(across.pad_before) + across.stride - 1) / across.stride,
-                        room < 0 ? 0 : room / across.stride + 1};
-  const std::int64_t row_work = static_cast<std::int64_t>(g.y.w) * g.y.c * call.in(1).dims[0] * call.in(1).dims[1];
-  // Tasks of at least some ten thousand multiply-adds.
-  const std::int64_t grain = std::max<std::int64_t>(50'000 / row_work, 1);
-  parallel_ranges(*call.threads, static_cast<std::int64_t>(g.y.n) * g.y.h, grain,
-                  [&](std::int64_t begin, std::int64_t end) { convolve(problem, begin, end); });
+  return {g,
+          call.input<float>(0),
+          call.input<float>(1),
+          optional_input<float>(call, 2),
+          call.output<float>(),
+          call.as<Conv2dParams>().activation,
+          result_overlaps(call),
+          (static_cast<std::int64_t>(across.pad_before) + across.stride - 1) / across.stride,
+          room < 0 ? 0 : room / across.stride + 1};
+}
+
+}  // namespace
+
+Status run_float(const Invocation& call) {
+  const ConvGeometry g =
+      conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), call.in(1).dims[0], call.in(1).dims[1]);
+  const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows);
+  parallel_rows(*call.threads, g, depthwise_grain(g),
+                [&](const ConvGeometry& part, std::int64_t begin, std::int64_t end) {
+                  convolve(make_problem(call, part), begin, end);
+                });
   return ok_status();
 }
 

@@ -3,8 +3,8 @@
 // bytes are multiplied by quads (quads_simd-inl.h), with AVX2 (pairs_avx2-inl.h), and on 64-bit Arm (bytes_neon-inl.h).
 #include <algorithm>
 
-#include "ops/common/parallel.h"
 #include "ops/nn/conv2d/overlap.h"
+#include "ops/nn/conv2d/parallel_rows.h"
 #include "ops/nn/depthwise_conv2d/kernels.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
 
@@ -148,10 +148,8 @@ Status run_int8(const Invocation& call) {
   const auto& params = call.as<Conv2dParams>();
   const ConvGeometry g = conv_geometry(params, call.in(0), call.out(), call.in(1).dims[0], call.in(1).dims[1]);
   const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows_i8);
-  const std::int64_t row_work = static_cast<std::int64_t>(g.y.w) * g.y.c * call.in(1).dims[0] * call.in(1).dims[1];
-  const std::int64_t grain = std::max<std::int64_t>(50'000 / row_work, 1);
-  parallel_ranges(*call.threads, static_cast<std::int64_t>(g.y.n) * g.y.h, grain,
-                  [&](std::int64_t begin, std::int64_t end) { convolve(call, g, begin, end); });
+  parallel_rows(*call.threads, g, depthwise_grain(g),
+                [&](const ConvGeometry& part, std::int64_t begin, std::int64_t end) { convolve(call, part, begin, end); });
   return ok_status();
 }
 

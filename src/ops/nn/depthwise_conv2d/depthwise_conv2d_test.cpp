@@ -200,5 +200,34 @@ TEST(DepthwiseConv2d, Int8VariantsMatchReferenceOverWideRowsOfRoundChannels) {
       {.cases = 120, .must_cover = {"i8_channels__simd"}});
 }
 
+/// A sound: one row of so many samples that threads cut it into columns, and windows of one row.
+OpCase random_sound_case(Random& random, ElementType type) {
+  const auto some = [&](std::int64_t low, std::int64_t high) {
+    return static_cast<std::int32_t>(random_int(random, low, high));
+  };
+  Conv2dParams p{.stride_w = some(1, 3), .dilation_w = some(1, 20)};
+  p.pad_left = some(0, 1) * some(0, 60);
+  p.pad_right = some(0, 1) * some(0, 60);
+  const std::int64_t c = some(40, 90);
+  const std::int64_t taps = some(2, 9);
+  const bool integer = type == ElementType::kI8;
+  std::vector<testing::Operand> inputs;
+  inputs.emplace_back(random_tensor(type, {1, 1, some(200, 600), c}, random, integer ? -128 : -1, integer ? 127 : 1));
+  inputs.push_back(testing::constant(random_tensor(type, {1, taps, c}, random, integer ? -127 : -1, integer ? 127 : 1)));
+  if (integer) {
+    p.input_zero_point = some(-128, 127);
+    inputs.push_back(absent());
+    inputs.push_back(testing::constant(random_tensor(ElementType::kI32, {c}, random, 0x40000000, 0x7fffffff)));
+    inputs.push_back(testing::constant(random_tensor(ElementType::kI32, {c}, random, -9, -4)));
+  }
+  return make_case(kDepthwiseConv2d, p, std::move(inputs));
+}
+
+TEST(DepthwiseConv2d, VariantsMatchReferenceOnSounds) {
+  for (const ElementType type : {ElementType::kF32, ElementType::kI8})
+    testing::expect_variants_match_reference([&](Random& random) { return random_sound_case(random, type); },
+                                             {.cases = 20});
+}
+
 }  // namespace
 }  // namespace bantam::ops

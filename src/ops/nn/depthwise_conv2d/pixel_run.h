@@ -5,12 +5,20 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "ops/common/parallel.h"
 #include "ops/nn/conv2d/geometry.h"
 
 namespace bantam::ops::depthwise {
 
 /// No kernel computes more pixels of a run at once: a result may overlap the operand with that in mind.
 inline constexpr int kMaxRunPixels = 4;
+
+/// The pixels that are worth a thread: some ten thousand multiply-adds. Whole vectors of them are cut.
+inline Grain depthwise_grain(const ConvGeometry& g) {
+  constexpr std::int64_t kWork = 50'000;
+  const std::int64_t pixel = std::max<std::int64_t>(g.y.c, 1) * g.vertical.kernel * g.horizontal.kernel;
+  return {std::max<std::int64_t>(kWork / pixel, 1), 4 * kMaxRunPixels};
+}
 
 /// Some neighbouring output pixels of one row; strides in elements.
 template <typename X, typename W = X>
