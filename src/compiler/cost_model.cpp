@@ -290,8 +290,9 @@ double step_ns(const ops::OpDef& op, const ops::KernelVariant& variant, const op
   return machine.step_ns + values_ns(load, variant, numbers, machine) + load.weights / machine.weight_bytes;
 }
 
-/// Bytes of weights that a Winograd kernel fetches for one item: all of them, and for every further block of tiles those
-/// that the second-level cache does not keep. `room` bytes of scratch are to be had, or what the kernel needs at least.
+/// Bytes of weights that a Winograd kernel fetches for one item: all of them, and for every further block of tiles
+/// those that the second-level cache does not keep. `room` bytes of scratch are to be had, or what the kernel needs at
+/// least.
 double winograd_fetched(const Load& load, const ops::OpCall& call, const ops::Footprint& footprint, std::int64_t room) {
   constexpr double kCacheBytes = 1 << 20;
   const TensorDesc& y = call.out();

@@ -192,14 +192,13 @@ void copy_box(const Threads& threads, Box box, std::int64_t element_bytes, const
   if (shared == box.rank) shared = 0;
   const Level level = box.levels[shared];
   const std::int64_t elements = iterations(box) / level.size;
-  parallel_ranges(threads, level.size, (kElementwiseGrain + elements - 1) / elements,
-                  [&](std::int64_t begin, std::int64_t end) {
-                    Box part = box;
-                    part.levels[shared].size = end - begin;
-                    copy_box(part, element_bytes,
-                             static_cast<const std::byte*>(source) + begin * level.source * element_bytes,
-                             static_cast<std::byte*>(destination) + begin * level.destination * element_bytes);
-                  });
+  parallel_ranges(
+      threads, level.size, (kElementwiseGrain + elements - 1) / elements, [&](std::int64_t begin, std::int64_t end) {
+        Box part = box;
+        part.levels[shared].size = end - begin;
+        copy_box(part, element_bytes, static_cast<const std::byte*>(source) + begin * level.source * element_bytes,
+                 static_cast<std::byte*>(destination) + begin * level.destination * element_bytes);
+      });
 }
 
 void fill_box(Box box, std::int64_t element_bytes, const void* value, void* destination) noexcept {

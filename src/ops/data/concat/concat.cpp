@@ -83,9 +83,8 @@ Status run_concat(const Invocation& call) {
     return ok_status();
   }
   const std::int64_t elements = std::max<std::int64_t>(out.elements() / out.dims[shared], 1);
-  parallel_ranges(
-      *call.threads, out.dims[shared], (kElementwiseGrain + elements - 1) / elements,
-      [&](std::int64_t begin, std::int64_t end) { copy_operands(call, Threads{}, shared, begin, end); });
+  parallel_ranges(*call.threads, out.dims[shared], (kElementwiseGrain + elements - 1) / elements,
+                  [&](std::int64_t begin, std::int64_t end) { copy_operands(call, Threads{}, shared, begin, end); });
   return ok_status();
 }
 

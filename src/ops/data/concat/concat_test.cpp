@@ -77,7 +77,8 @@ TEST(Concat, ManyElementsMatchReference) {
   expect_variants_match_reference(
       [](Random& random) {
         const auto axis = static_cast<std::int32_t>(random_int(random, 0, 2));
-        std::vector<std::int64_t> dims{random_int(random, 1, 40), random_int(random, 30, 60), random_int(random, 30, 60)};
+        std::vector<std::int64_t> dims{random_int(random, 1, 40), random_int(random, 30, 60),
+                                       random_int(random, 30, 60)};
         std::vector<Operand> operands;
         for (int i = 0; i < 3; ++i) {
           dims[static_cast<std::size_t>(axis)] = random_int(random, 1, 40);

@@ -15,8 +15,8 @@ Status infer_copy(const void* /*params*/, std::span<const Tensor> inputs, std::s
 }
 
 Status run_copy(const Invocation& call) {
-  copy_box(*call.threads, make_box(call.out(), call.in(0), call.out()), element_size(call.out().type), call.inputs[0].data,
-           call.outputs[0].data);
+  copy_box(*call.threads, make_box(call.out(), call.in(0), call.out()), element_size(call.out().type),
+           call.inputs[0].data, call.outputs[0].data);
   return ok_status();
 }
 

@@ -136,10 +136,26 @@ void multiply_gathered(const Problem& p, const float* x, const gemm::RightPanels
   }
 }
 
+/// The longest runs of results along an axis.
+std::int64_t longest_run(const Problem& p) { return std::max(p.g.y.w, p.g.y.h); }
+
 /// Do many weights meet runs of results that make tiles, so that they are multiplied tap by tap (zones.h)?
 bool goes_tap_by_tap(const Problem& p) {
   constexpr std::int64_t kLeastRun = 4;
-  return zones_apply(p) && has_many_weights(p) && std::max(p.g.y.w, p.g.y.h) >= kLeastRun;
+  return zones_apply(p) && has_many_weights(p) && longest_run(p) >= kLeastRun;
+}
+
+/// Are runs so short that some machines cut them into tiles of too few rows? Gathered pixels fill their tiles.
+bool may_fill_few_rows(const Problem& p) {
+  constexpr std::int64_t kShortRun = 7;
+  return longest_run(p) <= kShortRun;
+}
+
+/// Does this machine, and is there scratch for tiles of gathered pixels?
+bool fills_few_rows(const Problem& p, const Tile& gathered) {
+  constexpr std::int64_t kLeastRows = 4;
+  const std::int64_t tiles = (longest_run(p) + gemm::tile_rows() - 1) / gemm::tile_rows();
+  return may_fill_few_rows(p) && longest_run(p) < kLeastRows * tiles && rows_of_pieces(p, gathered) > gemm::tile_rows();
 }
 
 /// Pixels that may be computed at once when the result overlaps x: some tiles, if they are a small share of the result.
@@ -157,7 +173,9 @@ std::int64_t overlap_pixels(const Problem& p) {
 void convolve_pixels(const Problem& p, const float* x, const gemm::RightPanels& weights, gemm::Result y,
                      std::int64_t begin, std::int64_t end, const Tile& gathered) {
   const std::int64_t tile = std::min(gemm::tile_rows(), gathered_rows(p.k));
-  const std::int64_t many = end - begin > tile ? std::min(rows_of_pieces(p, gathered), end - begin) : 0;
+  // Also of few pixels where no whole window has room.
+  const bool in_pieces = end - begin > tile || gathered.rows == 0;
+  const std::int64_t many = in_pieces ? std::min(rows_of_pieces(p, gathered), end - begin) : 0;
   float* const y_base = y.data;
   y.row_stride = p.g.y.w_stride;
   for (std::int64_t index = begin; index < end;) {
@@ -204,8 +222,9 @@ Footprint gemm_footprint(const OpCall& call, int threads) {
   const std::int64_t pixels = std::max<std::int64_t>(overlap_pixels(p), bands_apply(p) ? p.g.y.w : 0);
   // With several groups, the first one's result would overwrite what the others read.
   const std::int64_t lead = p.g.groups == 1 ? lead_bytes(call, p.g, pixels, threads) : Footprint::kNoOverlap;
-  if (goes_tap_by_tap(p)) return {.lead_bytes = lead};
   const std::int64_t tile = tile_bytes(p, useful_tile_rows(p));
+  if (goes_tap_by_tap(p))
+    return {.useful_scratch_bytes = may_fill_few_rows(p) ? tile * threads : 0, .lead_bytes = lead};
   return {.scratch_bytes = tile_bytes(p, least_tile_rows(p)) * threads,
           .useful_scratch_bytes = (bands_apply(p) ? std::max(tile, bands_useful_bytes(p)) : tile) * threads,
           .lead_bytes = lead};
@@ -275,7 +294,8 @@ bool splits_weights(const Problem& p) {
 
 /// Is it faster zone by zone, or tap by tap, than to gather windows? Zone by zone, not where results are few at a time.
 bool prefers_zones(const Invocation& call, const Problem& p) {
-  return goes_tap_by_tap(p) || (zones_apply(p) && !has_many_weights(p) && !result_overlaps(call));
+  if (goes_tap_by_tap(p)) return !fills_few_rows(p, tile_of(call, p, 0));
+  return zones_apply(p) && !has_many_weights(p) && !result_overlaps(call);
 }
 
 /// Zones of all groups.

@@ -68,8 +68,7 @@ class Zone {
     constexpr std::int64_t kPart = 256;
     const std::int64_t parts = (p_.group_inputs + kPart - 1) / kPart;
     const std::int64_t most = (p_.group_inputs + parts - 1) / parts;
-    const std::int64_t first =
-        (rows_.taps.first * p_.g.horizontal.kernel + columns_.taps.first) * p_.group_inputs;
+    const std::int64_t first = (rows_.taps.first * p_.g.horizontal.kernel + columns_.taps.first) * p_.group_inputs;
     for (std::int64_t done = 0; done < p_.group_inputs; done += most) {
       const std::int64_t length = std::min(most, p_.group_inputs - done);
       multiply_part({.data = window_ + done, .length = length}, first + done, weights, y);

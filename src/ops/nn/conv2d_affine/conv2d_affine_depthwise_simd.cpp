@@ -365,8 +365,9 @@ Footprint depthwise_footprint(const OpCall& call, int threads) {
 Status run_depthwise(const Invocation& call) {
   const ConvGeometry g = geometry_of(call.as<Conv2dAffineParams>(), call.in(0), call.in(1), call.out());
   const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows);
-  parallel_rows(*call.threads, g, depthwise::depthwise_grain(g),
-                [&](const ConvGeometry& part, std::int64_t begin, std::int64_t end) { convolve(call, part, begin, end); });
+  parallel_rows(
+      *call.threads, g, depthwise::depthwise_grain(g),
+      [&](const ConvGeometry& part, std::int64_t begin, std::int64_t end) { convolve(call, part, begin, end); });
   return ok_status();
 }
 

@@ -263,11 +263,10 @@ TEST(Conv2dAffine, DepthwiseVariantsMatchReferenceOnSounds) {
         p.pad_right = some(0, 1) * some(0, 60);
         p.groups = some(40, 90);
         p.form = form_to(ElementType::kU8, some(0, 255), 0);
-        return make_case(
-            kConv2dAffine, p,
-            {random_tensor(ElementType::kU8, {1, 1, some(200, 600), p.groups}, random, 0, 255),
-             constant(random_tensor(ElementType::kI8, {p.groups, 1, some(2, 9), 1}, random, -127, 127)), absent(),
-             constant(random_tensor(ElementType::kF32, {p.groups}, random, 0.0001, 0.01))});
+        return make_case(kConv2dAffine, p,
+                         {random_tensor(ElementType::kU8, {1, 1, some(200, 600), p.groups}, random, 0, 255),
+                          constant(random_tensor(ElementType::kI8, {p.groups, 1, some(2, 9), 1}, random, -127, 127)),
+                          absent(), constant(random_tensor(ElementType::kF32, {p.groups}, random, 0.0001, 0.01))});
       },
       {.cases = 20, .must_cover = {"i8_depthwise__simd"}});
 }

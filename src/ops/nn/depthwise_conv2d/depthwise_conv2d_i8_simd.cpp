@@ -148,8 +148,9 @@ Status run_int8(const Invocation& call) {
   const auto& params = call.as<Conv2dParams>();
   const ConvGeometry g = conv_geometry(params, call.in(0), call.out(), call.in(1).dims[0], call.in(1).dims[1]);
   const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows_i8);
-  parallel_rows(*call.threads, g, depthwise_grain(g),
-                [&](const ConvGeometry& part, std::int64_t begin, std::int64_t end) { convolve(call, part, begin, end); });
+  parallel_rows(
+      *call.threads, g, depthwise_grain(g),
+      [&](const ConvGeometry& part, std::int64_t begin, std::int64_t end) { convolve(call, part, begin, end); });
   return ok_status();
 }
 

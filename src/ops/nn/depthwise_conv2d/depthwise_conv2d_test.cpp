@@ -213,7 +213,8 @@ OpCase random_sound_case(Random& random, ElementType type) {
   const bool integer = type == ElementType::kI8;
   std::vector<testing::Operand> inputs;
   inputs.emplace_back(random_tensor(type, {1, 1, some(200, 600), c}, random, integer ? -128 : -1, integer ? 127 : 1));
-  inputs.push_back(testing::constant(random_tensor(type, {1, taps, c}, random, integer ? -127 : -1, integer ? 127 : 1)));
+  inputs.push_back(
+      testing::constant(random_tensor(type, {1, taps, c}, random, integer ? -127 : -1, integer ? 127 : 1)));
   if (integer) {
     p.input_zero_point = some(-128, 127);
     inputs.push_back(absent());

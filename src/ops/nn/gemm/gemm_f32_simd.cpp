@@ -255,9 +255,7 @@ constexpr std::int64_t most_tile_rows(std::int64_t columns) {
 }
 
 /// The kernel for a tile of kVectorsOfFewRows and 1..kFewRows rows.
-TileFunction function_of_few_rows(std::int64_t rows) {
-  return tile_function<kVectorsOfFewRows, kFewRows, false>(rows);
-}
+TileFunction function_of_few_rows(std::int64_t rows) { return tile_function<kVectorsOfFewRows, kFewRows, false>(rows); }
 
 /// The kernel for a tile of so many columns, at most kMostVectors * kLanes, and of 1..most_tile_rows() rows. Of panels
 /// that are `cached`, wide tiles fetch nothing: each load they leave out counts.
