@@ -19,6 +19,7 @@ import onnx
 import torch
 import torch.nn.functional as F
 import torchvision
+from further_networks import Detector, Reader, Speaker, WaveNet
 from onnx import helper, numpy_helper
 from torch import nn
 from torch.fx import symbolic_trace
@@ -238,6 +239,13 @@ FURTHER_OTHERS = {
     "convnext-tiny": (VISION.convnext_tiny, IMAGE),
     "deeplab-v3": (lambda: Segmentation(VISION.segmentation.deeplabv3_mobilenet_v3_large), IMAGE),
     "lraspp": (lambda: Segmentation(VISION.segmentation.lraspp_mobilenet_v3_large), IMAGE),
+    "fcn": (lambda: Segmentation(VISION.segmentation.fcn_resnet50), (1, 3, 112, 112)),
+    "swin-tiny": (VISION.swin_t, IMAGE),
+    "efficientnet-v2-s": (VISION.efficientnet_v2_s, IMAGE),
+    "detector": (Detector, (1, 3, 320, 320)),
+    "reader": (Reader, (1, 1, 32, 100)),
+    "speaker": (Speaker, (1, 80, 200)),
+    "wavenet": (WaveNet, (1, 1, 2000)),
     "gru": (lambda: Recurrent(nn.GRU, 256), (1, 100, 80)),
     "lstm": (lambda: Recurrent(nn.LSTM, 128, bidirectional=True), (1, 100, 80)),
 }
