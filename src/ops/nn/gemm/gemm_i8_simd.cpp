@@ -448,11 +448,14 @@ HWY_INLINE void sum_products(const Piece& a, const TileColumns& b, TileSums& sum
 }
 
 /// How columns are cut for products of so many rows of bytes, or 0 where tiles may not be wide. Few rows should be left
-/// over: those go through memory.
-HWY_INLINE PanelTiles cut_columns(const RightPanelsI8& b, std::int64_t rows) {
+/// over: those go through memory. And wide tiles have few rows, for each of which their weights are read again: that
+/// must not be from beyond the second-level cache.
+HWY_INLINE PanelTiles cut_columns(const RightPanelsI8& b, std::int64_t rows, std::int64_t k) {
   constexpr std::int64_t kWidth = kColumns / kPanel;
+  constexpr std::int64_t kMostWeights = 512 * 1024;
   const std::int64_t panels = panel_count(std::min(b.last * kPanel, b.n)) - b.first;
-  if (!kHasWideTiles || panels < 3 || rows == 0) return {panels, kWidth};
+  const bool wide = kHasWideTiles && panels >= 3 && rows > 0 && k * 4 * kPanel <= kMostWeights;
+  if (!wide) return {panels, kWidth};
   return rows % byte_rows(3) < rows % byte_rows(4) ? PanelTiles::of_threes(panels, kWidth)
                                                    : PanelTiles::of_fours(panels, kWidth);
 }
@@ -484,7 +487,7 @@ HWY_INLINE void multiply_rows(const LeftSource& a, Left& left, std::int64_t bloc
       piece.tiles = &tiles;
     }
 #endif
-    const PanelTiles cut = cut_columns(b, left.has_bytes() && !left.in_tiles() ? count : 0);
+    const PanelTiles cut = cut_columns(b, left.has_bytes() && !left.in_tiles() ? count : 0, a.k);
     for_each_tile(b, cut, [&](std::int64_t n, std::int64_t width) HWY_ATTR {
       const std::int64_t tile = tile_rows_of(count, left.tile_rows(width));
       TileColumns columns(b, a.k, n, width, left.zero(), (count + tile - 1) / tile);
@@ -510,7 +513,7 @@ HWY_INLINE void multiply_parts(const LeftSource& a, const Left& left, std::int64
   const std::int64_t tile = even_rows(a.rows, left.tile_rows());
   for (std::int64_t m = 0; m < a.rows; m += tile) {
     const std::int64_t rows = std::min(tile, a.rows - m);
-    for_each_tile(b, cut_columns(b, 0), [&](std::int64_t n, std::int64_t width) HWY_ATTR {
+    for_each_tile(b, cut_columns(b, 0, a.k), [&](std::int64_t n, std::int64_t width) HWY_ATTR {
       const TileColumns columns(b, a.k, n, width, left.zero(), 1);
       std::int32_t row_sums[kByteRows] = {};
       if (a.k == 0) clear(sums, rows);
