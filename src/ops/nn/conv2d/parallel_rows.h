@@ -30,6 +30,7 @@ template <typename F>
 void parallel_rows(const Threads& threads, const ConvGeometry& g, Grain pixels, F f) {
   const std::int64_t rows = static_cast<std::int64_t>(g.y.n) * g.y.h;
   const std::int64_t columns = g.y.w;
+  if (rows == 0 || columns == 0) return;
   const bool few_rows = rows < 2 * static_cast<std::int64_t>(threads.count) && rows < columns;
   if (few_rows && window_origin(g.horizontal, columns - 1) < g.x.w) {
     parallel_ranges(threads, columns, {(pixels.least + rows - 1) / rows, pixels.step},

@@ -159,8 +159,8 @@ Stretch results_of_tap(const WindowAxis& axis, std::int64_t extent, std::int64_t
   return {begin, end, {tap, tap + 1}};
 }
 
-void convolve_tap_by_tap(const Problem& p, const float* x, const gemm::RightPanels& weights, const gemm::Result& result,
-                         std::int64_t item, std::int64_t begin, std::int64_t end) {
+void convolve_taps(const Problem& p, const float* x, const gemm::RightPanels& weights, const gemm::Result& result,
+                   std::int64_t item, std::int64_t begin, std::int64_t end) {
   const ConvGeometry& g = p.g;
   gemm::Result y = result;
   y.ends = false;
@@ -178,21 +178,27 @@ void convolve_tap_by_tap(const Problem& p, const float* x, const gemm::RightPane
   if (y.ends && y.activation.function != UnaryFunction::kIdentity) all.multiply(weights, y);
 }
 
+/// So many columns at a time that a part of a tap's weights stays in the second-level cache.
+void convolve_tap_by_tap(const Problem& p, const float* x, const gemm::RightPanels& weights, const gemm::Result& y,
+                         std::int64_t item, std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t kPanelsAtOnce = 24;
+  gemm::RightPanels panels = weights;
+  for (; panels.first < weights.last; panels.first += kPanelsAtOnce) {
+    panels.last = std::min(panels.first + kPanelsAtOnce, weights.last);
+    convolve_taps(p, x, panels, y, item, begin, end);
+  }
+}
+
 }  // namespace
 
 void convolve_zones(const Problem& p, const float* x, const gemm::RightPanels& weights, const gemm::Result& y,
                     std::int64_t begin, std::int64_t end) {
   const std::int64_t height = p.g.y.h;
-  constexpr std::int64_t kPanelsAtOnce = 24;
   const auto convolve = has_many_weights(p) ? convolve_tap_by_tap : convolve_zone_by_zone;
   for (std::int64_t at = begin; at < end;) {
     const std::int64_t item = at / height;
     const std::int64_t last = std::min<std::int64_t>(end - item * height, height);
-    gemm::RightPanels panels = weights;
-    for (; panels.first < weights.last; panels.first += kPanelsAtOnce) {
-      panels.last = std::min(panels.first + kPanelsAtOnce, weights.last);
-      convolve(p, x, panels, y, item, at - item * height, last);
-    }
+    convolve(p, x, weights, y, item, at - item * height, last);
     at = item * height + last;
   }
 }

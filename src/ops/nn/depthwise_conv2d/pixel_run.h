@@ -16,8 +16,8 @@ inline constexpr int kMaxRunPixels = 4;
 /// The pixels that are worth a thread: some ten thousand multiply-adds. Whole vectors of them are cut.
 inline Grain depthwise_grain(const ConvGeometry& g) {
   constexpr std::int64_t kWork = 50'000;
-  const std::int64_t pixel = std::max<std::int64_t>(g.y.c, 1) * g.vertical.kernel * g.horizontal.kernel;
-  return {std::max<std::int64_t>(kWork / pixel, 1), 4 * kMaxRunPixels};
+  const std::int64_t pixel = static_cast<std::int64_t>(g.y.c) * g.vertical.kernel * g.horizontal.kernel;
+  return {std::max<std::int64_t>(kWork / std::max<std::int64_t>(pixel, 1), 1), 4 * kMaxRunPixels};
 }
 
 /// Some neighbouring output pixels of one row; strides in elements.
