@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "ops/nn/conv2d/gemm_pixels.h"
+#include "ops/nn/conv2d/problem.h"
 #include "ops/testing/harness.h"
 
 namespace bantam::ops {
@@ -350,7 +354,7 @@ TEST(Conv2d, ManyWeightsMatchReference) {
         p.pad_top = p.pad_left = static_cast<std::int32_t>(random_int(random, 0, 2));
         p.activation = {kFunctions[random_int(random, 0, 2)], 0, 0};
         const std::int64_t side = random_int(random, 7, 12);
-        // So many inputs that scratch may have no room for a window.
+        // So many inputs that those of a tap are multiplied in parts.
         const bool deep = random_int(random, 0, 1) != 0;
         const std::int64_t inputs = deep ? 1100 : 96;
         return make_case(
@@ -360,6 +364,30 @@ TEST(Conv2d, ManyWeightsMatchReference) {
       },
       {.cases = 10, .must_cover = {"f32_gemm__simd"}});
 }
+
+#if BANTAM_SIMD
+// What grows scratch may leave less than a window needs, and threads fewer pixels than a tile has rows.
+TEST(Conv2d, FewPixelsOfWhichNoWindowHasRoomAreGatheredInPieces) {
+  constexpr std::int64_t kPixels = 2;
+  constexpr std::int64_t kOutputs = 16;
+  constexpr std::int64_t kRoom = 1000;  // of floats, for windows of 9900
+  Random random(1);
+  const Conv2dParams params{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+  const TestTensor x = random_tensor(ElementType::kF32, {1, 3, 2, 1100}, random);
+  const TestTensor w = random_tensor(ElementType::kF32, {kOutputs, 3, 3, 1100}, random);
+  const Outcome expected = run_reference(make_case(kConv2d, params, {x, constant(w)}));
+  ASSERT_TRUE(expected.status.ok());
+  const conv2d::Problem p = conv2d::make_problem(params, x.desc(), w.desc(), expected.outputs[0].desc());
+  std::vector<float> packed(static_cast<std::size_t>(gemm::packed_floats(p.k, kOutputs)));
+  gemm::pack_panels(w.values<float>().data(), p.k, kOutputs, 1, p.k, 0, 1, packed.data());
+  std::vector<float> room(kRoom);
+  std::vector<float> y(kPixels * kOutputs);
+  conv2d::convolve_gemm(p, x.values<float>().data(), {packed.data(), kOutputs, 0, 1}, {.data = y.data()}, 0, kPixels,
+                        room.data(), kRoom);
+  const std::vector<float> all = expected.outputs[0].values<float>();
+  for (std::size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], all[i], 1e-3) << i;
+}
+#endif
 
 // More columns and inputs than are multiplied at once, and one row, which threads cut into columns.
 TEST(Conv2d, ManyWeightsOfSoundsMatchReference) {
