@@ -13,25 +13,38 @@ HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
 namespace {
 
-/// One operand of add or sub, brought to the common scale.
+/// An operand of add, sub or squared_difference, brought to the common scale.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V rescale(D d, V x, std::int32_t zero_point, std::int32_t left, std::int32_t multiplier, int shift) {
   const V shifted = hn::ShiftLeftSame(hn::Sub(x, hn::Set(d, zero_point)), left);
   return multiply_by_quantized_multiplier(d, shifted, hn::Set(d, multiplier), shift);
 }
 
-/// The clamped result of two vectors of stored values.
+/// The result less its zero point, not clamped yet; a and b are stored values.
 template <BinaryQFunction kFunction, class D, class V = hn::Vec<D>>
-HWY_INLINE V combine(D d, const BinaryQParams& p, V a, V b) {
-  V raw;
-  if constexpr (kFunction == BinaryQFunction::kMul) {
-    raw = hn::Mul(hn::Sub(a, hn::Set(d, p.a_zero_point)), hn::Sub(b, hn::Set(d, p.b_zero_point)));
+HWY_INLINE V scaled_result(D d, const BinaryQParams& p, V a, V b) {
+  const auto output = [&](V raw) HWY_ATTR {
+    return multiply_by_quantized_multiplier(d, raw, hn::Set(d, p.output_multiplier), p.output_shift);
+  };
+  if constexpr (kFunction == BinaryQFunction::kMul || kFunction == BinaryQFunction::kPrelu) {
+    const V centred = hn::Sub(a, hn::Set(d, p.a_zero_point));
+    const V product = hn::Mul(centred, hn::Sub(b, hn::Set(d, p.b_zero_point)));
+    if constexpr (kFunction == BinaryQFunction::kMul) return output(product);
+    const V bent = multiply_by_quantized_multiplier(d, product, hn::Set(d, p.a_multiplier), p.a_shift);
+    return hn::IfThenElse(hn::Lt(centred, hn::Zero(d)), bent, output(centred));
   } else {
     const V scaled_a = rescale(d, a, p.a_zero_point, p.left_shift, p.a_multiplier, p.a_shift);
     const V scaled_b = rescale(d, b, p.b_zero_point, p.left_shift, p.b_multiplier, p.b_shift);
-    raw = kFunction == BinaryQFunction::kAdd ? hn::Add(scaled_a, scaled_b) : hn::Sub(scaled_a, scaled_b);
+    if constexpr (kFunction == BinaryQFunction::kAdd) return output(hn::Add(scaled_a, scaled_b));
+    const V difference = hn::Sub(scaled_a, scaled_b);
+    return output(kFunction == BinaryQFunction::kSub ? difference : hn::Mul(difference, difference));
   }
-  const V scaled = multiply_by_quantized_multiplier(d, raw, hn::Set(d, p.output_multiplier), p.output_shift);
+}
+
+/// The clamped result of two vectors of stored values.
+template <BinaryQFunction kFunction, class D, class V = hn::Vec<D>>
+HWY_INLINE V combine(D d, const BinaryQParams& p, V a, V b) {
+  const V scaled = scaled_result<kFunction>(d, p, a, b);
   // Limits before the zero point is added: the sum cannot leave int32 (all three lie within the element type).
   const V low = hn::Set(d, p.minimum - p.output_zero_point);
   const V high = hn::Set(d, p.maximum - p.output_zero_point);
@@ -52,6 +65,10 @@ void run_binary_q(const Invocation& invocation, const StridedRows<3>& rows) {
     switch (invocation.as<BinaryQParams>().function) {
       case BinaryQFunction::kAdd: combine_stored<BinaryQFunction::kAdd, T>(invocation, rows); break;
       case BinaryQFunction::kSub: combine_stored<BinaryQFunction::kSub, T>(invocation, rows); break;
+      case BinaryQFunction::kSquaredDifference:
+        combine_stored<BinaryQFunction::kSquaredDifference, T>(invocation, rows);
+        break;
+      case BinaryQFunction::kPrelu: combine_stored<BinaryQFunction::kPrelu, T>(invocation, rows); break;
       default: combine_stored<BinaryQFunction::kMul, T>(invocation, rows); break;
     }
   });
@@ -67,7 +84,8 @@ namespace bantam::ops {
 HWY_EXPORT(run_binary_q);
 
 bool supports_binary_q_i8_simd(const OpCall& call) {
-  if (call.as<BinaryQParams>().function > BinaryQFunction::kMul) return false;
+  const BinaryQFunction function = call.as<BinaryQParams>().function;
+  if (function == BinaryQFunction::kDiv || is_comparison(function)) return false;
   if (!is_one_of<std::int8_t, std::uint8_t>(call.out().type)) return false;
   return make_rows<3>(call.out(), {&call.out(), &call.in(0), &call.in(1)}).contiguous_or_broadcast();
 }
