@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "bantam/tensor.h"
+#include "bantam/threads.h"
 #include "ops/nn/gemm/gemm_f32.h"
 
 namespace bantam::ops::gemm {
@@ -65,12 +66,15 @@ void widen(const NarrowPanels& panels, std::int64_t first, std::int64_t last, st
 void multiply_row(const float* a, const NarrowPanels& b, std::int64_t first, std::int64_t last, const Result& y);
 
 /// Rows of k floats, one after another, times all columns; kF32 is fine. Several rows meet narrow panels in pieces that
-/// are widened on the stack. Rows of y are n floats apart; `bias` may be where a single row's result is.
-void multiply_rows(const float* a, std::int64_t rows, const NarrowPanels& b, const float* bias, float* y);
+/// are widened on the stack. Rows of y are n floats apart; `bias` may be where a single row's result is. Threads share
+/// the panels of products that take long enough.
+void multiply_rows(const Threads& threads, const float* a, std::int64_t rows, const NarrowPanels& b, const float* bias,
+                   float* y);
 
 /// The same, but what y holds already is added to: in the bits of bias and product at once. Rows of y are `stride`
 /// floats apart.
-void add_rows(const float* a, std::int64_t rows, const NarrowPanels& b, float* y, std::int64_t stride);
+void add_rows(const Threads& threads, const float* a, std::int64_t rows, const NarrowPanels& b, float* y,
+              std::int64_t stride);
 
 /// Panels that fill a tile where vectors are wide, and the rows of them that are worth widening at once.
 inline constexpr std::int64_t kTilePanels = 2;

@@ -10,6 +10,7 @@
 #include "hwy/highway.h"
 #include "ops/common/activate_rows.h"
 #include "ops/common/clamped_store_simd-inl.h"
+#include "ops/common/parallel.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -211,13 +212,40 @@ HWY_EXPORT(multiply_row_target);
 
 namespace {
 
-/// All panels, of f32.
-RightPanels wide_panels(const NarrowPanels& b) {
-  return {.data = reinterpret_cast<const float*>(b.data),
-          .n = b.n,
-          .first = 0,
-          .last = panel_count(b.n),
-          .backward = b.backward};
+/// Panels [first, last), of f32.
+RightPanels wide_panels(const NarrowPanels& b, std::int64_t first, std::int64_t last) {
+  return {
+      .data = reinterpret_cast<const float*>(b.data), .n = b.n, .first = first, .last = last, .backward = b.backward};
+}
+
+/// Calls f(first, last) for ranges of panels that meet so many rows; each is work of about ten microseconds, so that
+/// small products do not wake other threads.
+template <typename F>
+void share_panels(const Threads& threads, std::int64_t rows, const NarrowPanels& b, F f) {
+  const std::int64_t work = std::max<std::int64_t>(kPanel * b.k * rows, 1);
+  parallel_ranges(threads, panel_count(b.n), std::max<std::int64_t>(100'000 / work, 4), f);
+}
+
+/// The columns of panels [first, last) of multiply_rows.
+void multiply_part(const float* a, std::int64_t rows, const NarrowPanels& b, std::int64_t first, std::int64_t last,
+                   const Result& y) {
+  if (b.type == ElementType::kF32)
+    return multiply({.data = a, .rows = rows, .row_stride = b.k, .length = b.k}, wide_panels(b, first, last), y);
+  if (rows == 1 || b.k == 0) {
+    for (std::int64_t m = 0; m < rows; ++m) {
+      Result row = y;
+      row.data += m * y.row_stride;
+      multiply_row(a + m * b.k, b, first, last, row);
+    }
+    return;
+  }
+  constexpr std::int64_t kFloats = 64 * kPanel;
+  HWY_ALIGN float wide[kFloats];
+  for_each_widened(b, first, last, {wide, kFloats, b.k},
+                   [&](const RightPanels& right, std::int64_t column, std::int64_t first_k, std::int64_t count) {
+                     multiply({.data = a + first_k, .rows = rows, .row_stride = b.k, .length = count}, right,
+                              part_of(y, column, first_k, first_k + count == b.k));
+                   });
 }
 
 }  // namespace
@@ -231,34 +259,22 @@ void multiply_row(const float* a, const NarrowPanels& b, std::int64_t first, std
   HWY_DYNAMIC_DISPATCH(multiply_row_target)(a, b, first, last, y);
 }
 
-void multiply_rows(const float* a, std::int64_t rows, const NarrowPanels& b, const float* bias, float* y) {
-  const std::int64_t last = panel_count(b.n);
-  const Result result{.data = y, .row_stride = b.n, .bias = bias};
-  if (b.type == ElementType::kF32) {
-    const RightPanels right = wide_panels(b);
-    return multiply({.data = a, .rows = rows, .row_stride = b.k, .length = b.k}, right, result);
-  }
-  if (rows == 1 || b.k == 0) {
-    for (std::int64_t m = 0; m < rows; ++m)
-      multiply_row(a + m * b.k, b, 0, last, {.data = y + m * b.n, .row_stride = b.n, .bias = bias});
-    return;
-  }
-  constexpr std::int64_t kFloats = 64 * kPanel;
-  HWY_ALIGN float wide[kFloats];
-  for_each_widened(b, 0, last, {wide, kFloats, b.k},
-                   [&](const RightPanels& right, std::int64_t column, std::int64_t first_k, std::int64_t count) {
-                     multiply({.data = a + first_k, .rows = rows, .row_stride = b.k, .length = count}, right,
-                              part_of(result, column, first_k, first_k + count == b.k));
-                   });
+void multiply_rows(const Threads& threads, const float* a, std::int64_t rows, const NarrowPanels& b, const float* bias,
+                   float* y) {
+  share_panels(threads, rows, b, [&](std::int64_t first, std::int64_t last) {
+    multiply_part(a, rows, b, first, last, {.data = y, .row_stride = b.n, .bias = bias});
+  });
 }
 
-void add_rows(const float* a, std::int64_t rows, const NarrowPanels& b, float* y, std::int64_t stride) {
-  if (rows == 1 || b.type != ElementType::kF32) {
-    for (std::int64_t m = 0; m < rows; ++m) multiply_rows(a + m * b.k, 1, b, y + m * stride, y + m * stride);
-    return;
-  }
-  multiply({.data = a, .rows = rows, .row_stride = b.k, .length = b.k}, wide_panels(b),
-           {.data = y, .row_stride = stride, .resumes = true});
+void add_rows(const Threads& threads, const float* a, std::int64_t rows, const NarrowPanels& b, float* y,
+              std::int64_t stride) {
+  share_panels(threads, rows, b, [&](std::int64_t first, std::int64_t last) {
+    if (rows > 1 && b.type == ElementType::kF32)
+      return multiply({.data = a, .rows = rows, .row_stride = b.k, .length = b.k}, wide_panels(b, first, last),
+                      {.data = y, .row_stride = stride, .resumes = true});
+    for (std::int64_t m = 0; m < rows; ++m)
+      multiply_part(a + m * b.k, 1, b, first, last, {.data = y + m * stride, .bias = y + m * stride});
+  });
 }
 
 }  // namespace bantam::ops::gemm

@@ -67,7 +67,7 @@ Status run_reference(const Invocation& call) {
     const Weights weights{call.input<float>(rnn::kW) + d * count * e.input,
                           call.input<float>(rnn::kR) + d * count * e.hidden,
                           call.has(rnn::kB) ? call.input<float>(rnn::kB) + d * 2 * count : nullptr, e.input, e.hidden};
-    rnn::walk(call, e, d, rnn::is_backward(p.direction, d), 0, e.steps, [&](std::int64_t t, std::int64_t b) {
+    rnn::walk(call, e, d, rnn::is_backward(p.direction, d), [&](std::int64_t t, std::int64_t b) {
       update_state(p, d, weights, call.input<float>(rnn::kX) + (t * e.batch + b) * e.input,
                    call.output<float>(1) + d * e.state() + b * e.hidden, reinterpret_cast<float*>(call.scratch));
     });

@@ -11,6 +11,7 @@
 #include "ops/elementwise/unary/activation_simd-inl.h"
 #include "ops/nn/gemm/narrow_panels.h"
 #include "ops/nn/gru/kernels.h"
+#include "ops/nn/lstm/parts.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -112,27 +113,29 @@ void for_each_matrix(int input, const rnn::Extents& e, ElementType type, const s
 /// The regions of the scratch memory.
 struct Scratch {
   float* input_bias;  ///< [3H] wb, plus rb where it may be added beforehand
-  float* states;      ///< [batch, H] after their reset, or their share of the candidate
-  float* products;    ///< [steps at once, batch, 3H]; then the gates
+  float* states;      ///< [items, H] after their reset, or their share of the candidate
+  float* products;    ///< [steps at once, items, 3H]; then the gates
 };
 
-/// Bytes of scratch for the products of so many steps at once.
-std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t steps) {
-  const std::int64_t floats = round_up(kGates * e.hidden) + round_up(e.state()) + steps * kGates * e.state();
+/// Bytes of scratch for so many items of the batch and the products of so many steps at once.
+std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t items, std::int64_t steps) {
+  const std::int64_t floats =
+      round_up(kGates * e.hidden) + round_up(items * e.hidden) + steps * kGates * items * e.hidden;
   return floats * static_cast<std::int64_t>(sizeof(float));
 }
 
 /// As many steps as the scratch has room for.
-std::int64_t steps_at_once(const Invocation& call, const rnn::Extents& e) {
-  const std::int64_t bytes = std::max<std::int64_t>(scratch_bytes(e, 1) - scratch_bytes(e, 0), 1);
-  return std::clamp<std::int64_t>((call.scratch_bytes - scratch_bytes(e, 0)) / bytes, 1, kStepsAtOnce);
+std::int64_t steps_at_once(const rnn::PartRun& run, const rnn::Extents& e) {
+  const std::int64_t none = scratch_bytes(e, run.part.items(), 0);
+  const std::int64_t bytes = std::max<std::int64_t>(scratch_bytes(e, run.part.items(), 1) - none, 1);
+  return std::clamp<std::int64_t>((run.scratch_bytes - none) / bytes, 1, kStepsAtOnce);
 }
 
 /// The regions begin at multiples of kAlignment.
-Scratch scratch_of(const Invocation& call, const rnn::Extents& e) {
-  auto* const bias = reinterpret_cast<float*>(call.scratch);
+Scratch scratch_of(const rnn::PartRun& run, const rnn::Extents& e) {
+  auto* const bias = reinterpret_cast<float*>(run.scratch);
   float* const states = bias + round_up(kGates * e.hidden);
-  return {bias, states, states + round_up(e.state())};
+  return {bias, states, states + round_up(run.part.items() * e.hidden)};
 }
 
 void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, float* sum) {
@@ -169,53 +172,57 @@ Weights weights_of(const Invocation& call, const rnn::Extents& e, ElementType ty
   return result;
 }
 
-/// One step of direction d for all items of the batch, also for those beyond their sequence, whose gates nobody reads.
-/// `gates` [batch, 3H] holds the input's share, and in the end the gates; the state's share of the candidate is added
-/// to it only if it comes after the reset.
-void compute_gates(const GruParams& p, std::int64_t d, const rnn::Extents& e, const Weights& weights, float* states,
-                   float* gates, const float* h) {
+/// One step of all items of a part, also of those beyond their sequence, whose gates nobody reads. `gates` [items, 3H]
+/// holds the input's share, and in the end the gates; the state's share of the candidate is added to it only if it
+/// comes after the reset. h: the items' states.
+void compute_gates(const GruParams& p, const rnn::PartRun& run, const rnn::Extents& e, const Weights& weights,
+                   float* states, float* gates, const float* h) {
   const auto hidden = static_cast<std::size_t>(e.hidden);
+  const std::int64_t items = run.part.items();
   const std::int64_t row = kGates * e.hidden;
   const bool resets_share = p.linear_before_reset != 0;
   const auto multiply_candidate = [&] {
-    gemm::multiply_rows(h, e.batch, weights.candidate, weights.candidate_bias, states);
+    gemm::multiply_rows(run.threads, h, items, weights.candidate, weights.candidate_bias, states);
   };
   if (resets_share && weights.candidate.backward) multiply_candidate();
-  gemm::add_rows(h, e.batch, weights.gates, gates, row);
+  gemm::add_rows(run.threads, h, items, weights.gates, gates, row);
   if (resets_share && !weights.candidate.backward) multiply_candidate();
-  for (std::int64_t b = 0; b < e.batch; ++b)
-    HWY_DYNAMIC_DISPATCH(activate_gru_gates)(p, rnn::fused(p.activations.of(d, 0)), hidden, gates + b * row);
+  for (std::int64_t i = 0; i < items; ++i) HWY_DYNAMIC_DISPATCH(activate_gru_gates)
+  (p, rnn::fused(p.activations.of(run.part.direction, 0)), hidden, gates + i * row);
   if (resets_share) return;
-  for (std::int64_t b = 0; b < e.batch; ++b)
-    HWY_DYNAMIC_DISPATCH(reset_gru_state)(hidden, gates + b * row, h + b * e.hidden, states + b * e.hidden);
-  gemm::add_rows(states, e.batch, weights.candidate, gates + 2 * e.hidden, row);
+  for (std::int64_t i = 0; i < items; ++i)
+    HWY_DYNAMIC_DISPATCH(reset_gru_state)(hidden, gates + i * row, h + i * e.hidden, states + i * e.hidden);
+  gemm::add_rows(run.threads, states, items, weights.candidate, gates + 2 * e.hidden, row);
 }
 
-void run_direction(const Invocation& call, const rnn::Extents& e, ElementType type, std::int64_t d) {
+void run_part(const Invocation& call, const rnn::Extents& e, ElementType type, const rnn::PartRun& run) {
   const auto& p = call.as<GruParams>();
-  const Scratch scratch = scratch_of(call, e);
+  const rnn::Part& part = run.part;
+  const std::int64_t d = part.direction;
+  const Scratch scratch = scratch_of(run, e);
   Weights weights = weights_of(call, e, type, d);
   const std::int64_t count = kGates * e.hidden;
   const bool backward = rnn::is_backward(p.direction, d);
-  float* const h = call.output<float>(1) + d * e.state();
+  float* const h = call.output<float>(1) + d * e.state() + part.first * e.hidden;
   sum_biases(call, e, d, scratch.input_bias);
-  const rnn::GateRoom own{scratch.products, steps_at_once(call, e)};
+  const rnn::GateRoom own{scratch.products, steps_at_once(run, e)};
   for (std::int64_t k = 0, last = 0; k < e.steps; k = last) {
-    const rnn::GateRoom room = rnn::gate_room(call, e, d, backward, k, kGates, own);
+    const rnn::GateRoom room = rnn::gate_room(call, e, run, backward, k, kGates, own);
     last = std::min(k + std::min(room.steps, kStepsAtOnce), e.steps);
     const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
-    gemm::multiply_rows(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, weights.w,
-                        scratch.input_bias, room.data);
+    rnn::multiply_inputs(call, e, run, first_step, first_step + last - k, weights.w, scratch.input_bias, room.data);
     for (std::int64_t i = k; i < last; ++i) {
-      float* const gates = room.data + (rnn::step_at(e, backward, i) - first_step) * e.batch * count;
+      const std::int64_t t = rnn::step_at(e, backward, i);
+      float* const gates = room.data + (t - first_step) * part.items() * count;
       // Weights that the step before read last come first: those are still in the cache, whatever its size.
       weights.gates.backward = weights.candidate.backward = !weights.gates.backward;
-      compute_gates(p, d, e, weights, scratch.states, gates, h);
-      rnn::walk(call, e, d, backward, i, i + 1, [&](std::int64_t, std::int64_t b) {
-        const float* const share = p.linear_before_reset != 0 ? scratch.states + b * e.hidden : nullptr;
+      compute_gates(p, run, e, weights, scratch.states, gates, h);
+      rnn::walk_step(call, e, part, t, [&](std::int64_t b) {
+        const std::int64_t item = b - part.first;
+        const float* const share = p.linear_before_reset != 0 ? scratch.states + item * e.hidden : nullptr;
         HWY_DYNAMIC_DISPATCH(update_gru_state)
-        (p, rnn::fused(p.activations.of(d, 1)), static_cast<std::size_t>(e.hidden), gates + b * count, share,
-         h + b * e.hidden);
+        (p, rnn::fused(p.activations.of(d, 1)), static_cast<std::size_t>(e.hidden), gates + item * count, share,
+         h + item * e.hidden);
       });
     }
   }
@@ -228,11 +235,15 @@ bool supports_packed(const OpCall& call) {
          call.inputs[rnn::kW].data != nullptr && call.inputs[rnn::kR].data != nullptr;
 }
 
-Footprint packed_footprint(const OpCall& call, int /*threads*/) {
+Footprint packed_footprint(const OpCall& call, int threads) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  const auto bytes_for = [&](std::int64_t steps) {
+    return rnn::bytes_of_parts(e, rnn::cut_parts(e, kGates, threads),
+                               [&](std::int64_t items) { return scratch_bytes(e, items, std::min(e.steps, steps)); });
+  };
   Footprint footprint;
-  footprint.scratch_bytes = scratch_bytes(e, std::min(e.steps, kLeastStepsAtOnce));
-  footprint.useful_scratch_bytes = scratch_bytes(e, std::min(e.steps, kStepsAtOnce));
+  footprint.scratch_bytes = bytes_for(kLeastStepsAtOnce);
+  footprint.useful_scratch_bytes = bytes_for(kStepsAtOnce);
   if (call.has(rnn::kInitialH)) footprint.overwrites[1] = std::uint64_t{1} << rnn::kInitialH;
   return footprint;
 }
@@ -267,10 +278,10 @@ void restore(const OpCall& call, int input, ElementType type, const std::byte* p
 Status run_packed(const Invocation& call, ElementType type) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   BANTAM_RETURN_IF_ERROR(rnn::check_lengths(call, e));
-  for (std::int64_t d = 0; d < e.directions; ++d) {
-    rnn::start_state(call, e, d, rnn::kInitialH, 1);
-    run_direction(call, e, type, d);
-  }
+  for (std::int64_t d = 0; d < e.directions; ++d) rnn::start_state(call, e, d, rnn::kInitialH, 1);
+  rnn::run_parts(
+      call, e, kGates, [&](std::int64_t items) { return scratch_bytes(e, items, std::min<std::int64_t>(e.steps, 1)); },
+      [&](const rnn::PartRun& run) { run_part(call, e, type, run); });
   return ok_status();
 }
 

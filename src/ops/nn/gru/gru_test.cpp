@@ -7,6 +7,7 @@
 
 #include "ops/narrowing.h"
 #include "ops/testing/harness.h"
+#include "ops/testing/rnn_sizes.h"
 
 namespace bantam::ops {
 namespace {
@@ -55,39 +56,39 @@ TEST(Gru, SequenceAgreesWithAnotherImplementation) {
                   {-0.17197561F, 0.00000000F, -0.26407236F, 0.44203639F, 0.02340430F, 0.34560341F});
 }
 
+OpCase random_gru_case(Random& random, RnnSizes (*sizes)(Random&)) {
+  GruParams params{.direction = static_cast<RnnDirection>(random_int(random, 0, 2)),
+                   .clip = random_int(random, 0, 2) == 0 ? 0.7F : 0.0F,
+                   .linear_before_reset = static_cast<std::int32_t>(random_int(random, 0, 1))};
+  // Bounded ones: others let the state grow, and with it the rounding.
+  constexpr RnnFunction kBounded[] = {RnnFunction::kHardSigmoid, RnnFunction::kTanh, RnnFunction::kSigmoid};
+  if (random_int(random, 0, 2) == 0) {
+    for (RnnFunction& function : params.activations.functions) function = kBounded[random_int(random, 0, 2)];
+    std::ranges::fill(params.activations.alpha, 0.2F);
+    std::ranges::fill(params.activations.beta, 0.5F);
+  }
+  const std::int64_t d = params.direction == RnnDirection::kBidirectional ? 2 : 1;
+  const auto [t, b, i, h] = sizes(random);
+  const auto maybe = [&](Operand operand) { return random_int(random, 0, 1) == 0 ? absent() : std::move(operand); };
+  const auto tensor = [&](const std::vector<std::int64_t>& dims) {
+    return random_tensor(ElementType::kF32, dims, random, -0.6, 0.6);
+  };
+  return make_case(
+      kGru, params,
+      {tensor({t, b, i}), constant(tensor({d, 3 * h, i})), constant(tensor({d, 3 * h, h})), maybe(tensor({d, 6 * h})),
+       maybe(random_tensor(ElementType::kI32, {b}, random, 0, static_cast<double>(t))), maybe(tensor({d, b, h}))});
+}
+
 TEST(Gru, VariantsMatchReference) {
-  expect_variants_match_reference(
-      [](Random& random) {
-        GruParams params{.direction = static_cast<RnnDirection>(random_int(random, 0, 2)),
-                         .clip = random_int(random, 0, 2) == 0 ? 0.7F : 0.0F,
-                         .linear_before_reset = static_cast<std::int32_t>(random_int(random, 0, 1))};
-        // Bounded ones: others let the state grow, and with it the rounding.
-        constexpr RnnFunction kBounded[] = {RnnFunction::kHardSigmoid, RnnFunction::kTanh, RnnFunction::kSigmoid};
-        if (random_int(random, 0, 2) == 0) {
-          for (RnnFunction& function : params.activations.functions) function = kBounded[random_int(random, 0, 2)];
-          std::ranges::fill(params.activations.alpha, 0.2F);
-          std::ranges::fill(params.activations.beta, 0.5F);
-        }
-        const std::int64_t d = params.direction == RnnDirection::kBidirectional ? 2 : 1;
-        const std::int64_t t = random_int(random, 0, 40);
-        const std::int64_t b = random_int(random, 1, 3);
-        const std::int64_t i = random_int(random, 0, 9);
-        const std::int64_t h = random_int(random, 1, 21);
-        const auto maybe = [&](Operand operand) {
-          return random_int(random, 0, 1) == 0 ? absent() : std::move(operand);
-        };
-        const auto tensor = [&](const std::vector<std::int64_t>& dims) {
-          return random_tensor(ElementType::kF32, dims, random, -0.6, 0.6);
-        };
-        return make_case(
-            kGru, params,
-            {tensor({t, b, i}), constant(tensor({d, 3 * h, i})), constant(tensor({d, 3 * h, h})),
-             maybe(tensor({d, 6 * h})), maybe(random_tensor(ElementType::kI32, {b}, random, 0, static_cast<double>(t))),
-             maybe(tensor({d, b, h}))});
-      },
-      {.cases = 60,
-       .must_cover = {"f32_packed__simd", "f32_packed_f16__simd", "f32_packed_bf16__simd", "f32_packed_i8__simd",
-                      "f32_packed_i4__simd"}});
+  expect_variants_match_reference([](Random& random) { return random_gru_case(random, random_rnn_sizes); },
+                                  {.cases = 60,
+                                   .must_cover = {"f32_packed__simd", "f32_packed_f16__simd", "f32_packed_bf16__simd",
+                                                  "f32_packed_i8__simd", "f32_packed_i4__simd"}});
+}
+
+TEST(Gru, VariantsMatchReferenceWhereThreadsShareTheWork) {
+  expect_variants_match_reference([](Random& random) { return random_gru_case(random, random_shared_rnn_sizes); },
+                                  {.cases = 20, .must_cover = {"f32_packed__simd", "f32_packed_i8__simd"}});
 }
 
 TEST(Gru, RefusesHostileShapesAndParameters) {

@@ -58,7 +58,7 @@ Status run_reference(const Invocation& call) {
   auto* gates = reinterpret_cast<float*>(call.scratch);
   for (std::int64_t d = 0; d < e.directions; ++d) {
     const float* peepholes = call.has(kPeepholes) ? call.input<float>(kPeepholes) + d * 3 * e.hidden : nullptr;
-    rnn::walk(call, e, d, rnn::is_backward(p.direction, d), 0, e.steps, [&](std::int64_t t, std::int64_t b) {
+    rnn::walk(call, e, d, rnn::is_backward(p.direction, d), [&](std::int64_t t, std::int64_t b) {
       float* h = call.output<float>(1) + d * e.state() + b * e.hidden;
       float* c = call.output<float>(2) + d * e.state() + b * e.hidden;
       compute_gates(call, e, d, call.input<float>(rnn::kX) + (t * e.batch + b) * e.input, h, gates);

@@ -11,6 +11,7 @@
 #include "ops/elementwise/unary/activation_simd-inl.h"
 #include "ops/nn/gemm/narrow_panels.h"
 #include "ops/nn/lstm/kernels.h"
+#include "ops/nn/lstm/parts.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -105,17 +106,16 @@ constexpr std::int64_t kLeastStepsAtOnce = 4;
 
 constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, kAlignment / sizeof(float)); }
 
-/// Floats of the products of one step, in which its gates are computed too.
-std::int64_t step_floats(const rnn::Extents& e) { return e.batch * kGates * e.hidden; }
-
-std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t steps) {
-  return (round_up(kGates * e.hidden) + steps * step_floats(e)) * static_cast<std::int64_t>(sizeof(float));
+/// Bytes of scratch for so many items of the batch: the bias and the products of so many steps at once.
+std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t items, std::int64_t steps) {
+  return (round_up(kGates * e.hidden) + steps * items * kGates * e.hidden) * static_cast<std::int64_t>(sizeof(float));
 }
 
 /// As many as the scratch has room for.
-std::int64_t steps_at_once(const Invocation& call, const rnn::Extents& e) {
-  const std::int64_t bytes = std::max<std::int64_t>(scratch_bytes(e, 1) - scratch_bytes(e, 0), 1);
-  return std::clamp<std::int64_t>((call.scratch_bytes - scratch_bytes(e, 0)) / bytes, 1, kStepsAtOnce);
+std::int64_t steps_at_once(const rnn::PartRun& run, const rnn::Extents& e) {
+  const std::int64_t none = scratch_bytes(e, run.part.items(), 0);
+  const std::int64_t bytes = std::max<std::int64_t>(scratch_bytes(e, run.part.items(), 1) - none, 1);
+  return std::clamp<std::int64_t>((run.scratch_bytes - none) / bytes, 1, kStepsAtOnce);
 }
 
 /// Bytes of the packed form of one direction of w or r, whose rows have k elements.
@@ -136,13 +136,12 @@ gemm::NarrowPanels direction_panels(const std::byte* packed, ElementType type, i
 /// The regions of the scratch memory.
 struct Scratch {
   float* bias;
-  float* products;  ///< [steps at once, batch, gates]; then the gates
+  float* products;  ///< [steps at once, items, gates]; then the gates
 };
 
-Scratch scratch_of(const Invocation& call, const rnn::Extents& e) {
-  const std::int64_t row = round_up(kGates * e.hidden);
-  auto* memory = reinterpret_cast<float*>(call.scratch);
-  return {memory, memory + row};
+Scratch scratch_of(const rnn::PartRun& run, const rnn::Extents& e) {
+  auto* memory = reinterpret_cast<float*>(run.scratch);
+  return {memory, memory + round_up(kGates * e.hidden)};
 }
 
 void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, float* sum) {
@@ -151,33 +150,38 @@ void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, f
   for (std::int64_t g = 0; g < count; ++g) sum[g] = bias != nullptr ? bias[g] + bias[count + g] : 0.0F;
 }
 
-void run_direction(const Invocation& call, const rnn::Extents& e, ElementType type, std::int64_t d) {
+void run_part(const Invocation& call, const rnn::Extents& e, ElementType type, const rnn::PartRun& run) {
   const auto& p = call.as<LstmParams>();
-  const Scratch scratch = scratch_of(call, e);
+  const rnn::Part& part = run.part;
+  const std::int64_t d = part.direction;
+  const Scratch scratch = scratch_of(run, e);
   const std::int64_t count = kGates * e.hidden;
   const gemm::NarrowPanels w = direction_panels(call.input<std::byte>(rnn::kW), type, rnn::kW, e, d);
   gemm::NarrowPanels r = direction_panels(call.input<std::byte>(rnn::kR), type, rnn::kR, e, d);
   const float* peepholes = call.has(kPeepholes) ? call.input<float>(kPeepholes) + d * 3 * e.hidden : nullptr;
   const bool backward = rnn::is_backward(p.direction, d);
+  const std::int64_t first_state = d * e.state() + part.first * e.hidden;
+  float* const h = call.output<float>(1) + first_state;
+  float* const c = call.output<float>(2) + first_state;
   sum_biases(call, e, d, scratch.bias);
-  const rnn::GateRoom own{scratch.products, steps_at_once(call, e)};
+  const rnn::GateRoom own{scratch.products, steps_at_once(run, e)};
   for (std::int64_t k = 0, last = 0; k < e.steps; k = last) {
-    const rnn::GateRoom room = rnn::gate_room(call, e, d, backward, k, kGates, own);
+    const rnn::GateRoom room = rnn::gate_room(call, e, run, backward, k, kGates, own);
     last = std::min(k + std::min(room.steps, kStepsAtOnce), e.steps);
     const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
-    gemm::multiply_rows(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, w,
-                        scratch.bias, room.data);
+    rnn::multiply_inputs(call, e, run, first_step, first_step + last - k, w, scratch.bias, room.data);
     for (std::int64_t i = k; i < last; ++i) {
-      float* const states = call.output<float>(1) + d * e.state();
-      float* const gates = room.data + (rnn::step_at(e, backward, i) - first_step) * step_floats(e);
+      const std::int64_t t = rnn::step_at(e, backward, i);
+      float* const gates = room.data + (t - first_step) * part.items() * count;
       // Weights that the step before read last come first: those are still in the cache, whatever its size.
       r.backward = !r.backward;
       // Of all items at once, also of those beyond their sequence, whose gates nobody reads.
-      gemm::add_rows(states, e.batch, r, gates, count);
-      rnn::walk(call, e, d, backward, i, i + 1, [&](std::int64_t, std::int64_t b) {
-        float* c = call.output<float>(2) + d * e.state() + b * e.hidden;
+      gemm::add_rows(run.threads, h, part.items(), r, gates, count);
+      rnn::walk_step(call, e, part, t, [&](std::int64_t b) {
+        const std::int64_t item = b - part.first;
         HWY_DYNAMIC_DISPATCH(update_lstm_state)
-        (p, d, static_cast<std::size_t>(e.hidden), gates + b * count, peepholes, states + b * e.hidden, c);
+        (p, d, static_cast<std::size_t>(e.hidden), gates + item * count, peepholes, h + item * e.hidden,
+         c + item * e.hidden);
       });
     }
   }
@@ -190,11 +194,15 @@ bool supports_packed(const OpCall& call) {
          call.inputs[rnn::kW].data != nullptr && call.inputs[rnn::kR].data != nullptr;
 }
 
-Footprint packed_footprint(const OpCall& call, int /*threads*/) {
+Footprint packed_footprint(const OpCall& call, int threads) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  const auto bytes_for = [&](std::int64_t steps) {
+    return rnn::bytes_of_parts(e, rnn::cut_parts(e, kGates, threads),
+                               [&](std::int64_t items) { return scratch_bytes(e, items, std::min(e.steps, steps)); });
+  };
   Footprint footprint;
-  footprint.scratch_bytes = scratch_bytes(e, std::min(e.steps, kLeastStepsAtOnce));
-  footprint.useful_scratch_bytes = scratch_bytes(e, std::min(e.steps, kStepsAtOnce));
+  footprint.scratch_bytes = bytes_for(kLeastStepsAtOnce);
+  footprint.useful_scratch_bytes = bytes_for(kStepsAtOnce);
   allow_state_in_place(call, &footprint);
   return footprint;
 }
@@ -224,7 +232,9 @@ void restore(const OpCall& call, int input, ElementType type, const std::byte* p
 Status run_packed(const Invocation& call, ElementType type) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   BANTAM_RETURN_IF_ERROR(start(call, e));
-  for (std::int64_t d = 0; d < e.directions; ++d) run_direction(call, e, type, d);
+  rnn::run_parts(
+      call, e, kGates, [&](std::int64_t items) { return scratch_bytes(e, items, std::min<std::int64_t>(e.steps, 1)); },
+      [&](const rnn::PartRun& run) { run_part(call, e, type, run); });
   return ok_status();
 }
 

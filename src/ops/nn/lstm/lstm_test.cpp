@@ -7,6 +7,7 @@
 
 #include "ops/narrowing.h"
 #include "ops/testing/harness.h"
+#include "ops/testing/rnn_sizes.h"
 
 namespace bantam::ops {
 namespace {
@@ -109,7 +110,7 @@ TEST(Lstm, NoStepsKeepTheInitialState) {
   }
 }
 
-OpCase random_lstm_case(Random& random) {
+OpCase random_lstm_case(Random& random, RnnSizes (*sizes)(Random&)) {
   LstmParams params{.direction = static_cast<RnnDirection>(random_int(random, 0, 2)),
                     .clip = random_int(random, 0, 2) == 0 ? 0.7F : 0.0F,
                     .input_forget = static_cast<std::int32_t>(random_int(random, 0, 1)),
@@ -122,10 +123,7 @@ OpCase random_lstm_case(Random& random) {
     std::ranges::fill(params.activations.beta, 0.5F);
   }
   const std::int64_t d = params.direction == RnnDirection::kBidirectional ? 2 : 1;
-  const std::int64_t t = random_int(random, 0, 40);
-  const std::int64_t b = random_int(random, 1, 3);
-  const std::int64_t i = random_int(random, 0, 9);
-  const std::int64_t h = random_int(random, 1, 21);
+  const auto [t, b, i, h] = sizes(random);
   const auto maybe = [&](Operand operand) { return random_int(random, 0, 1) == 0 ? absent() : std::move(operand); };
   const auto tensor = [&](const std::vector<std::int64_t>& dims) {
     return random_tensor(ElementType::kF32, dims, random, -0.6, 0.6);
@@ -138,10 +136,15 @@ OpCase random_lstm_case(Random& random) {
 }
 
 TEST(Lstm, VariantsMatchReference) {
-  expect_variants_match_reference(random_lstm_case,
+  expect_variants_match_reference([](Random& random) { return random_lstm_case(random, random_rnn_sizes); },
                                   {.cases = 60,
                                    .must_cover = {"f32_packed__simd", "f32_packed_f16__simd", "f32_packed_bf16__simd",
                                                   "f32_packed_i8__simd", "f32_packed_i4__simd"}});
+}
+
+TEST(Lstm, VariantsMatchReferenceWhereThreadsShareTheWork) {
+  expect_variants_match_reference([](Random& random) { return random_lstm_case(random, random_shared_rnn_sizes); },
+                                  {.cases = 20, .must_cover = {"f32_packed__simd", "f32_packed_i8__simd"}});
 }
 
 TEST(Lstm, LengthOutsideTheSequenceIsAFault) {

@@ -1,5 +1,6 @@
 // What the recurrent layers have in common: extents, validation, and the walk over time steps, directions and batch
-// items. Freestanding; called by lstm/, gru/ and simple_rnn/ only.
+// items. What their kernels on packed weights have besides: parts.h. Freestanding; called by lstm/, gru/ and
+// simple_rnn/ only.
 #pragma once
 
 #include <cmath>
@@ -137,42 +138,40 @@ constexpr std::int64_t step_at(const Extents& e, bool backward, std::int64_t k) 
   return backward ? e.steps - 1 - k : k;
 }
 
-/// Calls step(t, b) for iterations [first, last) of direction d wherever batch item b is still within its sequence; the
-/// step updates the state y_h, which is then copied to y. Beyond the sequence y is zero and the state rests: going
-/// backward, an item thus begins at its own last step.
+/// Items [first, last) of the batch in one direction.
+struct Part {
+  std::int64_t direction = 0;
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+
+  std::int64_t items() const noexcept { return last - first; }
+};
+
+/// Calls step(b) for the items of a part that are still within their sequence at time t; the step updates the state
+/// y_h, which is then copied to y. Beyond the sequence y is zero and the state rests: going backward, an item thus
+/// begins at its own last step.
 template <typename Step>
-void walk(const Invocation& call, const Extents& e, std::int64_t d, bool backward, std::int64_t first,
-          std::int64_t last, Step&& step) {
+void walk_step(const Invocation& call, const Extents& e, const Part& part, std::int64_t t, Step&& step) {
   const auto row = static_cast<std::size_t>(e.hidden) * sizeof(float);
   if (row == 0) return;
-  for (std::int64_t k = first; k < last; ++k) {
-    const std::int64_t t = step_at(e, backward, k);
-    for (std::int64_t b = 0; b < e.batch; ++b) {
-      float* y = call.output<float>(0) + ((t * e.directions + d) * e.batch + b) * e.hidden;
-      if (call.has(kLengths) && t >= call.input<std::int32_t>(kLengths)[b]) {
-        std::memset(y, 0, row);
-      } else {
-        step(t, b);
-        std::memcpy(y, call.output<float>(1) + d * e.state() + b * e.hidden, row);
-      }
+  for (std::int64_t b = part.first; b < part.last; ++b) {
+    float* y = call.output<float>(0) + ((t * e.directions + part.direction) * e.batch + b) * e.hidden;
+    if (call.has(kLengths) && t >= call.input<std::int32_t>(kLengths)[b]) {
+      std::memset(y, 0, row);
+    } else {
+      step(b);
+      std::memcpy(y, call.output<float>(1) + part.direction * e.state() + b * e.hidden, row);
     }
   }
 }
 
-/// Memory for the inputs' share of the gates of some steps.
-struct GateRoom {
-  float* data = nullptr;
-  std::int64_t steps = 0;
-};
-
-/// The larger of `scratch` and what y has for direction d when `done` iterations are: the steps that come later hold
-/// nothing yet. A second direction has none there, because the results of the first lie between its own.
-inline GateRoom gate_room(const Invocation& call, const Extents& e, std::int64_t d, bool backward, std::int64_t done,
-                          std::int64_t gates, const GateRoom& scratch) noexcept {
-  const std::int64_t steps = d == 0 ? (e.steps - done) * e.directions / (gates + e.directions) : 0;
-  if (steps <= scratch.steps) return scratch;
-  const std::int64_t first = backward ? 0 : e.steps * e.directions - steps * gates;
-  return {call.output<float>(0) + first * e.state(), steps};
+/// step(t, b) for all steps of direction d.
+template <typename Step>
+void walk(const Invocation& call, const Extents& e, std::int64_t d, bool backward, Step&& step) {
+  for (std::int64_t k = 0; k < e.steps; ++k) {
+    const std::int64_t t = step_at(e, backward, k);
+    walk_step(call, e, {d, 0, e.batch}, t, [&](std::int64_t b) { step(t, b); });
+  }
 }
 
 /// min(max(x, -clip), clip); clip 0 means none.

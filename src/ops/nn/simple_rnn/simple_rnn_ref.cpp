@@ -17,7 +17,7 @@ void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d
   const float* r = call.input<float>(rnn::kR) + d * e.hidden * e.hidden;
   const float* bias = call.has(rnn::kB) ? call.input<float>(rnn::kB) + d * 2 * e.hidden : nullptr;
   auto* next = reinterpret_cast<float*>(call.scratch);
-  rnn::walk(call, e, d, rnn::is_backward(p.direction, d), 0, e.steps, [&](std::int64_t t, std::int64_t b) {
+  rnn::walk(call, e, d, rnn::is_backward(p.direction, d), [&](std::int64_t t, std::int64_t b) {
     const float* x = call.input<float>(rnn::kX) + (t * e.batch + b) * e.input;
     float* h = call.output<float>(1) + d * e.state() + b * e.hidden;
     for (std::int64_t i = 0; i < e.hidden; ++i) {

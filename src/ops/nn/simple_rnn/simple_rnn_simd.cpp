@@ -4,6 +4,7 @@
 
 #include "ops/common/activate_rows.h"
 #include "ops/nn/gemm/narrow_panels.h"
+#include "ops/nn/lstm/parts.h"
 #include "ops/nn/simple_rnn/kernels.h"
 
 namespace bantam::ops::simple_rnn {
@@ -14,15 +15,16 @@ constexpr std::int64_t kStepsAtOnce = 16;
 
 constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, kAlignment / sizeof(float)); }
 
-/// Bytes of scratch for the bias and the products of so many steps at once.
-std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t steps) {
-  return (round_up(e.hidden) + steps * e.state()) * static_cast<std::int64_t>(sizeof(float));
+/// Bytes of scratch for so many items of the batch: the bias and the products of so many steps at once.
+std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t items, std::int64_t steps) {
+  return (round_up(e.hidden) + steps * items * e.hidden) * static_cast<std::int64_t>(sizeof(float));
 }
 
 /// As many steps as the scratch has room for.
-std::int64_t steps_at_once(const Invocation& call, const rnn::Extents& e) {
-  const std::int64_t bytes = std::max<std::int64_t>(scratch_bytes(e, 1) - scratch_bytes(e, 0), 1);
-  return std::clamp<std::int64_t>((call.scratch_bytes - scratch_bytes(e, 0)) / bytes, 1, kStepsAtOnce);
+std::int64_t steps_at_once(const rnn::PartRun& run, const rnn::Extents& e) {
+  const std::int64_t none = scratch_bytes(e, run.part.items(), 0);
+  const std::int64_t bytes = std::max<std::int64_t>(scratch_bytes(e, run.part.items(), 1) - none, 1);
+  return std::clamp<std::int64_t>((run.scratch_bytes - none) / bytes, 1, kStepsAtOnce);
 }
 
 /// Elements of a row of operand w or r.
@@ -52,28 +54,32 @@ void activate(const RnnActivation& activation, float clip, float* sums, std::int
   }
 }
 
-void run_direction(const Invocation& call, const rnn::Extents& e, std::int64_t d) {
+void run_part(const Invocation& call, const rnn::Extents& e, const rnn::PartRun& run) {
   const auto& p = call.as<SimpleRnnParams>();
-  auto* const bias = reinterpret_cast<float*>(call.scratch);
+  const rnn::Part& part = run.part;
+  const std::int64_t d = part.direction;
+  auto* const bias = reinterpret_cast<float*>(run.scratch);
   float* const products = bias + round_up(e.hidden);
   const gemm::NarrowPanels w = direction_panels(call, rnn::kW, e, d);
   const gemm::NarrowPanels r = direction_panels(call, rnn::kR, e, d);
   const bool backward = rnn::is_backward(p.direction, d);
-  float* const states = call.output<float>(1) + d * e.state();
+  const std::int64_t state = part.items() * e.hidden;
+  float* const states = call.output<float>(1) + d * e.state() + part.first * e.hidden;
   sum_biases(call, e, d, bias);
-  const std::int64_t at_once = steps_at_once(call, e);
+  const std::int64_t at_once = steps_at_once(run, e);
   for (std::int64_t k = 0; k < e.steps; k += at_once) {
     const std::int64_t last = std::min(k + at_once, e.steps);
     const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
-    gemm::multiply_rows(call.input<float>(rnn::kX) + first_step * e.batch * e.input, (last - k) * e.batch, w, bias,
-                        products);
+    rnn::multiply_inputs(call, e, run, first_step, first_step + last - k, w, bias, products);
     for (std::int64_t i = k; i < last; ++i) {
-      float* const sums = products + (rnn::step_at(e, backward, i) - first_step) * e.state();
+      const std::int64_t t = rnn::step_at(e, backward, i);
+      float* const sums = products + (t - first_step) * state;
       // Of all items at once, also of those beyond their sequence, whose sums nobody reads.
-      gemm::add_rows(states, e.batch, r, sums, e.hidden);
-      activate(p.activations.of(d, 0), p.clip, sums, e.state());
-      rnn::walk(call, e, d, backward, i, i + 1, [&](std::int64_t, std::int64_t b) {
-        std::memcpy(states + b * e.hidden, sums + b * e.hidden, static_cast<std::size_t>(e.hidden) * sizeof(float));
+      gemm::add_rows(run.threads, states, part.items(), r, sums, e.hidden);
+      activate(p.activations.of(d, 0), p.clip, sums, state);
+      rnn::walk_step(call, e, part, t, [&](std::int64_t b) {
+        const std::int64_t offset = (b - part.first) * e.hidden;
+        std::memcpy(states + offset, sums + offset, static_cast<std::size_t>(e.hidden) * sizeof(float));
       });
     }
   }
@@ -85,11 +91,15 @@ bool supports_packed(const OpCall& call) {
   return all_dense(call) && call.inputs[rnn::kW].data != nullptr && call.inputs[rnn::kR].data != nullptr;
 }
 
-Footprint packed_footprint(const OpCall& call, int /*threads*/) {
+Footprint packed_footprint(const OpCall& call, int threads) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  const auto bytes_for = [&](std::int64_t steps) {
+    return rnn::bytes_of_parts(e, rnn::cut_parts(e, 1, threads),
+                               [&](std::int64_t items) { return scratch_bytes(e, items, steps); });
+  };
   Footprint footprint;
-  footprint.scratch_bytes = scratch_bytes(e, 1);
-  footprint.useful_scratch_bytes = scratch_bytes(e, std::min(e.steps, kStepsAtOnce));
+  footprint.scratch_bytes = bytes_for(1);
+  footprint.useful_scratch_bytes = bytes_for(std::min(e.steps, kStepsAtOnce));
   allow_state_in_place(call, &footprint);
   return footprint;
 }
@@ -113,10 +123,10 @@ void pack(const OpCall& call, int input, std::byte* destination) {
 Status run_packed(const Invocation& call) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   BANTAM_RETURN_IF_ERROR(rnn::check_lengths(call, e));
-  for (std::int64_t d = 0; d < e.directions; ++d) {
-    rnn::start_state(call, e, d, rnn::kInitialH, 1);
-    run_direction(call, e, d);
-  }
+  for (std::int64_t d = 0; d < e.directions; ++d) rnn::start_state(call, e, d, rnn::kInitialH, 1);
+  rnn::run_parts(
+      call, e, 1, [&](std::int64_t items) { return scratch_bytes(e, items, 1); },
+      [&](const rnn::PartRun& run) { run_part(call, e, run); });
   return ok_status();
 }
 

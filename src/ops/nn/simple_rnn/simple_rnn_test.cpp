@@ -6,13 +6,14 @@
 #include <cmath>
 
 #include "ops/testing/harness.h"
+#include "ops/testing/rnn_sizes.h"
 
 namespace bantam::ops {
 namespace {
 
 using namespace testing;  // NOLINT: the harness is the vocabulary of operator tests
 
-OpCase random_simple_rnn_case(Random& random) {
+OpCase random_simple_rnn_case(Random& random, RnnSizes (*sizes)(Random&)) {
   SimpleRnnParams params{.direction = static_cast<RnnDirection>(random_int(random, 0, 2)),
                          .clip = random_int(random, 0, 2) == 0 ? 0.7F : 0.0F};
   // Bounded ones: others let the state grow, and with it the rounding.
@@ -22,10 +23,7 @@ OpCase random_simple_rnn_case(Random& random) {
   std::ranges::fill(params.activations.alpha, 0.9F);
   std::ranges::fill(params.activations.beta, 0.5F);
   const std::int64_t d = params.direction == RnnDirection::kBidirectional ? 2 : 1;
-  const std::int64_t t = random_int(random, 0, 20);
-  const std::int64_t b = random_int(random, 1, 3);
-  const std::int64_t i = random_int(random, 0, 5);
-  const std::int64_t h = random_int(random, 1, 21);
+  const auto [t, b, i, h] = sizes(random);
   const auto maybe = [&](Operand operand) { return random_int(random, 0, 1) == 0 ? absent() : std::move(operand); };
   const auto tensor = [&](const std::vector<std::int64_t>& dims) {
     return random_tensor(ElementType::kF32, dims, random, -0.6, 0.6);
@@ -65,7 +63,14 @@ TEST(SimpleRnn, DirectionsHaveTheirOwnActivationsAndLengths) {
 }
 
 TEST(SimpleRnn, VariantsMatchReference) {
-  expect_variants_match_reference(random_simple_rnn_case, {.cases = 60, .must_cover = {"f32_packed__simd"}});
+  expect_variants_match_reference([](Random& random) { return random_simple_rnn_case(random, random_rnn_sizes); },
+                                  {.cases = 60, .must_cover = {"f32_packed__simd"}});
+}
+
+TEST(SimpleRnn, VariantsMatchReferenceWhereThreadsShareTheWork) {
+  expect_variants_match_reference(
+      [](Random& random) { return random_simple_rnn_case(random, random_shared_rnn_sizes); },
+      {.cases = 20, .must_cover = {"f32_packed__simd"}});
 }
 
 TEST(SimpleRnn, RefusesHostileShapesAndParameters) {
