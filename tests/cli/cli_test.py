@@ -51,11 +51,11 @@ def proto_field(number, value):
     return varint(number << 3 | 2) + varint(len(data)) + data
 
 
-def onnx_model(nodes, inputs, outputs):
-    """An ONNX file with nodes (operator, inputs, outputs) and f32 ports name -> dims."""
+def onnx_model(nodes, inputs, outputs, integers=()):
+    """An ONNX file with nodes (operator, inputs, outputs) and ports name -> dims: i64 those in `integers`, else f32."""
     def port(name, dims):
         shape = b"".join(proto_field(1, proto_field(1, d)) for d in dims)
-        tensor = proto_field(1, 1) + proto_field(2, shape)
+        tensor = proto_field(1, 7 if name in integers else 1) + proto_field(2, shape)
         return proto_field(1, name) + proto_field(2, proto_field(1, tensor))
 
     graph = b""
@@ -695,6 +695,15 @@ class VerifyAndBench(CommandTest):
             self.assertGreater(result[key], 0, key)
         layers = self.succeed_json("bench", KEYWORD, "--runs", 1, "--layers")["layers"]
         self.assertTrue(all(layer["layer"] and layer["us"] > 0 for layer in layers))
+
+    def test_bench_gives_every_invoke_its_inputs(self):
+        # The products lie where the indices were, and are no indices.
+        model = self.write("lookup.onnx", onnx_model(
+            [("Gather", ["table", "tokens"], ["rows"]), ("Transpose", ["rows"], ["turned"]),
+             ("MatMul", ["turned", "rows"], ["product"]), ("Transpose", ["product"], ["turned product"]),
+             ("MatMul", ["product", "turned product"], ["y"])],
+            {"table": [2, 64], "tokens": [64]}, {"y": [64, 64]}, integers=["tokens"]))
+        self.assertEqual(self.succeed_json("bench", model, "--runs", 3)["allocations"], 0)
 
     def test_bench_binds_threads_to_processors(self):
         cpu = min(os.sched_getaffinity(0))

@@ -95,19 +95,23 @@ void print_times(const std::vector<OperatorTime>& times, const schedule::Roof& r
   fmt::print("{}", format_table(rows, {false, false, !layers, true, true, true, true}));
 }
 
-/// Three invokes with the allocations counted.
-Result<std::uint64_t> count_allocations(Session& session, OutputSet outputs) {
-  const std::uint64_t before = diagnose::allocation_count();
-  for (int n = 0; n < kCheckedInvokes; ++n)
-    if (const Status s = session.invoke(outputs); !s.ok()) return fail(error_from(s));
-  return diagnose::allocation_count() - before;
-}
-
 /// New inputs and states: activations of an earlier invoke, of any session, may lie in their place, and what is left
 /// there may be numbers with which kernels are slower, or faster.
 Result<void> start_anew(Session& session) {
   session.reset();
   return feed::fill_random(session);
+}
+
+/// The allocations of three invokes.
+Result<std::uint64_t> count_allocations(Session& session, OutputSet outputs) {
+  std::uint64_t allocations = 0;
+  for (int n = 0; n < kCheckedInvokes; ++n) {
+    if (auto ready = start_anew(session); !ready) return fail(ready.error());
+    const std::uint64_t before = diagnose::allocation_count();
+    if (const Status s = session.invoke(outputs); !s.ok()) return fail(error_from(s));
+    allocations += diagnose::allocation_count() - before;
+  }
+  return allocations;
 }
 
 /// Measures one session and prints it, or returns it as JSON.
