@@ -647,9 +647,10 @@ class Compare(CommandTest):
                     ["none.so", "fetch_onnxruntime.sh"])
         self.refuse(["compare", KEYWORD, "--against", self.folder / "none.npz"], ["none.npz"])
 
-    @unittest.skipUnless(list(pathlib.Path("build/onnxruntime").rglob("libonnxruntime.so.1")),
-                         "ONNX Runtime is not under build/onnxruntime: not compared with it")
     def test_against_onnxruntime(self):
+        # There may be one for another processor than the program's, which an emulator may run.
+        if "no ONNX Runtime under" in bantam("compare", KEYWORD, "--against", "onnxruntime").stderr:
+            self.skipTest("ONNX Runtime is not under build/onnxruntime: not compared with it")
         for model in sorted(MODELS.glob("*.onnx")):
             dims = ["--dim", "batch=1"] if model.name == "sign.onnx" else []
             result = self.succeed_json("compare", model, "--against", "onnxruntime", "--fill", "0.46875", *dims)
