@@ -8,6 +8,7 @@
 
 #include "ops/elementwise/quantize/quantize.h"
 #include "ops/testing/harness.h"
+#include "ops/testing/large_window.h"
 
 namespace bantam::ops {
 namespace {
@@ -297,6 +298,39 @@ TEST(Conv2dAffine, DepthwiseVariantsMatchReferenceOverWideRowsOfRoundChannels) {
              constant(random_tensor(ElementType::kF32, {c}, random, 0.001, 0.1))});
       },
       {.cases = 160, .must_cover = {"i8_depthwise__simd"}});
+}
+
+TEST(Conv2dAffine, DepthwiseVariantsMatchReferenceWithLargeWindows) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        constexpr ElementType kTypes[] = {ElementType::kI8, ElementType::kU8};
+        const auto some = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        const testing::LargeWindow window = testing::random_large_window(random);
+        Conv2dAffineParams p{window.stride_h,
+                             window.stride_w,
+                             window.dilation_h,
+                             window.dilation_w,
+                             window.pad,
+                             window.pad,
+                             window.pad,
+                             window.pad,
+                             1,
+                             {}};
+        p.groups = static_cast<std::int32_t>(window.channels);
+        p.form = form_to(kTypes[some(0, 1)], some(0, 127), 0);
+        if (some(0, 1) != 0) p.form.activation = exact_activation(random);
+        const std::int64_t c = window.channels;
+        return make_case(
+            kConv2dAffine, p,
+            {random_tensor(kTypes[some(0, 1)], {some(1, 2), window.h, window.w, c}, random, 0, 127),
+             constant(random_tensor(ElementType::kI8, {c, window.kernel_h, window.kernel_w, 1}, random, -127, 127)),
+             constant(
+                 random_tensor(p.form.has_real_bias() ? ElementType::kF32 : ElementType::kI32, {c}, random, -20, 20)),
+             constant(random_tensor(ElementType::kF32, {c}, random, 0.0001, 0.01))});
+      },
+      {.cases = 40, .must_cover = {"i8_depthwise__simd"}});
 }
 
 /// The convolution with f32 results, and what quantises them.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/testing/harness.h"
+#include "ops/testing/large_window.h"
 
 namespace bantam::ops {
 namespace {
@@ -198,6 +199,40 @@ TEST(DepthwiseConv2d, Int8VariantsMatchReferenceOverWideRowsOfRoundChannels) {
              testing::constant(random_tensor(ElementType::kI32, {c}, random, -9, -4))});
       },
       {.cases = 120, .must_cover = {"i8_channels__simd"}});
+}
+
+OpCase random_large_window_case(Random& random, ElementType type) {
+  const auto some = [&](std::int64_t low, std::int64_t high) {
+    return static_cast<std::int32_t>(random_int(random, low, high));
+  };
+  const testing::LargeWindow window = testing::random_large_window(random);
+  Conv2dParams p{.stride_h = window.stride_h,
+                 .stride_w = window.stride_w,
+                 .dilation_h = window.dilation_h,
+                 .dilation_w = window.dilation_w};
+  p.pad_top = p.pad_left = p.pad_bottom = p.pad_right = window.pad;
+  const std::int64_t c = window.channels;
+  const bool integer = type == ElementType::kI8;
+  std::vector<testing::Operand> inputs;
+  inputs.emplace_back(
+      random_tensor(type, {some(1, 2), window.h, window.w, c}, random, integer ? -128 : -1, integer ? 127 : 1));
+  inputs.push_back(testing::constant(
+      random_tensor(type, {window.kernel_h, window.kernel_w, c}, random, integer ? -128 : -1, integer ? 127 : 1)));
+  if (integer) {
+    p.input_zero_point = some(-128, 127);
+    p.output_zero_point = some(-128, 127);
+    inputs.push_back(testing::constant(random_tensor(ElementType::kI32, {c}, random, -9000, 9000)));
+    inputs.push_back(testing::constant(random_tensor(ElementType::kI32, {c}, random, 0x40000000, 0x7fffffff)));
+    inputs.push_back(testing::constant(random_tensor(ElementType::kI32, {c}, random, -11, -6)));
+  }
+  return make_case(kDepthwiseConv2d, p, std::move(inputs));
+}
+
+TEST(DepthwiseConv2d, VariantsMatchReferenceWithLargeWindows) {
+  for (const auto& [type, kernel] :
+       {std::pair(ElementType::kF32, "f32_channels__simd"), std::pair(ElementType::kI8, "i8_channels__simd")})
+    testing::expect_variants_match_reference([&](Random& random) { return random_large_window_case(random, type); },
+                                             {.cases = 40, .must_cover = {kernel}});
 }
 
 /// A sound: one row of so many samples that threads cut it into columns, and windows of one row.

@@ -363,20 +363,21 @@ class PairBlock {
                              std::int16_t* to) const {
     const ImageShape& x = p_.g.x;
     const std::int64_t width = x.h > 0 ? x.w : 0;
-    const std::int64_t inside = std::clamp<std::int64_t>(x0, 0, width);
-    const std::int64_t inside_end = std::clamp<std::int64_t>(x0 + count, inside, width);
+    // Numbers of columns, of which all may lie on one side of the image.
+    const std::int64_t inside = std::clamp<std::int64_t>(-x0, 0, count);
+    const std::int64_t inside_end = std::clamp<std::int64_t>(width - x0, inside, count);
     const std::int64_t step = pairs_ * kPairNumbers;
     const __m256i zero = _mm256_set1_epi16(static_cast<std::int16_t>(p_.form.zero));
     const auto fill = [&](std::int64_t first, std::int64_t last) HWY_ATTR {
       for (std::int64_t i = first * step; i < last * step; i += kLaneChannels) store(zero, to + i);
     };
-    fill(0, inside - x0);
-    fill(inside_end - x0, count);
+    fill(0, inside);
+    fill(inside_end, count);
     if (inside == inside_end) return;
     const std::int64_t pairs = std::max(window_pairs_, column_pairs(p_.g, output_rows));
     for (std::int64_t pair = 0; pair < pairs; pair += 2) {
-      const FourRows rows = rows_at(at, 2 * pair, inside);
-      std::int16_t* first = to + (inside - x0) * step + pair * kPairNumbers;
+      const FourRows rows = rows_at(at, 2 * pair, x0 + inside);
+      std::int16_t* first = to + inside * step + pair * kPairNumbers;
       if (pair + 1 < pairs) {
         interleave_rows<2>(rows, inside_end - inside, first);
       } else {
