@@ -1,7 +1,7 @@
 // Depthwise conv2d_affine with multiplier 1: vectors run over channels, sums are int32. Weights are packed as
 // [KH,KW,C]; zero points are taken off at the end: SUM (x - a)(w - b) = SUM x w - a SUM w - b SUM x + n a b. Where
 // there are channels enough, two taps at a time are interleaved and multiplied as int16 pairs. Most applications go
-// another way where bytes are multiplied by quads (depthwise_conv2d/quads_simd-inl.h), with AVX2
+// another way where bytes are multiplied by quads (depthwise_conv2d/quads_simd-inl.h, tap_quads_simd-inl.h), with AVX2
 // (depthwise_conv2d/pairs_avx2-inl.h), and on 64-bit Arm (depthwise_conv2d/bytes_neon-inl.h).
 #include <algorithm>
 
@@ -20,7 +20,7 @@
 #include "ops/common/affine_simd-inl.h"
 #include "ops/nn/depthwise_conv2d/bytes_neon-inl.h"
 #include "ops/nn/depthwise_conv2d/pairs_avx2-inl.h"
-#include "ops/nn/depthwise_conv2d/quads_simd-inl.h"
+#include "ops/nn/depthwise_conv2d/tap_quads_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -260,16 +260,17 @@ void convolve_row(const Invocation& call, const ConvGeometry& g, const AffineSca
 }
 
 #if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
-/// Output rows [begin, end) of all items by what finishes them fastest.
-void convolve_quads_of(const depthwise::HWY_NAMESPACE::QuadProblem& problem, const AffineScaler& scaler,
+/// Output rows [begin, end) of all items by what finishes them fastest; false if their windows do not fit.
+bool convolve_quads_of(const depthwise::HWY_NAMESPACE::QuadProblem& problem, const AffineScaler& scaler,
                        std::int64_t begin, std::int64_t end) {
   namespace quads = depthwise::HWY_NAMESPACE;
-  if (!scaler.has_activation()) return quads::convolve_quads<quads::AffineBlock>(problem, scaler, begin, end);
+  if (!scaler.has_activation()) return quads::convolve_any_quads<quads::AffineBlock>(problem, scaler, begin, end);
+  bool fits = false;
   const bool is_short = with_short_steps(scaler, [&](const auto& steps) HWY_ATTR {
     using Steps = std::remove_cvref_t<decltype(steps)>;
-    quads::convolve_quads<quads::ShortStepsBlock<Steps>>(problem, scaler, begin, end);
+    fits = quads::convolve_any_quads<quads::ShortStepsBlock<Steps>>(problem, scaler, begin, end);
   });
-  if (!is_short) quads::convolve_quads<quads::ActivatedBlock>(problem, scaler, begin, end);
+  return is_short ? fits : quads::convolve_any_quads<quads::ActivatedBlock>(problem, scaler, begin, end);
 }
 #endif
 
@@ -288,11 +289,10 @@ bool convolve_in_quads(const Invocation& call, const ConvGeometry& g, const Affi
 #if HWY_TARGET == HWY_AVX2
   const bool fits = quads::pairs_fit(problem);
   if (fits) quads::convolve_pairs<quads::AffinePairs>(problem, scaler, begin, end);
-#else
-  const bool fits = quads::quads_fit(g);
-  if (fits) convolve_quads_of(problem, scaler, begin, end);
-#endif
   return fits;
+#else
+  return convolve_quads_of(problem, scaler, begin, end);
+#endif
 #elif HWY_ARCH_ARM_A64
   if (element_size(call.out().type) != 1 || !w_zeros.are_zero()) return false;
   namespace bytes = depthwise::HWY_NAMESPACE;
@@ -359,7 +359,7 @@ void depthwise_pack(const OpCall& call, int /*input*/, std::byte* destination) {
 
 Footprint depthwise_footprint(const OpCall& call, int threads) {
   const ConvGeometry g = geometry_of(call.as<Conv2dAffineParams>(), call.in(0), call.in(1), call.out());
-  return {.lead_bytes = lead_bytes(call, g, depthwise::kMaxRunPixels, threads)};
+  return {.lead_bytes = lead_bytes(call, g, depthwise::byte_run_pixels(g), threads)};
 }
 
 Status run_depthwise(const Invocation& call) {

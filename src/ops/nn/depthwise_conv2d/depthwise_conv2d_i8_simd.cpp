@@ -15,7 +15,7 @@
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/nn/depthwise_conv2d/bytes_neon-inl.h"
 #include "ops/nn/depthwise_conv2d/pairs_avx2-inl.h"
-#include "ops/nn/depthwise_conv2d/quads_simd-inl.h"
+#include "ops/nn/depthwise_conv2d/tap_quads_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -114,7 +114,7 @@ void convolve_rows_i8(const Invocation& call, const ConvGeometry& g, std::int64_
 #if HWY_TARGET == HWY_AVX2
   if (pairs_fit(problem)) return convolve_pairs<RequantizePairs>(problem, requantize, begin, end);
 #else
-  if (quads_fit(g)) return convolve_quads<RequantizeBlock>(problem, requantize, begin, end);
+  if (convolve_any_quads<RequantizeBlock>(problem, requantize, begin, end)) return;
 #endif
 #elif HWY_ARCH_ARM_A64
   if (bytes_fit(g, call.input<std::int8_t>(1))) {
@@ -142,6 +142,12 @@ bool int8_supports(const OpCall& call) {
   // Narrower vectors than four channels do not pay.
   return linear_form(call.in(0), call.in(1)) == LinearForm::kInt8 && call.in(0).dims[3] == call.out().dims[3] &&
          call.out().dims[3] >= 4 && call.in(1).is_dense() && call.out().elements() > 0;
+}
+
+Footprint int8_footprint(const OpCall& call, int threads) {
+  const ConvGeometry g =
+      conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), call.in(1).dims[0], call.in(1).dims[1]);
+  return {.lead_bytes = lead_bytes(call, g, byte_run_pixels(g), threads)};
 }
 
 Status run_int8(const Invocation& call) {

@@ -13,11 +13,9 @@ bool portable_supports(const OpCall& call);
 Footprint portable_footprint(const OpCall& call, int threads);
 Status run_portable(const Invocation& call);
 
-/// Of the two below.
-Footprint channels_footprint(const OpCall& call, int threads);
-
 /// f32, multiplier 1, dense weights.
 bool float_supports(const OpCall& call);
+Footprint channels_footprint(const OpCall& call, int threads);
 Status run_float(const Invocation& call);
 
 /// f32, several results per channel, constant dense weights (nn/conv2d/narrow_groups.h).
@@ -36,6 +34,7 @@ Status run_int8_multiplied(const Invocation& call);
 
 /// int8, multiplier 1, four channels or more, dense weights.
 bool int8_supports(const OpCall& call);
+Footprint int8_footprint(const OpCall& call, int threads);
 Status run_int8(const Invocation& call);
 
 }  // namespace bantam::ops::depthwise

@@ -13,6 +13,23 @@ namespace bantam::ops::depthwise {
 /// No kernel computes more pixels of a run at once: a result may overlap the operand with that in mind.
 inline constexpr int kMaxRunPixels = 4;
 
+/// The same of bytes and large windows, of which longer runs share more.
+inline constexpr int kLongRunPixels = 32;
+
+/// Windows of one row, and those for which other kernels of bytes have no buffers.
+inline bool is_large_window(const ConvGeometry& g) {
+  constexpr std::int32_t kMostRows = 8;
+  constexpr std::int64_t kMostColumns = 16;  // in quads of rows
+  const std::int32_t rows = g.vertical.kernel;
+  const std::int64_t columns = static_cast<std::int64_t>(g.horizontal.kernel - 1) * g.horizontal.dilation + 1;
+  return rows == 1 || rows > kMostRows || columns * ((rows + 3) / 4) > kMostColumns;
+}
+
+/// Output pixels that kernels of bytes compute at a time where the result overlaps the operand.
+inline std::int64_t byte_run_pixels(const ConvGeometry& g) {
+  return is_large_window(g) ? kLongRunPixels : kMaxRunPixels;
+}
+
 /// The pixels that are worth a thread: some ten thousand multiply-adds. Whole vectors of them are cut.
 inline Grain depthwise_grain(const ConvGeometry& g) {
   constexpr std::int64_t kWork = 50'000;

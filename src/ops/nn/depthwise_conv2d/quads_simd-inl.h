@@ -50,7 +50,6 @@ using ops::HWY_NAMESPACE::add_quad_products;
 constexpr std::int64_t kBlock = 64;    ///< channels
 constexpr std::int64_t kMaxTaps = 32;  ///< quads of kernel rows times kernel columns times rows at once
 constexpr std::int64_t kMaxColumns = 32;
-constexpr std::int32_t kMaxKernelRows = 8;
 
 inline std::int32_t row_quads(const ConvGeometry& g) { return (g.vertical.kernel + 3) / 4; }
 inline std::int64_t window_columns(const ConvGeometry& g) {
@@ -73,12 +72,11 @@ inline bool fits_pixels(const ConvGeometry& g, std::int64_t pixels) {
   return (g.horizontal.stride == 1 || row_quads(g) == 1) && g.y.w >= kMaxRunPixels * pixels;
 }
 
-/// Is the window small enough for the buffers, and are there channels enough that a block does not waste its time?
+/// Is the window small enough for half the buffers (is_large_window), and are there channels enough that a block does
+/// not waste its time?
 inline bool quads_fit(const ConvGeometry& g) {
   const std::int32_t least_channels = fits_pixels(g, 2) ? 16 : 32;
-  return g.x.c >= least_channels && g.vertical.kernel <= kMaxKernelRows &&
-         row_quads(g) * static_cast<std::int64_t>(g.horizontal.kernel) <= kMaxTaps / 2 &&
-         window_columns(g) * row_quads(g) <= kMaxColumns / 2;
+  return g.x.c >= least_channels && !is_large_window(g);
 }
 
 /// The 64 channels of four rows as quads: quad i of vector j belongs to channel 16 (i / 4) + 4 j + i % 4.
