@@ -228,11 +228,18 @@ struct ProductScratch {
   std::int64_t useful = 0;
 };
 
+/// The least: what products need anyway, but whole windows of a tile where those are a small part of both images. In
+/// pieces of windows products take up to three times as long.
 inline ProductScratch product_scratch(const Problem& p) {
   constexpr std::int64_t kNumber = sizeof(std::int16_t);
+  constexpr std::int64_t kPart = 64;
+  const auto elements = [](const ImageShape& s) { return static_cast<std::int64_t>(s.n) * s.h * s.w * s.c; };
   const std::int64_t pixels = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w;
-  return {align_up(gemm::least_numbers(pixels, p.k) * kNumber, kAlignment),
-          align_up(gemm::useful_numbers(pixels, p.k) * kNumber, kAlignment)};
+  const std::int64_t useful = gemm::useful_numbers(pixels, p.k) * kNumber;
+  const std::int64_t windows = gemm::kMaxTileRows * gemm::row_numbers(p.k) * kNumber;
+  const std::int64_t affordable = windows <= (elements(p.g.x) + elements(p.g.y)) / kPart ? windows : 0;
+  const std::int64_t least = std::max(gemm::least_numbers(pixels, p.k) * kNumber, std::min(affordable, useful));
+  return {align_up(least, kAlignment), align_up(useful, kAlignment)};
 }
 
 }  // namespace bantam::ops::conv2d
