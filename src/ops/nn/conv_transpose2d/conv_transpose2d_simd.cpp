@@ -97,37 +97,70 @@ void pad_image(const Geometry& g, const PaddedImage& image, const float* x, floa
                 x + h * row, static_cast<std::size_t>(row) * sizeof(float));
 }
 
-/// Output row `oh`: every group and horizontal phase of the row's vertical phase.
-void run_row(const Invocation& call, const Geometry& g, const PaddedImage& image, std::int64_t oh, float* y) {
+/// A part of the result: output rows [first_row, last_row), and of each group the columns of panels [first, last).
+struct Part {
+  std::int64_t first_row;
+  std::int64_t last_row;
+  std::int64_t first;
+  std::int64_t last;
+};
+
+/// Every group and horizontal phase of the rows, phase by phase: weights of a few panels, which stay in the
+/// second-level cache meanwhile, meet all rows of their vertical phase.
+void run_part(const Invocation& call, const Geometry& g, const PaddedImage& image, const Part& part, float* y) {
+  constexpr std::int64_t kBlockFloats = 131072;
+  constexpr std::int64_t kTilePanels = 4;
   const auto& p = call.as<ConvTranspose2dParams>();
   const auto* padded = reinterpret_cast<const float*>(call.scratch);
-  const std::int64_t row_phase = (oh + g.vertical.pad) % g.vertical.stride;
-  const std::int64_t row_base = (oh + g.vertical.pad) / g.vertical.stride + image.vertical.before;
+  const Axis& axis = g.horizontal;
   for_each_phase(g, [&](std::int64_t group, std::int64_t v, const Phase& vertical, std::int64_t h,
                         const Phase& horizontal, std::int64_t offset) {
-    if (v != row_phase) return;
-    const Axis& axis = g.horizontal;
     const std::int64_t ow = (h - axis.pad % axis.stride + axis.stride) % axis.stride;
     if (ow >= axis.out) return;
     const std::int64_t column_base = (ow + axis.pad) / axis.stride + image.horizontal.before - horizontal.back;
-    const gemm::LeftRows left{
-        .data = padded + (row_base - vertical.back) * image.row() + column_base * image.channels + group * g.group_in(),
-        .rows = (axis.out - ow + axis.stride - 1) / axis.stride,
-        .row_stride = image.channels,
-        .outer = vertical.count,
-        .outer_stride = -vertical.back_step * image.row(),
-        .segments = horizontal.count,
-        .segment_stride = -horizontal.back_step * image.channels,
-        .length = g.group_in()};
-    gemm::multiply(left,
-                   {.data = call.input<float>(1) + offset,
-                    .n = g.group_out(),
-                    .first = 0,
-                    .last = gemm::panel_count(g.group_out())},
-                   {.data = y + ow * g.channels_out + group * g.group_out(),
-                    .row_stride = axis.stride * g.channels_out,
-                    .bias = call.has(2) ? call.input<float>(2) + group * g.group_out() : nullptr,
-                    .activation = p.activation});
+    const auto multiply_row = [&](std::int64_t oh, std::int64_t first, std::int64_t last) {
+      const std::int64_t row_base = (oh + g.vertical.pad) / g.vertical.stride + image.vertical.before;
+      const gemm::LeftRows left{.data = padded + (row_base - vertical.back) * image.row() +
+                                        column_base * image.channels + group * g.group_in(),
+                                .rows = (axis.out - ow + axis.stride - 1) / axis.stride,
+                                .row_stride = image.channels,
+                                .outer = vertical.count,
+                                .outer_stride = -vertical.back_step * image.row(),
+                                .segments = horizontal.count,
+                                .segment_stride = -horizontal.back_step * image.channels,
+                                .length = g.group_in()};
+      gemm::multiply(left, {.data = call.input<float>(1) + offset, .n = g.group_out(), .first = first, .last = last},
+                     {.data = y + (oh * axis.out + ow) * g.channels_out + group * g.group_out(),
+                      .row_stride = axis.stride * g.channels_out,
+                      .bias = call.has(2) ? call.input<float>(2) + group * g.group_out() : nullptr,
+                      .activation = p.activation});
+    };
+    const std::int64_t panel =
+        std::max<std::int64_t>(vertical.count * horizontal.count * g.group_in(), 1) * gemm::kPanel;
+    const std::int64_t at_once = std::max(kBlockFloats / panel / kTilePanels, std::int64_t{1}) * kTilePanels;
+    const std::int64_t first_row =
+        part.first_row +
+        (v + g.vertical.stride - (part.first_row + g.vertical.pad) % g.vertical.stride) % g.vertical.stride;
+    for (std::int64_t first = part.first; first < part.last; first += at_once)
+      for (std::int64_t oh = first_row; oh < part.last_row; oh += g.vertical.stride)
+        multiply_row(oh, first, std::min(first + at_once, part.last));
+  });
+}
+
+/// One item of the batch, whose image is padded. Few weights stay in a cache from row to row, so that each row of the
+/// result is written once; threads share rows then, else, or if there is only one, panels.
+void run_item(const Invocation& call, const Geometry& g, const PaddedImage& image, float* y) {
+  constexpr std::int64_t kFewWeights = 131072;
+  const std::int64_t panels = gemm::panel_count(g.group_out());
+  const std::int64_t rows = g.vertical.out;
+  if (rows == 1 || call.in(1).elements() > kFewWeights * g.vertical.stride) {
+    parallel_ranges(*call.threads, panels, {1, 4}, [&](std::int64_t first, std::int64_t last) {
+      run_part(call, g, image, {0, rows, first, last}, y);
+    });
+    return;
+  }
+  parallel_ranges(*call.threads, rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t oh = begin; oh < end; ++oh) run_part(call, g, image, {oh, oh + 1, 0, panels}, y);
   });
 }
 
@@ -177,10 +210,7 @@ Status run_gemm(const Invocation& call) {
   for (std::int64_t n = 0; n < g.batch; ++n) {
     pad_image(g, image, call.input<float>(0) + n * g.vertical.in * g.horizontal.in * g.channels_in,
               reinterpret_cast<float*>(call.scratch));
-    float* y = call.output<float>() + n * g.vertical.out * row;
-    parallel_ranges(*call.threads, g.vertical.out, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t oh = begin; oh < end; ++oh) run_row(call, g, image, oh, y + oh * row);
-    });
+    run_item(call, g, image, call.output<float>() + n * g.vertical.out * row);
   }
   return ok_status();
 }

@@ -73,6 +73,16 @@ TEST(ConvTranspose2d, VariantsMatchReference) {
                                   {.cases = 150, .must_cover = {"f32_gemm__simd", "f32_columns__simd"}});
 }
 
+// More weights than a cache keeps from row to row: panels of them meet all rows.
+TEST(ConvTranspose2d, ManyWeightsMatchReference) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        return random_case(random, random_int(random, 1, 2), random_int(random, 120, 160),
+                           random_int(random, 250, 300));
+      },
+      {.cases = 8, .must_cover = {"f32_gemm__simd"}});
+}
+
 TEST(ConvTranspose2d, DepthwiseMatchesReference) {
   expect_variants_match_reference([](Random& random) { return random_case(random, random_int(random, 1, 70), 1, 1); },
                                   {.cases = 100, .must_cover = {"f32_depthwise__simd"}});
