@@ -175,6 +175,22 @@ TEST(ChannelsLast, ReductionsDropTheAxesWhereTheyLie) {
   })"));
 }
 
+std::string normalised_sound(int channels, bool moved) {
+  const std::string c = std::to_string(channels);
+  return "graph \"g\" {\n    %0 \"x\" = input : f32[1,1,9," + c + "]\n    %1 = pool2d(%0)\n" +
+         "    %2 = reshape(%1) {shape=[1, 9, " + c + "]}\n" +
+         (moved ? "    %4 = norm(%2) {axes=[1]}\n    %6 = reshape(%4) {shape=[1, 1, 9, " + c + "]}\n"
+                : "    %3 = transpose(%2) {perm=[0, 2, 1]}\n    %4 = norm(%3) {axes=[2]}\n"
+                  "    %5 = transpose(%4) {perm=[0, 2, 1]}\n    %6 = reshape(%5) {shape=[1, 1, 9, " +
+                      c + "]}\n") +
+         "    %7 = pool2d(%6)\n    output \"y\" %7\n  }";
+}
+
+TEST(ChannelsLast, NormsOfChannelsAreComputedInColumnsIfThoseAreMany) {
+  EXPECT_EQ(after(channels_last, normalised_sound(32, false)), normalised(normalised_sound(32, true)));
+  EXPECT_EQ(after(channels_last, normalised_sound(4, false)), normalised(normalised_sound(4, false)));
+}
+
 TEST(ChannelsLast, QuantisedReductionsNameTheAxesWhereTheyLie) {
   EXPECT_EQ(after(channels_last, R"(graph "g" {
     %0 "x" = input : i8[2,4,4,3]

@@ -138,9 +138,20 @@ std::optional<NodeLayout> same_layout(const Graph& graph, const Node& node, int 
   return result;
 }
 
-/// Rows are normalised fastest where they are contiguous: axes that are innermost stay innermost.
+/// Elements behind the last of the axes, in a layout.
+std::int64_t columns_behind(const TensorDesc& desc, const IntList& axes, const Permutation& layout) {
+  int last = 0;
+  for (int i = 0; i < axes.size; ++i) last = std::max(last, layout.position(axes[i]));
+  std::int64_t columns = 1;
+  for (int i = last + 1; i < layout.rank; ++i) columns *= desc.dims[layout[i]];
+  return columns;
+}
+
+/// Rows are normalised fastest where they are contiguous, columns if a few vectors of them are: axes that are innermost
+/// stay so unless as many columns take their place.
 std::optional<NodeLayout> norm_layout(const Graph& graph, const Node& node, int where, const Permutation& layout,
                                       int data_operands) {
+  constexpr std::int64_t kFewColumns = 32;
   auto result = same_layout(graph, node, where, layout, data_operands);
   if (!result) return result;
   const IntList& axes = node.as<ops::NormParams>().axes;
@@ -150,7 +161,7 @@ std::optional<NodeLayout> norm_layout(const Graph& graph, const Node& node, int 
   };
   const bool was = innermost([](std::int32_t a) { return a; });
   const bool is = innermost([&](std::int32_t a) { return layout.position(a); });
-  return was && !is ? std::nullopt : result;
+  return was && !is && columns_behind(result_desc(graph, node), axes, layout) < kFewColumns ? std::nullopt : result;
 }
 
 /// Works along the innermost axis only.
