@@ -106,6 +106,14 @@ Load gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const op
           .others = activation_macs(op, call)};
 }
 
+/// The same of weights that are packed just before: written, and read once more.
+Load computed_gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
+                        Numbers numbers) {
+  Load load = gemm_load(op, variant, call, numbers);
+  load.moved += 2 * static_cast<double>(call.in(1).bytes());
+  return load;
+}
+
 /// Tiles whose products Winograd kernels compute in one go, at least.
 constexpr std::int64_t kWinogradTiles = 6;
 
@@ -221,6 +229,8 @@ struct Row {
 
 constexpr Row kRows[] = {
     {"conv2d", "f32_few_inputs__simd", gemm_load},
+    {"conv2d", "f32_few_inputs_dynamic__simd", computed_gemm_load},
+    {"conv2d", "f32_gemm_dynamic__simd", computed_gemm_load},
     {"planar_conv2d", "f32_few_inputs__simd", gemm_load},
     {"conv2d", "f32_winograd__simd", winograd_load, true},
     {"conv2d", "f32_gemm__simd", gemm_load, true},

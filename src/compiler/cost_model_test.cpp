@@ -92,6 +92,19 @@ TEST(CostModel, BatchesOfAnySizeGetTheKernelOfOneItem) {
   }
 }
 
+TEST(CostModel, ComputedWeightsArePackedBeforeTheProduct) {
+  const auto computed = [](std::string text) {
+    for (const auto& [from, to] :
+         {std::pair<std::string_view, std::string_view>{"%w = const", "%w \"w\" = input"}, {" splat(0.1)", ""}})
+      text.replace(text.find(from), from.size(), to);
+    return text;
+  };
+  for (const char* target : {"x86-64-avx2", "x86-64-avx512", "cortex-a76"}) {
+    EXPECT_EQ(kernel_of(computed(convolution(56, 64, 64)), target), "f32_gemm_dynamic__simd") << target;
+    EXPECT_EQ(kernel_of(computed(convolution(56, 3, 64)), target), "f32_few_inputs_dynamic__simd") << target;
+  }
+}
+
 TEST(CostModel, SmallCoresTakePlainKernels) { EXPECT_EQ(kernel_of(convolution(56, 64, 64), "cortex-m55"), "any__ref"); }
 
 TEST(CostModel, TimeGrowsWithWorkAndShrinksWithTheMachine) {

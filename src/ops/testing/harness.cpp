@@ -495,4 +495,16 @@ void expect_variants_match_reference(const CaseGenerator& generate, const Compar
     EXPECT_TRUE(covered.contains(name)) << "no case was run by variant " << name;
 }
 
+void expect_packing_variants_match_reference(const CaseGenerator& generate, std::string_view kernel, int cases) {
+  const std::string constant = std::string(kernel) + "__simd";
+  const std::string computed = std::string(kernel) + "_dynamic__simd";
+  expect_variants_match_reference(generate, {.cases = cases, .must_cover = {constant}});
+  const auto without_constants = [&](Random& random) {
+    OpCase result = generate(random);
+    for (Operand& operand : result.inputs) operand.constant = false;
+    return result;
+  };
+  expect_variants_match_reference(without_constants, {.cases = cases, .must_cover = {computed}});
+}
+
 }  // namespace bantam::ops::testing

@@ -115,6 +115,10 @@ struct CompareOptions {
 /// the case.
 void expect_variants_match_reference(const CaseGenerator& generate, const CompareOptions& options = {});
 
+/// The same of both variants of a kernel that packs its weights (ops/packed_weights.h): of "KERNEL__simd" with the
+/// constants of the cases, and of "KERNEL_dynamic__simd" with all operands computed. Both must be covered.
+void expect_packing_variants_match_reference(const CaseGenerator& generate, std::string_view kernel, int cases);
+
 /// Empty when `actual` is as close to `expected` as `accuracy` demands; otherwise the first or worst difference.
 /// NaN equals NaN; infinities must be equal.
 std::string compare(const TestTensor& actual, const TestTensor& expected, const Accuracy& accuracy);

@@ -26,7 +26,7 @@ std::int64_t work(const OpCall& call) {
 
 #if BANTAM_SIMD
 /// The matrix kernel on weights that are narrowed to a type.
-constexpr StoringKernel kNarrow = {.supports = conv2d::gemm_supports,
+constexpr StoringKernel kNarrow = {.supports = packed_weights::supports_constant<conv2d::kGemm>,
                                    .footprint = conv2d::narrow_footprint,
                                    .packed_bytes = conv2d::narrow_packed_bytes,
                                    .pack = conv2d::narrow_pack,
@@ -34,7 +34,7 @@ constexpr StoringKernel kNarrow = {.supports = conv2d::gemm_supports,
                                    .accuracy = {Accuracy::Kind::kRelative, 1e-5F}};
 
 /// The same in 16-bit arithmetic.
-constexpr StoringKernel kHalf = {.supports = conv2d::gemm_supports,
+constexpr StoringKernel kHalf = {.supports = packed_weights::supports_constant<conv2d::kGemm>,
                                  .footprint = conv2d::half_footprint,
                                  .packed_bytes = conv2d::narrow_packed_bytes,
                                  .pack = conv2d::narrow_pack,
@@ -44,20 +44,10 @@ constexpr StoringKernel kHalf = {.supports = conv2d::gemm_supports,
 
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
-    {.name = "f32_narrow_groups__simd",
-     .supports = conv2d::narrow_groups_supports,
-     .footprint = conv2d::narrow_groups_footprint,
-     .packed_bytes = conv2d::narrow_groups_packed_bytes,
-     .pack = conv2d::narrow_groups_pack,
-     .run = conv2d::run_narrow_groups,
-     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
-    {.name = "f32_few_inputs__simd",
-     .supports = conv2d::few_inputs_supports,
-     .footprint = conv2d::few_inputs_footprint,
-     .packed_bytes = conv2d::few_inputs_packed_bytes,
-     .pack = conv2d::few_inputs_pack,
-     .run = conv2d::run_few_inputs,
-     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+    constant_variant<conv2d::kNarrowGroups>("f32_narrow_groups__simd"),
+    computed_variant<conv2d::kNarrowGroups>("f32_narrow_groups_dynamic__simd"),
+    constant_variant<conv2d::kFewInputs>("f32_few_inputs__simd"),
+    computed_variant<conv2d::kFewInputs>("f32_few_inputs_dynamic__simd"),
     {.name = "f32_few_outputs__simd",
      .supports = conv2d::few_outputs_supports,
      .footprint = conv2d::few_outputs_footprint,
@@ -70,13 +60,8 @@ constexpr KernelVariant kVariants[] = {
      .pack = conv2d::winograd_pack,
      .run = conv2d::run_winograd,
      .accuracy = {Accuracy::Kind::kRelative, 3e-5F}},
-    {.name = "f32_gemm__simd",
-     .supports = conv2d::gemm_supports,
-     .footprint = conv2d::gemm_footprint,
-     .packed_bytes = conv2d::gemm_packed_bytes,
-     .pack = conv2d::gemm_pack,
-     .run = conv2d::run_gemm,
-     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+    constant_variant<conv2d::kGemm>("f32_gemm__simd"),
+    computed_variant<conv2d::kGemm>("f32_gemm_dynamic__simd"),
     stored_variant<kHalf, ElementType::kF16>("f16_gemm__simd"),
     stored_variant<kNarrow, ElementType::kF16>("f32_gemm_f16__simd"),
     stored_variant<kNarrow, ElementType::kBF16>("f32_gemm_bf16__simd"),

@@ -19,7 +19,7 @@
 //           over the whole item: s = max|x| / 127, q = round_half_away(x / s) in [-127, 127]; y = activation(sum(q w) *
 //           s * scale + bias), TFLite's dynamic-range arithmetic.
 // x and y may have strided rows. Sums of integers wrap; shifts outside [-31, 30] (in 64 bits [-31, 14]) count as the
-// nearest bound; zero points and the range must be values of the element type. The SIMD kernels need constant weights.
+// nearest bound; zero points and the range must be values of the element type. SIMD kernels want i8 weights constant.
 #pragma once
 
 #include "ops/elementwise/unary/function.h"

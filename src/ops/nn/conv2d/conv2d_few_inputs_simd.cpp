@@ -13,19 +13,15 @@ few_inputs::Problem problem_of(const Call& call) {
 
 }  // namespace
 
-bool few_inputs_supports(const OpCall& call) {
-  return gemm_supports(call) && call.in(1).is_dense() && few_inputs::fits(problem_of(call));
-}
+bool few_inputs_supports(const OpCall& call) { return gemm_supports(call) && few_inputs::fits(problem_of(call)); }
 
 Footprint few_inputs_footprint(const OpCall& call, int threads) {
   return few_inputs::footprint(call, problem_of(call), threads);
 }
 
-std::int64_t few_inputs_packed_bytes(const OpCall& call, int input) {
-  return input == 1 ? few_inputs::packed_bytes(problem_of(call)) : 0;
-}
+std::int64_t few_inputs_packed_bytes(const OpCall& call) { return few_inputs::packed_bytes(problem_of(call)); }
 
-void few_inputs_pack(const OpCall& call, int /*input*/, std::byte* destination) {
+void few_inputs_pack(const OpCall& call, const Threads& /*threads*/, std::byte* destination) {
   few_inputs::pack(problem_of(call), static_cast<const float*>(call.inputs[1].data),
                    reinterpret_cast<float*>(destination));
 }

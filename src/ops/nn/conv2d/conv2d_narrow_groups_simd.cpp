@@ -34,12 +34,10 @@ Footprint narrow_groups_footprint(const OpCall& call, int threads) {
   return narrow_groups::footprint(call, problem_of(call), threads);
 }
 
-std::int64_t narrow_groups_packed_bytes(const OpCall& call, int input) {
-  return input == 1 ? narrow_groups::packed_bytes(problem_of(call)) : 0;
-}
+std::int64_t narrow_groups_packed_bytes(const OpCall& call) { return narrow_groups::packed_bytes(problem_of(call)); }
 
-void narrow_groups_pack(const OpCall& call, int /*input*/, std::byte* destination) {
-  narrow_groups::pack(problem_of(call), weight_strides(call), static_cast<const float*>(call.inputs[1].data),
+void narrow_groups_pack(const OpCall& call, const Threads& threads, std::byte* destination) {
+  narrow_groups::pack(problem_of(call), weight_strides(call), static_cast<const float*>(call.inputs[1].data), threads,
                       reinterpret_cast<float*>(destination));
 }
 

@@ -213,8 +213,8 @@ void convolve_gemm(const Problem& p, const float* x, const gemm::RightPanels& we
 }
 
 bool gemm_supports(const OpCall& call) {
-  return linear_form(call.in(0), call.in(1)) == LinearForm::kFloat && call.inputs[1].data != nullptr &&
-         call.in(1).elements() > 0 && call.out().elements() > 0;
+  return linear_form(call.in(0), call.in(1)) == LinearForm::kFloat && call.in(1).elements() > 0 &&
+         call.out().elements() > 0;
 }
 
 Footprint gemm_footprint(const OpCall& call, int threads) {
@@ -230,8 +230,7 @@ Footprint gemm_footprint(const OpCall& call, int threads) {
           .lead_bytes = lead};
 }
 
-std::int64_t gemm_packed_bytes(const OpCall& call, int input) {
-  if (input != 1) return 0;
+std::int64_t gemm_packed_bytes(const OpCall& call) {
   const TensorDesc& w = call.in(1);
   const std::int64_t k = static_cast<std::int64_t>(w.dims[1]) * w.dims[2] * w.dims[3];
   const std::int64_t groups = call.as<Conv2dParams>().groups;
@@ -239,17 +238,21 @@ std::int64_t gemm_packed_bytes(const OpCall& call, int input) {
 }
 
 /// Group after group, each as the panels of the matrix [taps and input channels, output channels].
-void gemm_pack(const OpCall& call, int /*input*/, std::byte* destination) {
+void gemm_pack(const OpCall& call, const Threads& threads, std::byte* destination) {
   const TensorDesc& w = call.in(1);
   const auto* data = static_cast<const float*>(call.inputs[1].data);
   auto* packed = reinterpret_cast<float*>(destination);
-  const std::int64_t taps = static_cast<std::int64_t>(w.dims[1]) * w.dims[2];
-  const std::int64_t k = taps * w.dims[3];
-  const std::int64_t outputs = w.dims[0] / call.as<Conv2dParams>().groups;
-  for (std::int64_t first = 0; first < w.dims[0]; first += outputs) {
-    gemm::pack_panels(data + first * k, k, outputs, 1, k, 0, gemm::panel_count(outputs), packed);
-    packed += gemm::packed_floats(k, outputs);
-  }
+  const std::int64_t k = static_cast<std::int64_t>(w.dims[1]) * w.dims[2] * w.dims[3];
+  const std::int64_t groups = call.as<Conv2dParams>().groups;
+  const std::int64_t outputs = w.dims[0] / groups;
+  const std::int64_t panels = gemm::panel_count(outputs);
+  parallel_ranges(threads, groups * panels, gemm::packing_grain(k), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin; at < end; ++at) {
+      const std::int64_t group = at / panels;
+      gemm::pack_panels_simd(data + group * outputs * k, k, outputs, 1, k, at % panels, at % panels + 1,
+                             packed + group * gemm::packed_floats(k, outputs));
+    }
+  });
 }
 
 namespace {

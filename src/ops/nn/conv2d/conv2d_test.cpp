@@ -217,6 +217,7 @@ TEST(Conv2d, FloatVariantsMatchReference) {
       random_float_conv2d_case, {.cases = 150,
                                  .must_cover = {"f32_gemm__simd", "f32_gemm_f16__simd", "f32_gemm_bf16__simd",
                                                 "f32_gemm_i8__simd", "f32_gemm_i4__simd"}});
+  testing::expect_packing_variants_match_reference(random_float_conv2d_case, "f32_gemm", 60);
 }
 
 /// Of a group: few, which share vectors with those of other groups, or more, in whole vectors and not.
@@ -228,7 +229,7 @@ std::int64_t random_group_outputs(Random& random) {
 // Groups of fewer outputs than a vector has lanes, of more, and of inputs that one load finds or does not; images wider
 // than what is spread at once.
 TEST(Conv2d, NarrowGroupsMatchReference) {
-  testing::expect_variants_match_reference(
+  testing::expect_packing_variants_match_reference(
       [](Random& random) {
         Conv2dParams p;
         p.groups = static_cast<std::int32_t>(random_int(random, 2, 9));
@@ -250,13 +251,13 @@ TEST(Conv2d, NarrowGroupsMatchReference) {
                                     {out, random_int(random, 1, 3), random_int(random, 1, 5), inputs}, random)),
              constant(random_tensor(ElementType::kF32, {out}, random))});
       },
-      {.cases = 120, .must_cover = {"f32_narrow_groups__simd"}});
+      "f32_narrow_groups", 120);
 }
 
 // One channel to more than fit; kernels of fewer columns than are multiplied together, and of more; rows of many tiles
 // and of none.
 TEST(Conv2d, FewInputsMatchReference) {
-  testing::expect_variants_match_reference(
+  testing::expect_packing_variants_match_reference(
       [](Random& random) {
         const auto small = [&](std::int64_t low, std::int64_t high) {
           return static_cast<std::int32_t>(random_int(random, low, high));
@@ -276,7 +277,7 @@ TEST(Conv2d, FewInputsMatchReference) {
              constant(random_tensor(ElementType::kF32, {outputs, small(1, 5), small(1, 8), inputs}, random)),
              small(0, 1) == 0 ? absent() : constant(random_tensor(ElementType::kF32, {outputs}, random))});
       },
-      {.cases = 60, .must_cover = {"f32_few_inputs__simd"}});
+      "f32_few_inputs", 60);
 }
 
 OpCase random_few_outputs_case(Random& random, ElementType type) {
@@ -318,7 +319,7 @@ TEST(Conv2d, FewOutputsMatchReference) {
 }
 
 TEST(Conv2d, PointwiseVariantsMatchReference) {
-  testing::expect_variants_match_reference(
+  testing::expect_packing_variants_match_reference(
       [](Random& random) {
         Conv2dParams p;
         p.stride_w = p.stride_h = static_cast<std::int32_t>(random_int(random, 1, 2));
@@ -329,24 +330,24 @@ TEST(Conv2d, PointwiseVariantsMatchReference) {
                            {random_int(random, 1, 2), random_int(random, 1, 9), random_int(random, 1, 30), c}, random),
              constant(random_tensor(ElementType::kF32, {random_int(random, 1, 100), 1, 1, c}, random))});
       },
-      {.cases = 60, .must_cover = {"f32_gemm__simd"}});
+      "f32_gemm", 60);
 }
 
 // So many pixels that a result which overlaps its operand is computed several tiles at a time.
 TEST(Conv2d, ManyPixelsMatchReference) {
-  testing::expect_variants_match_reference(
+  testing::expect_packing_variants_match_reference(
       [](Random& random) {
         const std::int64_t c = random_int(random, 20, 24);
         return make_case(kConv2d, Conv2dParams{},
                          {random_tensor(ElementType::kF32, {1, 64, random_int(random, 49, 52), c}, random),
                           constant(random_tensor(ElementType::kF32, {c + 16, 1, 1, c}, random))});
       },
-      {.cases = 2, .must_cover = {"f32_gemm__simd"}});
+      "f32_gemm", 2);
 }
 
 // So many weights that windows are gathered many at a time.
 TEST(Conv2d, ManyWeightsMatchReference) {
-  testing::expect_variants_match_reference(
+  testing::expect_packing_variants_match_reference(
       [](Random& random) {
         constexpr UnaryFunction kFunctions[] = {UnaryFunction::kIdentity, UnaryFunction::kRelu, UnaryFunction::kSilu};
         const auto step = static_cast<std::int32_t>(random_int(random, 1, 2));
@@ -362,7 +363,7 @@ TEST(Conv2d, ManyWeightsMatchReference) {
             {random_tensor(ElementType::kF32, {random_int(random, 1, 2), deep ? 7 : side, side - 2, inputs}, random),
              constant(random_tensor(ElementType::kF32, {deep ? 16 : 80, 3, 3, inputs}, random))});
       },
-      {.cases = 10, .must_cover = {"f32_gemm__simd"}});
+      "f32_gemm", 10);
 }
 
 #if BANTAM_SIMD
@@ -391,7 +392,7 @@ TEST(Conv2d, FewPixelsOfWhichNoWindowHasRoomAreGatheredInPieces) {
 
 // More columns and inputs than are multiplied at once, and one row, which threads cut into columns.
 TEST(Conv2d, ManyWeightsOfSoundsMatchReference) {
-  testing::expect_variants_match_reference(
+  testing::expect_packing_variants_match_reference(
       [](Random& random) {
         const auto small = [&](std::int64_t low, std::int64_t high) {
           return static_cast<std::int32_t>(random_int(random, low, high));
@@ -404,12 +405,12 @@ TEST(Conv2d, ManyWeightsOfSoundsMatchReference) {
                           constant(random_tensor(ElementType::kF32, {inputs == 40 ? 600 : 90, 1, 3, inputs}, random)),
                           constant(random_tensor(ElementType::kF32, {inputs == 40 ? 600 : 90}, random))});
       },
-      {.cases = 8, .must_cover = {"f32_gemm__simd"}});
+      "f32_gemm", 8);
 }
 
 // Windows wider than the image, of which each result has other taps inside; few weights and many.
 TEST(Conv2d, TapsFarOutsideMatchReference) {
-  testing::expect_variants_match_reference(
+  testing::expect_packing_variants_match_reference(
       [](Random& random) {
         const auto small = [&](std::int64_t low, std::int64_t high) {
           return static_cast<std::int32_t>(random_int(random, low, high));
@@ -428,7 +429,7 @@ TEST(Conv2d, TapsFarOutsideMatchReference) {
              constant(random_tensor(ElementType::kF32, {p.groups * outputs, 3, 3, inputs}, random)),
              constant(random_tensor(ElementType::kF32, {p.groups * outputs}, random))});
       },
-      {.cases = 40, .must_cover = {"f32_gemm__simd"}});
+      "f32_gemm", 40);
 }
 
 TEST(Conv2d, TransformedTilesMatchReference) {

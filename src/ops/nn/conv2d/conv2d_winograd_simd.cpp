@@ -157,7 +157,8 @@ void transform_weights(const float* w, std::int64_t tap_stride, double (&u)[kPro
 
 bool winograd_supports(const OpCall& call) {
   constexpr std::int32_t kMostInputs = 512;  // errors grow with them
-  return gemm_supports(call) && fits(call.as<Conv2dParams>(), call.in(1)) && call.in(1).dims[3] <= kMostInputs;
+  return packed_weights::supports_constant<kGemm>(call) && fits(call.as<Conv2dParams>(), call.in(1)) &&
+         call.in(1).dims[3] <= kMostInputs;
 }
 
 std::int64_t winograd_packed_bytes(const OpCall& call, int input) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/op.h"
+#include "ops/packed_weights.h"
 
 namespace bantam::ops::conv2d {
 
@@ -13,26 +14,47 @@ bool portable_supports(const OpCall& call);
 Footprint portable_footprint(const OpCall& call, int threads);
 Status run_portable(const Invocation& call);
 
-/// f32, constant weights.
+/// f32.
 bool gemm_supports(const OpCall& call);
 Footprint gemm_footprint(const OpCall& call, int threads);
-std::int64_t gemm_packed_bytes(const OpCall& call, int input);
-void gemm_pack(const OpCall& call, int input, std::byte* destination);
+std::int64_t gemm_packed_bytes(const OpCall& call);
+void gemm_pack(const OpCall& call, const Threads& threads, std::byte* destination);
 Status run_gemm(const Invocation& call);
 
-/// f32, several groups that are narrow enough (narrow_groups.h), constant weights.
+inline constexpr PackingKernel kGemm{.supports = gemm_supports,
+                                     .footprint = gemm_footprint,
+                                     .packed_bytes = gemm_packed_bytes,
+                                     .pack = gemm_pack,
+                                     .run = run_gemm,
+                                     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}};
+
+/// f32, several groups that are narrow enough (narrow_groups.h).
 bool narrow_groups_supports(const OpCall& call);
 Footprint narrow_groups_footprint(const OpCall& call, int threads);
-std::int64_t narrow_groups_packed_bytes(const OpCall& call, int input);
-void narrow_groups_pack(const OpCall& call, int input, std::byte* destination);
+std::int64_t narrow_groups_packed_bytes(const OpCall& call);
+void narrow_groups_pack(const OpCall& call, const Threads& threads, std::byte* destination);
 Status run_narrow_groups(const Invocation& call);
 
-/// f32, one group, few inputs (few_inputs.h), constant weights.
+inline constexpr PackingKernel kNarrowGroups{.supports = narrow_groups_supports,
+                                             .footprint = narrow_groups_footprint,
+                                             .packed_bytes = narrow_groups_packed_bytes,
+                                             .pack = narrow_groups_pack,
+                                             .run = run_narrow_groups,
+                                             .accuracy = {Accuracy::Kind::kRelative, 1e-5F}};
+
+/// f32, one group, few inputs (few_inputs.h).
 bool few_inputs_supports(const OpCall& call);
 Footprint few_inputs_footprint(const OpCall& call, int threads);
-std::int64_t few_inputs_packed_bytes(const OpCall& call, int input);
-void few_inputs_pack(const OpCall& call, int input, std::byte* destination);
+std::int64_t few_inputs_packed_bytes(const OpCall& call);
+void few_inputs_pack(const OpCall& call, const Threads& threads, std::byte* destination);
 Status run_few_inputs(const Invocation& call);
+
+inline constexpr PackingKernel kFewInputs{.supports = few_inputs_supports,
+                                          .footprint = few_inputs_footprint,
+                                          .packed_bytes = few_inputs_packed_bytes,
+                                          .pack = few_inputs_pack,
+                                          .run = run_few_inputs,
+                                          .accuracy = {Accuracy::Kind::kRelative, 1e-5F}};
 
 /// f32, one group, few outputs (few_outputs.h).
 bool few_outputs_supports(const OpCall& call);

@@ -58,7 +58,8 @@ Footprint footprint(const OpCall& call, const Problem& p, int threads);
 /// Of weights as [blocks of channels][taps, units, kBlock, inputs of a unit], with zeros in lanes and inputs that there
 /// are not; behind a block's int8 weights lie their sums as int32 [kernel rows, kBlock], which take off the zero point.
 std::int64_t packed_bytes(const Problem& p);
-void pack(const Problem& p, const WeightStrides& strides, const float* weights, float* packed);
+/// Of f32 weights whose inputs follow one another over all taps; on all threads.
+void pack(const Problem& p, const WeightStrides& strides, const float* weights, const Threads& threads, float* packed);
 /// Of int8 weights with the bits of `flip` inverted.
 void pack(const Problem& p, const WeightStrides& strides, const std::int8_t* weights, std::uint8_t flip,
           std::int8_t* packed);

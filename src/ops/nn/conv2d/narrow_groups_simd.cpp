@@ -4,6 +4,7 @@
 #include "ops/common/linear_form.h"
 #include "ops/common/short_copy.h"
 #include "ops/nn/conv2d/narrow_groups_layout.h"
+#include "ops/nn/gemm/gemm_f32.h"
 
 #ifndef BANTAM_NARROW_GROUPS_OPERANDS_
 #define BANTAM_NARROW_GROUPS_OPERANDS_
@@ -188,10 +189,18 @@ Footprint footprint(const OpCall& call, const Problem& p, int threads) {
 
 std::int64_t packed_bytes(const Problem& p) { return block_count(p) * block_units(p) * kUnitBytes; }
 
-void pack(const Problem& p, const WeightStrides& strides, const float* weights, float* packed) {
-  for (std::int64_t block = 0; block < block_count(p); ++block)
-    for_each_weight(p, block_at(p, block), strides, weights,
-                    [&](std::int64_t, std::int64_t, const float* w) { *packed++ = w != nullptr ? *w : 0.0F; });
+/// A block's weights are a panel of a matrix product.
+void pack(const Problem& p, const WeightStrides& strides, const float* weights, const Threads& threads, float* packed) {
+  static_assert(kBlock == gemm::kPanel);
+  const std::int64_t k = weight_units(p) / kBlock;
+  const std::int64_t k_stride = p.inputs == 1 ? strides.tap : strides.input;
+  parallel_ranges(threads, block_count(p), gemm::packing_grain(k), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t index = begin; index < end; ++index) {
+      const Block block = block_at(p, index);
+      gemm::pack_panels_simd(weights + block.first * strides.output, k, block.count, k_stride, strides.output, 0, 1,
+                             packed + index * weight_units(p));
+    }
+  });
 }
 
 void run(const Invocation& call, const Problem& p, const Activation& activation) {

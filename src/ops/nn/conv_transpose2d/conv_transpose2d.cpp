@@ -95,26 +95,12 @@ constexpr ParamField kFields[] = {
 };
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
-    {.name = "f32_depthwise__simd",
-     .supports = conv_transpose2d::depthwise_supports,
-     .packed_bytes = conv_transpose2d::depthwise_packed_bytes,
-     .pack = conv_transpose2d::depthwise_pack,
-     .run = conv_transpose2d::run_depthwise,
-     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
-    {.name = "f32_gemm__simd",
-     .supports = conv_transpose2d::gemm_supports,
-     .footprint = conv_transpose2d::gemm_footprint,
-     .packed_bytes = conv_transpose2d::gemm_packed_bytes,
-     .pack = conv_transpose2d::gemm_pack,
-     .run = conv_transpose2d::run_gemm,
-     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
-    {.name = "f32_columns__simd",
-     .supports = conv_transpose2d::columns_supports,
-     .footprint = conv_transpose2d::columns_footprint,
-     .packed_bytes = conv_transpose2d::columns_packed_bytes,
-     .pack = conv_transpose2d::columns_pack,
-     .run = conv_transpose2d::run_columns,
-     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+    constant_variant<conv_transpose2d::kDepthwise>("f32_depthwise__simd"),
+    computed_variant<conv_transpose2d::kDepthwise>("f32_depthwise_dynamic__simd"),
+    constant_variant<conv_transpose2d::kGemm>("f32_gemm__simd"),
+    computed_variant<conv_transpose2d::kGemm>("f32_gemm_dynamic__simd"),
+    constant_variant<conv_transpose2d::kColumns>("f32_columns__simd"),
+    computed_variant<conv_transpose2d::kColumns>("f32_columns_dynamic__simd"),
 #endif
     {.name = "any__ref", .supports = all_dense, .run = conv_transpose2d::run_reference},
 };

@@ -107,26 +107,24 @@ void fill_bias(const Geometry& g, const float* bias, float* y) {
   }
 }
 
-/// Writes the panels of w [output channels, taps, input channels].
-void pack_columns(const Geometry& g, const float* w, float* to) {
-  for (std::int64_t panel = 0; panel < gemm::panel_count(columns(g)); ++panel)
-    for (std::int64_t k = 0; k < g.channels_in; ++k)
-      for (std::int64_t i = 0; i < gemm::kPanel; ++i) {
-        const std::int64_t column = panel * gemm::kPanel + i;
-        const std::int64_t row = column % g.channels_out * taps(g) + column / g.channels_out;
-        *to++ = column < columns(g) ? w[row * g.channels_in + k] : 0.0F;
-      }
+/// Writes a panel of w [output channels, taps, input channels].
+void pack_panel(const Geometry& g, const float* w, std::int64_t panel, float* to) {
+  for (std::int64_t i = 0; i < gemm::kPanel; ++i) {
+    const std::int64_t column = panel * gemm::kPanel + i;
+    const std::int64_t row = column % g.channels_out * taps(g) + column / g.channels_out;
+    const float* from = column < columns(g) ? w + row * g.channels_in : nullptr;
+    for (std::int64_t k = 0; k < g.channels_in; ++k) to[k * gemm::kPanel + i] = from != nullptr ? from[k] : 0.0F;
+  }
 }
 
 }  // namespace
 
 bool columns_supports(const OpCall& call) {
-  if (linear_form(call.in(0), call.in(1)) != LinearForm::kFloat || !all_dense(call) || call.inputs[1].data == nullptr ||
-      call.out().elements() == 0)
+  if (linear_form(call.in(0), call.in(1)) != LinearForm::kFloat || !all_dense(call) || call.out().elements() == 0)
     return false;
   const Geometry g = geometry_of(call);
   if (g.groups != 1 || g.group_in() < 1) return false;
-  const std::int64_t packed = columns_packed_bytes(call, 1);
+  const std::int64_t packed = columns_packed_bytes(call);
   return packed <= kSmallPackedBytes || packed <= 2 * call.in(1).bytes();
 }
 
@@ -137,15 +135,20 @@ Footprint columns_footprint(const OpCall& call, int /*threads*/) {
   return footprint;
 }
 
-std::int64_t columns_packed_bytes(const OpCall& call, int input) {
-  if (input != 1) return 0;
+std::int64_t columns_packed_bytes(const OpCall& call) {
   const Geometry g = geometry_of(call);
   return gemm::packed_floats(g.channels_in, columns(g)) * 4;
 }
 
-void columns_pack(const OpCall& call, int /*input*/, std::byte* destination) {
+void columns_pack(const OpCall& call, const Threads& threads, std::byte* destination) {
   const Geometry g = geometry_of(call);
-  pack_columns(g, static_cast<const float*>(call.inputs[1].data), reinterpret_cast<float*>(destination));
+  const auto* w = static_cast<const float*>(call.inputs[1].data);
+  auto* packed = reinterpret_cast<float*>(destination);
+  parallel_ranges(threads, gemm::panel_count(columns(g)), gemm::packing_grain(g.channels_in),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t panel = begin; panel < end; ++panel)
+                      pack_panel(g, w, panel, packed + panel * g.channels_in * gemm::kPanel);
+                  });
 }
 
 Status run_columns(const Invocation& call) {

@@ -137,13 +137,13 @@ HWY_EXPORT(sum_row);
 
 bool depthwise_supports(const OpCall& call) {
   const TensorDesc& w = call.in(1);
-  return linear_form(call.in(0), w) == LinearForm::kFloat && all_dense(call) && call.inputs[1].data != nullptr &&
-         call.out().elements() > 0 && w.dims[3] == 1 && w.dims[0] == call.as<ConvTranspose2dParams>().groups;
+  return linear_form(call.in(0), w) == LinearForm::kFloat && all_dense(call) && call.out().elements() > 0 &&
+         w.dims[3] == 1 && w.dims[0] == call.as<ConvTranspose2dParams>().groups;
 }
 
-std::int64_t depthwise_packed_bytes(const OpCall& call, int input) { return input == 1 ? call.in(1).bytes() : 0; }
+std::int64_t depthwise_packed_bytes(const OpCall& call) { return call.in(1).bytes(); }
 
-void depthwise_pack(const OpCall& call, int /*input*/, std::byte* destination) {
+void depthwise_pack(const OpCall& call, const Threads& /*threads*/, std::byte* destination) {
   const TensorDesc& w = call.in(1);
   const std::int64_t taps = static_cast<std::int64_t>(w.dims[1]) * w.dims[2];
   const auto* from = static_cast<const float*>(call.inputs[1].data);

@@ -71,22 +71,23 @@ std::int64_t for_each_phase(const Geometry& g, F&& f) {
   return offset;
 }
 
-/// Writes the panels of one phase; `w` are the weights of its group's first output channel.
-void pack_phase(const Geometry& g, const Phase& vertical, const Phase& horizontal, const float* w, float* to) {
+/// Writes one panel of one phase, tap by tap; `w` are the weights of its group's first output channel, `to` is the
+/// phase's first panel.
+void pack_panel(const Geometry& g, const Phase& vertical, const Phase& horizontal, const float* w, std::int64_t panel,
+                float* to) {
   const std::int64_t tap_floats = g.group_in();
   const std::int64_t channel_floats = g.vertical.kernel * g.horizontal.kernel * tap_floats;
-  for (std::int64_t panel = 0; panel < gemm::panel_count(g.group_out()); ++panel)
-    for (std::int64_t a = 0; a < vertical.count; ++a)
-      for (std::int64_t b = 0; b < horizontal.count; ++b) {
-        const std::int64_t kh = vertical.first + a * vertical.step;
-        const std::int64_t kw = horizontal.first + b * horizontal.step;
-        const float* tap = w + (kh * g.horizontal.kernel + kw) * tap_floats;
-        for (std::int64_t c = 0; c < tap_floats; ++c)
-          for (std::int64_t i = 0; i < gemm::kPanel; ++i) {
-            const std::int64_t channel = panel * gemm::kPanel + i;
-            *to++ = channel < g.group_out() ? tap[channel * channel_floats + c] : 0.0F;
-          }
-      }
+  const std::int64_t channel = panel * gemm::kPanel;
+  to += panel * vertical.count * horizontal.count * tap_floats * gemm::kPanel;
+  for (std::int64_t a = 0; a < vertical.count; ++a)
+    for (std::int64_t b = 0; b < horizontal.count; ++b) {
+      const std::int64_t kh = vertical.first + a * vertical.step;
+      const std::int64_t kw = horizontal.first + b * horizontal.step;
+      const float* tap = w + (kh * g.horizontal.kernel + kw) * tap_floats;
+      gemm::pack_panels_simd(tap + channel * channel_floats, tap_floats, g.group_out() - channel, 1, channel_floats, 0,
+                             1, to);
+      to += tap_floats * gemm::kPanel;
+    }
 }
 
 void pad_image(const Geometry& g, const PaddedImage& image, const float* x, float* padded) {
@@ -168,8 +169,7 @@ void run_item(const Invocation& call, const Geometry& g, const PaddedImage& imag
 
 bool gemm_supports(const OpCall& call) {
   const auto& p = call.as<ConvTranspose2dParams>();
-  if (linear_form(call.in(0), call.in(1)) != LinearForm::kFloat || !all_dense(call) || call.inputs[1].data == nullptr ||
-      call.out().elements() == 0)
+  if (linear_form(call.in(0), call.in(1)) != LinearForm::kFloat || !all_dense(call) || call.out().elements() == 0)
     return false;
   const Geometry g = geometry_of(call);
   if (columns_pay(g) && columns_supports(call)) return false;
@@ -177,7 +177,7 @@ bool gemm_supports(const OpCall& call) {
   // A huge dilation would make the border dwarf the image.
   const PaddedImage image(g);
   if (image.height > 4 * (g.vertical.in + 16) || image.width > 4 * (g.horizontal.in + 16)) return false;
-  const std::int64_t packed = gemm_packed_bytes(call, 1);
+  const std::int64_t packed = gemm_packed_bytes(call);
   return packed <= kSmallPackedBytes || packed <= kMaxPackedGrowth * call.in(1).bytes();
 }
 
@@ -187,19 +187,25 @@ Footprint gemm_footprint(const OpCall& call, int /*threads*/) {
   return footprint;
 }
 
-std::int64_t gemm_packed_bytes(const OpCall& call, int input) {
-  if (input != 1) return 0;
+std::int64_t gemm_packed_bytes(const OpCall& call) {
   return for_each_phase(geometry_of(call), [](auto&&...) {}) * 4;
 }
 
-void gemm_pack(const OpCall& call, int /*input*/, std::byte* destination) {
+void gemm_pack(const OpCall& call, const Threads& threads, std::byte* destination) {
   const Geometry g = geometry_of(call);
   const auto* w = static_cast<const float*>(call.inputs[1].data);
-  const std::int64_t group_floats = g.group_out() * g.vertical.kernel * g.horizontal.kernel * g.group_in();
-  for_each_phase(g, [&](std::int64_t group, std::int64_t, const Phase& vertical, std::int64_t, const Phase& horizontal,
-                        std::int64_t offset) {
-    pack_phase(g, vertical, horizontal, w + group * group_floats, reinterpret_cast<float*>(destination) + offset);
-  });
+  auto* packed = reinterpret_cast<float*>(destination);
+  const std::int64_t channel_floats = g.vertical.kernel * g.horizontal.kernel * g.group_in();
+  const std::int64_t panels = gemm::panel_count(g.group_out());
+  parallel_ranges(threads, panels, gemm::packing_grain(g.groups * channel_floats),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for_each_phase(g, [&](std::int64_t group, std::int64_t, const Phase& vertical, std::int64_t,
+                                          const Phase& horizontal, std::int64_t offset) {
+                      const float* weights = w + group * g.group_out() * channel_floats;
+                      for (std::int64_t panel = begin; panel < end; ++panel)
+                        pack_panel(g, vertical, horizontal, weights, panel, packed + offset);
+                    });
+                  });
 }
 
 Status run_gemm(const Invocation& call) {

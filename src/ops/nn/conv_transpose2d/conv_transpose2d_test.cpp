@@ -69,8 +69,8 @@ OpCase random_conv_transpose2d_case(Random& random) {
 }
 
 TEST(ConvTranspose2d, VariantsMatchReference) {
-  expect_variants_match_reference(random_conv_transpose2d_case,
-                                  {.cases = 150, .must_cover = {"f32_gemm__simd", "f32_columns__simd"}});
+  for (const char* kernel : {"f32_gemm", "f32_columns"})
+    expect_packing_variants_match_reference(random_conv_transpose2d_case, kernel, 150);
 }
 
 // More weights than a cache keeps from row to row: panels of them meet all rows.
@@ -84,8 +84,8 @@ TEST(ConvTranspose2d, ManyWeightsMatchReference) {
 }
 
 TEST(ConvTranspose2d, DepthwiseMatchesReference) {
-  expect_variants_match_reference([](Random& random) { return random_case(random, random_int(random, 1, 70), 1, 1); },
-                                  {.cases = 100, .must_cover = {"f32_depthwise__simd"}});
+  expect_packing_variants_match_reference(
+      [](Random& random) { return random_case(random, random_int(random, 1, 70), 1, 1); }, "f32_depthwise", 100);
 }
 
 /// Overlapping frames of a signal, as the inverse of a short-time Fourier transform adds them: a stride beyond what the
@@ -104,7 +104,7 @@ OpCase overlapping_frames(Random& random) {
 }
 
 TEST(ConvTranspose2d, OverlappingFramesMatchReference) {
-  expect_variants_match_reference(overlapping_frames, {.cases = 40, .must_cover = {"f32_columns__simd"}});
+  expect_packing_variants_match_reference(overlapping_frames, "f32_columns", 40);
 }
 
 TEST(ConvTranspose2d, ReferenceAgreesWithScattering) {

@@ -25,8 +25,8 @@ narrow_groups::WeightStrides weight_strides(const OpCall& call) {
 }
 
 bool is_multiplied(const OpCall& call, LinearForm form) {
-  return linear_form(call.in(0), call.in(1)) == form && call.inputs[1].data != nullptr && call.in(1).is_dense() &&
-         call.out().elements() > 0 && call.in(0).dims[3] < call.out().dims[3];
+  return linear_form(call.in(0), call.in(1)) == form && call.in(1).is_dense() && call.out().elements() > 0 &&
+         call.in(0).dims[3] < call.out().dims[3];
 }
 
 }  // namespace
@@ -37,12 +37,10 @@ Footprint multiplied_footprint(const OpCall& call, int threads) {
   return narrow_groups::footprint(call, problem_of(call), threads);
 }
 
-std::int64_t multiplied_packed_bytes(const OpCall& call, int input) {
-  return input == 1 ? narrow_groups::packed_bytes(problem_of(call)) : 0;
-}
+std::int64_t multiplied_packed_bytes(const OpCall& call) { return narrow_groups::packed_bytes(problem_of(call)); }
 
-void multiplied_pack(const OpCall& call, int /*input*/, std::byte* destination) {
-  narrow_groups::pack(problem_of(call), weight_strides(call), static_cast<const float*>(call.inputs[1].data),
+void multiplied_pack(const OpCall& call, const Threads& threads, std::byte* destination) {
+  narrow_groups::pack(problem_of(call), weight_strides(call), static_cast<const float*>(call.inputs[1].data), threads,
                       reinterpret_cast<float*>(destination));
 }
 
@@ -51,7 +49,9 @@ Status run_multiplied(const Invocation& call) {
   return ok_status();
 }
 
-bool int8_multiplied_supports(const OpCall& call) { return is_multiplied(call, LinearForm::kInt8); }
+bool int8_multiplied_supports(const OpCall& call) {
+  return packed_weights::are_constant(call) && is_multiplied(call, LinearForm::kInt8);
+}
 
 Footprint int8_multiplied_footprint(const OpCall& call, int threads) {
   return narrow_groups::footprint(call, byte_problem_of(call), threads);

@@ -120,8 +120,9 @@ OpCase random_float_depthwise_conv2d_case(Random& random) {
 }
 
 TEST(DepthwiseConv2d, FloatVariantsMatchReference) {
-  testing::expect_variants_match_reference(
-      random_float_depthwise_conv2d_case, {.cases = 150, .must_cover = {"f32_channels__simd", "f32_multiplied__simd"}});
+  testing::expect_variants_match_reference(random_float_depthwise_conv2d_case,
+                                           {.cases = 150, .must_cover = {"f32_channels__simd"}});
+  testing::expect_packing_variants_match_reference(random_float_depthwise_conv2d_case, "f32_multiplied", 60);
 }
 
 // Windows of 3x3 are computed in strips of columns, several rows of the image at once.

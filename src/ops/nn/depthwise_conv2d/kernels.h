@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/op.h"
+#include "ops/packed_weights.h"
 
 namespace bantam::ops::depthwise {
 
@@ -18,14 +19,21 @@ bool float_supports(const OpCall& call);
 Footprint channels_footprint(const OpCall& call, int threads);
 Status run_float(const Invocation& call);
 
-/// f32, several results per channel, constant dense weights (nn/conv2d/narrow_groups.h).
+/// f32, several results per channel, dense weights (nn/conv2d/narrow_groups.h).
 bool multiplied_supports(const OpCall& call);
 Footprint multiplied_footprint(const OpCall& call, int threads);
-std::int64_t multiplied_packed_bytes(const OpCall& call, int input);
-void multiplied_pack(const OpCall& call, int input, std::byte* destination);
+std::int64_t multiplied_packed_bytes(const OpCall& call);
+void multiplied_pack(const OpCall& call, const Threads& threads, std::byte* destination);
 Status run_multiplied(const Invocation& call);
 
-/// The same in int8.
+inline constexpr PackingKernel kMultiplied{.supports = multiplied_supports,
+                                           .footprint = multiplied_footprint,
+                                           .packed_bytes = multiplied_packed_bytes,
+                                           .pack = multiplied_pack,
+                                           .run = run_multiplied,
+                                           .accuracy = {Accuracy::Kind::kRelative, 1e-5F}};
+
+/// The same in int8, constant weights.
 bool int8_multiplied_supports(const OpCall& call);
 Footprint int8_multiplied_footprint(const OpCall& call, int threads);
 std::int64_t int8_multiplied_packed_bytes(const OpCall& call, int input);

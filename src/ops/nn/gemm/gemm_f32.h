@@ -31,6 +31,9 @@ void pack_panels(const float* b, std::int64_t k, std::int64_t n, std::int64_t k_
 void pack_panels_simd(const float* b, std::int64_t k, std::int64_t n, std::int64_t k_stride, std::int64_t n_stride,
                       std::int64_t first, std::int64_t last, float* packed);
 
+/// Panels of k rows that are worth a thread to pack: some microseconds of work.
+constexpr std::int64_t packing_grain(std::int64_t k) noexcept { return 4096 / (k + 1) + 1; }
+
 /// Rows of the left matrix. Element k of row m, with k = (o * segments + s) * length + i, is
 /// data[m * row_stride + o * outer_stride + s * segment_stride + i].
 struct LeftRows {

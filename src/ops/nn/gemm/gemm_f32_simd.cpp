@@ -422,13 +422,14 @@ HWY_INLINE void transpose_four(const float* from, std::int64_t stride, float* to
   hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, last_ab, last_ce)), d, to + 3 * kPanel);
 }
 
-/// A whole panel of a matrix whose columns are contiguous.
-void pack_columns(const float* b, std::int64_t k, std::int64_t n_stride, float* to) {
-  for (std::int64_t column = 0; column < kPanel; column += 4, b += 4 * n_stride, to += 4) {
+/// A panel of a matrix whose columns are contiguous and of which n are left.
+void pack_columns(const float* b, std::int64_t k, std::int64_t n, std::int64_t n_stride, float* to) {
+  for (std::int64_t column = 0; column < kPanel; column += 4, n -= 4, b += 4 * n_stride, to += 4) {
     std::int64_t row = 0;
-    for (; row + 4 <= k; row += 4) transpose_four(b + row, n_stride, to + row * kPanel);
+    if (n >= 4)
+      for (; row + 4 <= k; row += 4) transpose_four(b + row, n_stride, to + row * kPanel);
     for (; row < k; ++row)
-      for (std::int64_t i = 0; i < 4; ++i) to[row * kPanel + i] = b[i * n_stride + row];
+      for (std::int64_t i = 0; i < 4; ++i) to[row * kPanel + i] = i < n ? b[i * n_stride + row] : 0.0F;
   }
 }
 
@@ -440,8 +441,8 @@ void pack_panels_target(const float* b, std::int64_t k, std::int64_t n, std::int
     float* to = packed + panel * k * kPanel;
     if (whole && n_stride == 1) {
       for (std::int64_t row = 0; row < k; ++row) std::copy_n(from + row * k_stride, kPanel, to + row * kPanel);
-    } else if (whole && k_stride == 1) {
-      pack_columns(from, k, n_stride, to);
+    } else if (k_stride == 1) {
+      pack_columns(from, k, n - panel * kPanel, n_stride, to);
     } else {
       pack_panels(b, k, n, k_stride, n_stride, panel, panel + 1, packed);
     }

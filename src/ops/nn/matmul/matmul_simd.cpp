@@ -130,7 +130,7 @@ Status run_dynamic(const Invocation& call) {
   std::int64_t packed_offset = -1;
   for_each_product(call, g, [&](const gemm::Result& y, const float* a, std::int64_t b_offset) {
     if (b_offset != packed_offset) {
-      parallel_ranges(*call.threads, gemm::panel_count(g.n), std::max<std::int64_t>(4096 / g.k, 1),
+      parallel_ranges(*call.threads, gemm::panel_count(g.n), gemm::packing_grain(g.k),
                       [&](std::int64_t first, std::int64_t last) {
                         gemm::pack_panels_simd(call.input<float>(1) + b_offset, g.k, g.n, g.b.row_stride,
                                                g.b.column_stride, first, last, panels);

@@ -79,12 +79,7 @@ constexpr separable::Pair kFloat = {
      .supports = depthwise::float_supports,
      .footprint = depthwise::channels_footprint,
      .run = depthwise::run_float},
-    {.name = "pointwise",
-     .supports = conv2d::gemm_supports,
-     .footprint = conv2d::gemm_footprint,
-     .packed_bytes = conv2d::gemm_packed_bytes,
-     .pack = conv2d::gemm_pack,
-     .run = conv2d::run_gemm},
+    constant_variant<conv2d::kGemm>("pointwise"),
 };
 constexpr separable::Pair kInt8 = {
     {.name = "depthwise",
