@@ -424,12 +424,17 @@ HWY_INLINE void transpose_four(const float* from, std::int64_t stride, float* to
 
 /// A panel of a matrix whose columns are contiguous and of which n are left.
 void pack_columns(const float* b, std::int64_t k, std::int64_t n, std::int64_t n_stride, float* to) {
-  for (std::int64_t column = 0; column < kPanel; column += 4, n -= 4, b += 4 * n_stride, to += 4) {
-    std::int64_t row = 0;
-    if (n >= 4)
-      for (; row + 4 <= k; row += 4) transpose_four(b + row, n_stride, to + row * kPanel);
-    for (; row < k; ++row)
-      for (std::int64_t i = 0; i < 4; ++i) to[row * kPanel + i] = i < n ? b[i * n_stride + row] : 0.0F;
+  constexpr std::int64_t kLine = 16;  // a cache line of each column; the rows that are written stay in the cache
+  for (; k > 0; k -= kLine, b += kLine, to += kLine * kPanel) {
+    const std::int64_t rows = std::min(k, kLine);
+    for (std::int64_t column = 0; column < kPanel; column += 4) {
+      std::int64_t row = 0;
+      if (column + 4 <= n)
+        for (; row + 4 <= rows; row += 4)
+          transpose_four(b + column * n_stride + row, n_stride, to + row * kPanel + column);
+      for (; row < rows; ++row)
+        for (std::int64_t i = column; i < column + 4; ++i) to[row * kPanel + i] = i < n ? b[i * n_stride + row] : 0.0F;
+    }
   }
 }
 
