@@ -273,6 +273,27 @@ TEST(RecognizeFunctions, FindsLayerNormalisationWithScaleAndBias) {
   })"));
 }
 
+TEST(RecognizeFunctions, SumsSquaresThatNothingElseReads) {
+  EXPECT_EQ(after(recognize_functions, R"(graph "g" {
+    %0 "x" = input : f32[2,4]
+    %1 = const : f32[] {2}
+    %2 = binary(%0, %1) {function="pow"}
+    %3 = reduce(%2) {function="sum", axes=[1]}
+    %4 = unary(%3) {function="square"}
+    %5 = reduce(%4) {function="sum", axes=[0]}
+    output "y" %5
+    output "z" %4
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : f32[2,4]
+    %1 = reduce(%0) {function="sum_square", axes=[1]}
+    %2 = unary(%1) {function="square"}
+    %3 = reduce(%2) {function="sum", axes=[0]}
+    output "y" %3
+    output "z" %2
+  })"));
+}
+
 TEST(FuseAffine, FoldsBatchNormalisationIntoAConvolution) {
   EXPECT_EQ(after(fuse_affine, R"(graph "g" {
     %0 "x" = input : f32[1,2,2,1]

@@ -5,7 +5,7 @@
 //   x * sigmoid(x)                             -> silu
 //   x * hard_sigmoid(x; 1/6, 1/2), x * clip(x + 3, 0, 6) / 6   -> hard_swish
 //   0.5 x (1 + erf(x / sqrt 2)), in any order  -> gelu; with tanh's approximation -> gelu_tanh
-//   1 / sqrt(x)                                -> rsqrt; pow(x, 2), x * x -> square
+//   1 / sqrt(x)                                -> rsqrt; pow(x, 2), x * x -> square; sum(square(x)) -> sum_square
 //   (x - mean(x)) / sqrt(mean((x - mean(x))^2) + e) -> norm; times a constant, plus a constant: its scale and bias
 //   exp(x - max(x)) / sum(exp(x - max(x)))     -> softmax
 //
@@ -356,12 +356,25 @@ Replacement unary(Rewriter& rewriter, const Node& node) {
   return x ? emit_unary(rewriter, UnaryFunction::kRsqrt, *x) : std::nullopt;
 }
 
+/// Squares that nothing else reads need not be stored.
+Replacement reduction(Rewriter& rewriter, const Node& node) {
+  const Match match(rewriter);
+  const Node* square = match.unary(node.inputs[0], UnaryFunction::kSquare);
+  auto params = node.as<ops::ReduceParams>();
+  if (params.function != ReduceFunction::kSum || square == nullptr) return std::nullopt;
+  if (!match.is_f32(node.outputs[0]) || !rewriter.only_reader(node.inputs[0])) return std::nullopt;
+  params.function = ReduceFunction::kSumSquare;
+  rewriter.set_fused_source(*square, node);
+  return rewriter.emit(ops::kReduce, params, {square->inputs[0]});
+}
+
 }  // namespace
 
 Result<bool> recognize_functions(graph::Graph& graph) {
   return Rewriter(graph).sweep([](Rewriter& rewriter, const Node& node) -> Replacement {
     if (node.is(ops::kBinary)) return binary(rewriter, node);
     if (node.is(ops::kUnary)) return unary(rewriter, node);
+    if (node.is(ops::kReduce)) return reduction(rewriter, node);
     return std::nullopt;
   });
 }
