@@ -1,6 +1,6 @@
 // Softmax on vectors. Three shapes of the same computation: a long contiguous row is reduced across lanes; where the
-// axis is not innermost, neighbouring columns fill the lanes; short rows are turned in a small tile so that several of
-// them fill the lanes.
+// axis is not innermost, neighbouring columns fill the lanes, or several rows of them where they are few; short rows
+// are turned in a small tile so that several of them fill the lanes.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/softmax/softmax_simd.cpp"
 #include "hwy/foreach_target.h"
@@ -27,37 +27,110 @@ V minus_infinity(D d) {
   return hn::BitCast(d, hn::Set(hn::RebindToSigned<D>(), static_cast<std::int32_t>(0xff800000U)));
 }
 
-/// The columns x[0..columns), each of `size` elements `stride` apart; 1 <= columns <= Lanes(d).
-void normalize_columns(const float* x, float* y, std::int64_t size, std::int64_t stride, std::size_t columns,
-                       bool log) {
-  const D d;
-  const bool whole = columns >= hn::Lanes(d);
-  const auto load = [&](const float* from)
-                        HWY_ATTR { return whole ? hn::LoadU(d, from) : load_partial(d, from, columns); };
-  const auto store = [&](V v, float* to) HWY_ATTR {
-    if (whole) {
-      hn::StoreU(v, d, to);
-    } else {
-      store_partial(v, d, to, columns);
-    }
-  };
-  V maximum = minus_infinity(d);
-  for (std::int64_t i = 0; i < size; ++i) maximum = at_least(d, load(x + i * stride), maximum);
-  V sum = hn::Zero(d);
-  for (std::int64_t i = 0; i < size; ++i) {
-    const V shifted = hn::Sub(load(x + i * stride), maximum);
-    const V term = exp_bounded_f32(d, shifted);
-    sum = hn::Add(sum, term);
-    store(log ? shifted : term, y + i * stride);
-  }
-  const V scale = log ? log_f32(d, sum) : hn::Div(hn::Set(d, 1.0F), sum);
-  for (std::int64_t i = 0; i < size; ++i) {
-    const V term = load(y + i * stride);
-    store(log ? hn::Sub(term, scale) : hn::Mul(term, scale), y + i * stride);
-  }
+/// How vectors go through the rows of some neighbouring columns: from each to the next it is `stride` elements. Where
+/// there are few columns, which then follow one another without gaps, a vector holds several rows.
+struct Steps {
+  std::int64_t whole;   ///< vectors of `lanes` elements
+  std::int64_t stride;  ///< elements from one vector to the next
+  std::size_t columns;
+  std::size_t lanes;  ///< a multiple of `columns`, up to Lanes(d)
+  std::size_t rest;   ///< elements of one more vector, fewer than `lanes`
+};
+
+/// `columns` <= Lanes(d) of rows that are `stride` elements apart.
+Steps steps_of_rows(std::int64_t size, std::int64_t stride, std::size_t columns) {
+  return {size, stride, columns, columns, 0};
 }
 
+/// All of `columns` <= Lanes(d), in `size` rows.
+Steps steps_of_narrow_rows(std::int64_t size, std::size_t columns) {
+  constexpr std::int64_t kFewRows = 6;  // are gone through before the lanes of more would be folded
+  const std::size_t rows = size < kFewRows ? 1 : hn::Lanes(D()) / columns;
+  const auto all = static_cast<std::size_t>(size);
+  const auto lanes = rows * columns;
+  return {static_cast<std::int64_t>(all / rows), static_cast<std::int64_t>(lanes), columns, lanes,
+          all % rows * columns};
+}
+
+/// All elements of a vector.
+struct Whole {
+  HWY_INLINE V load(const float* from) const { return hn::LoadU(D(), from); }
+  HWY_INLINE void store(V v, float* to) const { hn::StoreU(v, D(), to); }
+  HWY_INLINE V or_else(V v, V /*other*/) const { return v; }
+};
+
+/// Its first `count` elements.
+struct Part {
+  std::size_t count;
+  HWY_INLINE V load(const float* from) const { return load_partial(D(), from, count); }
+  HWY_INLINE void store(V v, float* to) const { store_partial(v, D(), to, count); }
+  /// `other` in the lanes that are left.
+  HWY_INLINE V or_else(V v, V other) const { return hn::IfThenElse(hn::FirstN(D(), count), v, other); }
+};
+
 constexpr std::size_t kAtOnce = 4;  ///< vectors: each step of their exponentials waits for the one before
+
+/// Calls f(first element, Whole or Part, kAtOnce or 1) for every vector, or for kAtOnce of them.
+template <class F>
+HWY_INLINE void for_steps(const Steps& steps, F f) {
+  constexpr std::integral_constant<int, kAtOnce> some;
+  constexpr std::integral_constant<int, 1> one;
+  std::int64_t i = 0;
+  const auto go = [&](auto elements) HWY_ATTR {
+    for (; i + some <= steps.whole; i += some) f(i * steps.stride, elements, some);
+    for (; i < steps.whole; ++i) f(i * steps.stride, elements, one);
+  };
+  if (steps.lanes == hn::Lanes(D())) {
+    go(Whole());
+  } else {
+    go(Part{steps.lanes});
+  }
+  if (steps.rest != 0) f(i * steps.stride, Part{steps.rest}, one);
+}
+
+/// `step` over the lanes of each column, in all of them.
+template <class F>
+HWY_INLINE V fold_rows(D d, V v, const Steps& steps, F step) {
+  if (steps.lanes == steps.columns) return v;
+  HWY_ALIGN float lanes[2 * kMaxLanes] = {};
+  hn::Store(v, d, lanes);
+  for (std::size_t i = steps.columns; i < steps.lanes; i += steps.columns) v = step(hn::LoadU(d, lanes + i), v);
+  for (std::size_t i = 0; i < steps.lanes; i += steps.columns) hn::StoreU(v, d, lanes + i);
+  return hn::Load(d, lanes);
+}
+
+/// Normalizes each column of the vectors. y may be x.
+void normalize_columns(const float* x, float* y, const Steps& steps, bool log) {
+  const D d;
+  V maximum = minus_infinity(d);
+  for_steps(steps, [&](std::int64_t at, auto elements, auto count) HWY_ATTR {
+    unroll<count>([&](auto k) HWY_ATTR {
+      const V v = elements.load(x + at + k * steps.stride);
+      maximum = at_least(d, elements.or_else(v, minus_infinity(d)), maximum);
+    });
+  });
+  maximum = fold_rows(d, maximum, steps, [d](V a, V b) HWY_ATTR { return at_least(d, a, b); });
+  V sum = hn::Zero(d);
+  for_steps(steps, [&](std::int64_t at, auto elements, auto count) HWY_ATTR {
+    Lockstep<count, V> shifted;
+    shifted.set([&](auto k) HWY_ATTR { return hn::Sub(elements.load(x + at + k * steps.stride), maximum); });
+    const Lockstep<count, V> terms = exp_bounded_f32(d, shifted);
+    unroll<count>([&](auto k) HWY_ATTR {
+      sum = hn::Add(sum, elements.or_else(terms.v[k], hn::Zero(d)));
+      elements.store(log ? shifted.v[k] : terms.v[k], y + at + k * steps.stride);
+    });
+  });
+  sum = fold_rows(d, sum, steps, [](V a, V b) HWY_ATTR { return hn::Add(a, b); });
+  const V scale = log ? log_f32(d, sum) : hn::Div(hn::Set(d, 1.0F), sum);
+  for_steps(steps, [&](std::int64_t at, auto elements, auto count) HWY_ATTR {
+    // A masked store holds up loads from the rest of its vector, so all loads come first.
+    float* from = y + at;
+    Lockstep<count, V> terms;
+    terms.set([&](auto k) HWY_ATTR { return elements.load(from + k * steps.stride); });
+    terms.set([&](auto k) HWY_ATTR { return log ? hn::Sub(terms.v[k], scale) : hn::Mul(terms.v[k], scale); });
+    unroll<count>([&](auto k) HWY_ATTR { elements.store(terms.v[k], from + k * steps.stride); });
+  });
+}
 
 /// Calls f(i, Lockstep of kAtOnce) and f(i, Lockstep of 1) for the whole vectors from x[i] on; gives the number of
 /// elements in them.
@@ -141,7 +214,7 @@ void normalize_short_rows(const float* x, float* y, std::int64_t rows, std::int6
       for (std::int64_t c = 0; c < size; ++c) tile[c * lanes + i] = x[i * size + c];
     for (std::int64_t i = n; i < lanes; ++i)
       for (std::int64_t c = 0; c < size; ++c) tile[c * lanes + i] = 0.0F;
-    normalize_columns(tile, tile, size, lanes, static_cast<std::size_t>(lanes), log);
+    normalize_columns(tile, tile, steps_of_rows(size, lanes, static_cast<std::size_t>(lanes)), log);
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t c = 0; c < size; ++c) y[i * size + c] = tile[c * lanes + i];
   }
@@ -165,6 +238,16 @@ void run_rows(const Invocation& call, const softmax::Extents& e, bool log) {
   });
 }
 
+/// Fewer columns than lanes.
+void run_narrow_columns(const Invocation& call, const softmax::Extents& e, bool log) {
+  const Steps steps = steps_of_narrow_rows(e.size, static_cast<std::size_t>(e.inner));
+  const std::int64_t elements = e.size * e.inner;
+  parallel_ranges(*call.threads, e.outer, grain_of(elements), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      normalize_columns(call.input<float>(0) + i * elements, call.output<float>() + i * elements, steps, log);
+  });
+}
+
 void run_columns(const Invocation& call, const softmax::Extents& e, bool log) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(D()));
   const std::int64_t blocks = (e.inner + lanes - 1) / lanes;
@@ -172,8 +255,9 @@ void run_columns(const Invocation& call, const softmax::Extents& e, bool log) {
     for (std::int64_t block = begin; block < end; ++block) {
       const std::int64_t column = block % blocks * lanes;
       const std::int64_t first = block / blocks * e.size * e.inner + column;
-      normalize_columns(call.input<float>(0) + first, call.output<float>() + first, e.size, e.inner,
-                        static_cast<std::size_t>(std::min(lanes, e.inner - column)), log);
+      const auto columns = static_cast<std::size_t>(std::min(lanes, e.inner - column));
+      normalize_columns(call.input<float>(0) + first, call.output<float>() + first,
+                        steps_of_rows(e.size, e.inner, columns), log);
     }
   });
 }
@@ -184,6 +268,8 @@ void run_softmax(const Invocation& call) {
   if (e.outer * e.size * e.inner == 0) return;
   if (e.inner == 1) {
     run_rows(call, e, log);
+  } else if (e.inner < static_cast<std::int64_t>(hn::Lanes(D()))) {
+    run_narrow_columns(call, e, log);
   } else {
     run_columns(call, e, log);
   }

@@ -55,6 +55,41 @@ TEST(Softmax, ShortRowsFillManyTiles) {
       {.cases = 30});
 }
 
+TEST(Softmax, FewColumnsShareVectorsWithTheirRows) {
+  for (std::int64_t columns = 1; columns <= 40; ++columns)
+    expect_variants_match_reference(
+        [&](Random& random) {
+          const SoftmaxParams params{.axis = 1, .log = static_cast<std::int32_t>(random_int(random, 0, 1))};
+          const std::int64_t rows = random_int(random, 1, random_int(random, 0, 1) == 0 ? 9 : 120);
+          return make_case(
+              kSoftmax, params,
+              {random_tensor(ElementType::kF32, {random_int(random, 1, 70), rows, columns}, random, -30, 30)});
+        },
+        {.cases = 8, .seed = static_cast<std::uint64_t>(100 * columns)});
+}
+
+TEST(Softmax, AMaskedColumnLeavesItsNeighboursAlone) {
+  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+  constexpr std::size_t kRows = 33;
+  for (const std::size_t columns : {2U, 3U, 5U, 8U}) {
+    std::vector<float> x(kRows * columns, 1.0F);
+    for (std::size_t i = 0; i < kRows; ++i) x[i * columns + 1] = kMinusInfinity;
+    const OpCase op_case =
+        make_case(kSoftmax, SoftmaxParams{.axis = 0},
+                  {tensor_of<float>({static_cast<std::int64_t>(kRows), static_cast<std::int64_t>(columns)}, x)});
+    for (const KernelVariant& variant : kSoftmax.variants) {
+      const std::vector<float> y = run_variant(op_case, variant).outputs[0].values<float>();
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        if (i % columns == 1) {
+          EXPECT_TRUE(std::isnan(y[i])) << variant.name;
+        } else {
+          EXPECT_FLOAT_EQ(y[i], 1.0F / kRows) << variant.name;
+        }
+      }
+    }
+  }
+}
+
 TEST(Softmax, LongRowsEndAnywhere) {
   expect_variants_match_reference(
       [](Random& random) {
