@@ -147,6 +147,35 @@ TEST(DepthwiseConv2d, FloatVariantsMatchReferenceInStripsOfSeveralRows) {
       {.cases = 60, .must_cover = {"f32_channels__simd"}});
 }
 
+// The taps of wide windows are gone through in chunks, for tiles of pixels that may reach beyond the image's edges.
+TEST(DepthwiseConv2d, FloatVariantsMatchReferenceOverWideWindows) {
+  for (std::int32_t taps = 6; taps <= 33; ++taps)
+    testing::expect_variants_match_reference(
+        [&](Random& random) {
+          const auto some = [&](std::int64_t low, std::int64_t high) {
+            return static_cast<std::int32_t>(random_int(random, low, high));
+          };
+          const Conv2dParams p{.stride_h = some(1, 2),
+                               .stride_w = some(0, 7) == 0 ? 3 : some(1, 2),
+                               .dilation_w = some(0, 7) == 0 ? 2 : 1,
+                               .pad_top = some(0, 4),
+                               .pad_left = some(0, taps),
+                               .pad_bottom = some(0, 4),
+                               .pad_right = some(0, taps),
+                               .activation = {some(0, 1) == 0 ? UnaryFunction::kRelu : UnaryFunction::kSilu, 0, 0}};
+          const std::int64_t rows = some(0, 1) == 0 ? 1 : some(2, 7);
+          const std::int64_t least = std::max((taps - 1) * p.dilation_w + 1 - p.pad_left - p.pad_right, 1);
+          const std::int64_t c = some(0, 4) == 0 ? some(1, 15) : some(16, 50);
+          std::vector<testing::Operand> inputs;
+          inputs.emplace_back(
+              random_tensor(ElementType::kF32, {some(1, 2), rows + some(0, 9), least + some(0, 50), c}, random));
+          inputs.push_back(testing::constant(random_tensor(ElementType::kF32, {rows, taps, c}, random)));
+          if (some(0, 2) != 0) inputs.push_back(testing::constant(random_tensor(ElementType::kF32, {c}, random)));
+          return make_case(kDepthwiseConv2d, p, std::move(inputs));
+        },
+        {.cases = 6, .seed = static_cast<std::uint64_t>(100 * taps), .must_cover = {"f32_channels__simd"}});
+}
+
 OpCase random_int8_depthwise_conv2d_case(Random& random) {
   RandomWindow window(random);
   window.params.input_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
