@@ -342,10 +342,10 @@ constexpr int kChunk = 5;
 
 /// Output columns of a tile, whose sums stay in registers: with the weights of a chunk and a pixel as many as there
 /// are.
-#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
-constexpr int kTilePixels = 8;
-#else
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
 constexpr int kTilePixels = 16;
+#else
+constexpr int kTilePixels = 8;
 #endif
 
 /// The same place, in a register: of many places a step apart gcc would keep the distance of each in memory.
@@ -578,8 +578,9 @@ constexpr int kFullLanes = static_cast<int>(hn::MaxLanes(hn::CappedTag<float, 16
 bool suits_tiles(const Problem& problem) {
   const WindowAxis& axis = problem.g.horizontal;
   if (axis.dilation != 1 || axis.stride > 2) return false;
-  // Seven weights at once leave wide rows nothing to gain.
+  // All seven weights at once leave wide rows nothing to gain; the edges of small tiles cost what a stride leaves.
   if (axis.kernel == 7 && axis.stride == 1) return problem.g.y.w <= kTilePixels && !problem.separate;
+  if (axis.kernel <= 7 && axis.stride == 2 && kTilePixels < 16) return false;
   return axis.kernel > 5;
 }
 
