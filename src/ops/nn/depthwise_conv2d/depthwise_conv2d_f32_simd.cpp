@@ -103,9 +103,9 @@ HWY_INLINE void load_weights(DF d, const Pixels& p, std::int32_t ky, std::int64_
 template <int kPixels, int kStride, int kColumn, int kTaps, int kVectors, class DF>
 HWY_INLINE void accumulate_column(DF d, const float* x, const hn::Vec<DF> (&weights)[kTaps][kVectors],
                                   hn::Vec<DF> (&sums)[kPixels][kVectors]) {
-  unroll<kVectors>([&](auto v) __attribute__((always_inline)) HWY_ATTR {
+  unroll<kVectors>([&](auto v) HWY_ATTR {
     const auto pixel = in_register(hn::LoadU(d, x + v * kLanesOf<DF>));
-    unroll<kTaps>([&](auto kx) __attribute__((always_inline)) HWY_ATTR {
+    unroll<kTaps>([&](auto kx) HWY_ATTR {
       constexpr int kOffset = kColumn - kx;
       if constexpr (kOffset >= 0 && kOffset % kStride == 0 && kOffset / kStride < kPixels)
         sums[kOffset / kStride][v] = hn::MulAdd(pixel, weights[kx][v], sums[kOffset / kStride][v]);
@@ -361,11 +361,19 @@ HWY_INLINE const float* place_in_register(const float* place) {
 template <int kTaps, int kStride, bool kWhole, int kPixels, class DF>
 HWY_INLINE void accumulate_chunk(DF d, const float* x, std::int64_t x_step, const float* w, std::int64_t w_step,
                                  const TapRange& inside, hn::Vec<DF> (&sums)[kPixels][1]) {
-  hn::Vec<DF> weights[kTaps][1];
+  hn::Vec<DF> weights[kTaps];
   unroll<kTaps>([&](auto kx) __attribute__((always_inline))
-                HWY_ATTR { weights[kx][0] = in_register(hn::LoadU(d, w + kx * w_step)); });
+                HWY_ATTR { weights[kx] = in_register(hn::LoadU(d, w + kx * w_step)); });
+  // Not accumulate_column: what is asked to be in line here would cost registers there.
   unroll<(kPixels - 1) * kStride + kTaps>([&](auto l) __attribute__((always_inline)) HWY_ATTR {
-    if (kWhole || (l >= inside.first && l < inside.last)) accumulate_column<kPixels, kStride, l>(d, x, weights, sums);
+    if (kWhole || (l >= inside.first && l < inside.last)) {
+      const auto pixel = in_register(hn::LoadU(d, x));
+      unroll<kTaps>([&](auto kx) __attribute__((always_inline)) HWY_ATTR {
+        constexpr int kOffset = l - kx;
+        if constexpr (kOffset >= 0 && kOffset % kStride == 0 && kOffset / kStride < kPixels)
+          sums[kOffset / kStride][0] = hn::MulAdd(pixel, weights[kx], sums[kOffset / kStride][0]);
+      });
+    }
     x = place_in_register(x + x_step);
   });
 }
