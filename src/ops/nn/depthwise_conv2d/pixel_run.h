@@ -13,21 +13,25 @@ namespace bantam::ops::depthwise {
 /// No kernel computes more pixels of a run at once: a result may overlap the operand with that in mind.
 inline constexpr int kMaxRunPixels = 4;
 
-/// The same of bytes and large windows, of which longer runs share more.
-inline constexpr int kLongRunPixels = 32;
+/// Channels that kernels of bytes go through at once, for all pixels of a row or some of them.
+inline constexpr std::int64_t kByteBlock = 64;
 
-/// Windows of one row, and those for which other kernels of bytes have no buffers.
+/// Kernel rows, and columns times quads of rows, of the windows for which kernels of bytes have buffers.
+inline constexpr std::int32_t kMostWindowRows = 8;
+inline constexpr std::int64_t kMostWindowQuads = 16;
+
+/// Windows larger than that, and those of one row.
 inline bool is_large_window(const ConvGeometry& g) {
-  constexpr std::int32_t kMostRows = 8;
-  constexpr std::int64_t kMostColumns = 16;  // in quads of rows
   const std::int32_t rows = g.vertical.kernel;
   const std::int64_t columns = static_cast<std::int64_t>(g.horizontal.kernel - 1) * g.horizontal.dilation + 1;
-  return rows == 1 || rows > kMostRows || columns * ((rows + 3) / 4) > kMostColumns;
+  return rows == 1 || rows > kMostWindowRows || columns * ((rows + 3) / 4) > kMostWindowQuads;
 }
 
-/// Output pixels that kernels of bytes compute at a time where the result overlaps the operand.
+/// Output pixels that kernels of bytes compute at a time where the result overlaps the operand: more of large windows,
+/// which share more of a longer run, and of which each block of channels reads what the one before has written over.
 inline std::int64_t byte_run_pixels(const ConvGeometry& g) {
-  return is_large_window(g) ? kLongRunPixels : kMaxRunPixels;
+  constexpr std::int64_t kLongRunPixels = 16;
+  return is_large_window(g) && g.x.c > kByteBlock ? kLongRunPixels : kMaxRunPixels;
 }
 
 /// The pixels that are worth a thread: some ten thousand multiply-adds. Whole vectors of them are cut.

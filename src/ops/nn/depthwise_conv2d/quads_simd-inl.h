@@ -47,9 +47,10 @@ using D32 = hn::CappedTag<std::int32_t, 16>;
 using V8 = hn::Vec<D8>;
 using V32 = hn::Vec<D32>;
 using ops::HWY_NAMESPACE::add_quad_products;
-constexpr std::int64_t kBlock = 64;    ///< channels
+constexpr std::int64_t kBlock = kByteBlock;
 constexpr std::int64_t kMaxTaps = 32;  ///< quads of kernel rows times kernel columns times rows at once
 constexpr std::int64_t kMaxColumns = 32;
+static_assert(kMostWindowQuads <= kMaxTaps / 2 && kMostWindowQuads <= kMaxColumns / 2);
 
 inline std::int32_t row_quads(const ConvGeometry& g) { return (g.vertical.kernel + 3) / 4; }
 inline std::int64_t window_columns(const ConvGeometry& g) {
@@ -79,21 +80,28 @@ inline bool quads_fit(const ConvGeometry& g) {
   return g.x.c >= least_channels && !is_large_window(g);
 }
 
+/// The 64 channels of two rows as pairs of bytes.
+struct BytePairs {
+  using D16 = hn::Repartition<std::uint16_t, D8>;
+  hn::Vec<D16> low;
+  hn::Vec<D16> high;
+
+  HWY_INLINE BytePairs(V8 a, V8 b)
+      : low(hn::BitCast(D16(), hn::InterleaveLower(D8(), a, b))),
+        high(hn::BitCast(D16(), hn::InterleaveUpper(D8(), a, b))) {}
+};
+
 /// The 64 channels of four rows as quads: quad i of vector j belongs to channel 16 (i / 4) + 4 j + i % 4.
 struct Quads {
   V8 v[4];
 
-  HWY_INLINE Quads(V8 a, V8 b, V8 c, V8 d) {
-    const hn::Repartition<std::uint16_t, D8> d16;
-    const D8 d8;
-    const auto low_ab = hn::BitCast(d16, hn::InterleaveLower(d8, a, b));
-    const auto low_cd = hn::BitCast(d16, hn::InterleaveLower(d8, c, d));
-    const auto high_ab = hn::BitCast(d16, hn::InterleaveUpper(d8, a, b));
-    const auto high_cd = hn::BitCast(d16, hn::InterleaveUpper(d8, c, d));
-    v[0] = hn::BitCast(d8, hn::InterleaveLower(d16, low_ab, low_cd));
-    v[1] = hn::BitCast(d8, hn::InterleaveUpper(d16, low_ab, low_cd));
-    v[2] = hn::BitCast(d8, hn::InterleaveLower(d16, high_ab, high_cd));
-    v[3] = hn::BitCast(d8, hn::InterleaveUpper(d16, high_ab, high_cd));
+  HWY_INLINE Quads(V8 a, V8 b, V8 c, V8 d) : Quads(BytePairs(a, b), BytePairs(c, d)) {}
+  HWY_INLINE Quads(const BytePairs& ab, const BytePairs& cd) {
+    const BytePairs::D16 d16;
+    v[0] = hn::BitCast(D8(), hn::InterleaveLower(d16, ab.low, cd.low));
+    v[1] = hn::BitCast(D8(), hn::InterleaveUpper(d16, ab.low, cd.low));
+    v[2] = hn::BitCast(D8(), hn::InterleaveLower(d16, ab.high, cd.high));
+    v[3] = hn::BitCast(D8(), hn::InterleaveUpper(d16, ab.high, cd.high));
   }
   HWY_INLINE void store(std::uint8_t* to) const {
     for (int j = 0; j < 4; ++j) hn::Store(v[j], D8(), to + j * kBlock);

@@ -3,7 +3,7 @@
 // too large for its buffers. Exact. For blocks of 64 channels the bytes of four columns are interleaved, from every
 // column on that a quad of some window begins at, so that windows which overlap share them. A window's row is cut into
 // passes of some quads; between passes the sums of a strip of pixels lie in memory. Columns outside the image stand for
-// zero like the zero point. Included by *_simd.cpp files inside Highway's per-target compilation; buffers of 40 KiB lie
+// zero like the zero point. Included by *_simd.cpp files inside Highway's per-target compilation; buffers of 44 KiB lie
 // on the stack.
 #if defined(BANTAM_OPS_DEPTHWISE_TAP_QUADS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_DEPTHWISE_TAP_QUADS_SIMD_INL_H_
@@ -253,15 +253,43 @@ class TapBlock {
     const auto load_inside = [&](std::int64_t column) HWY_ATTR {
       return hn::Xor(V8{_mm512_maskz_loadu_epi8(all, row + column * x.w_stride)}, flip);
     };
-    for (std::int64_t i = 0; i < count; ++i, ix += passes_.unit, to += kQuadBytes) {
-      const bool inside = there && ix >= 0 && ix + 3 * dilation + pixels_ <= x.w;
-      if (inside) {
-        Quads(load_inside(ix), load_inside(ix + dilation), load_inside(ix + 2 * dilation),
-              load_inside(ix + 3 * dilation))
-            .store(to);
+    const std::int64_t reach = 3 * dilation + pixels_;  // columns that a quad's vector reads
+    for (std::int64_t i = 0; i < count;) {
+      const std::int64_t column = ix + i * passes_.unit;
+      if (there && column >= 0 && column + reach <= x.w) {
+        const std::int64_t inside = std::min((x.w - reach - column) / passes_.unit + 1, count - i);
+        interleave_inside(load_inside, column, inside, to + i * kQuadBytes);
+        i += inside;
       } else {
-        Quads(load(ix), load(ix + dilation), load(ix + 2 * dilation), load(ix + 3 * dilation)).store(to);
+        Quads(load(column), load(column + dilation), load(column + 2 * dilation), load(column + 3 * dilation))
+            .store(to + i++ * kQuadBytes);
       }
+    }
+  }
+
+  /// The same inside the image, from `column` on; load(column) gives its bytes.
+  template <class Load>
+  HWY_INLINE void interleave_inside(Load load, std::int64_t column, std::int64_t count, std::uint8_t* to) const {
+    const std::int64_t dilation = p_.g.horizontal.dilation;
+    std::uint8_t* const end = to + count * kQuadBytes;
+    if (passes_.unit != dilation) {
+      for (; to != end; to += kQuadBytes, column += passes_.unit)
+        Quads(load(column), load(column + dilation), load(column + 2 * dilation), load(column + 3 * dilation))
+            .store(to);
+      return;
+    }
+    // Each quad begins at the second column of the one before: a column is loaded once, and paired once.
+    const V8 second = load(column + dilation);
+    V8 third = load(column + 2 * dilation);
+    BytePairs pairs(load(column), second);
+    BytePairs next_pairs(second, third);
+    for (; to != end; to += kQuadBytes, column += dilation) {
+      const V8 fourth = load(column + 3 * dilation);
+      const BytePairs last_pairs(third, fourth);
+      Quads(pairs, last_pairs).store(to);
+      pairs = next_pairs;
+      next_pairs = last_pairs;
+      third = fourth;
     }
   }
 
@@ -315,13 +343,14 @@ class TapBlock {
 /// Do quads along the columns of an image fill better?
 inline bool turns_better(const ConvGeometry& g) {
   const auto quads = [](const WindowAxis& rows, const WindowAxis& along) {
-    return rows.kernel * (std::int64_t{along.kernel} + 3) / 4;
+    return rows.kernel * ((std::int64_t{along.kernel} + 3) / 4);
   };
   return quads(g.horizontal, g.vertical) < quads(g.vertical, g.horizontal);
 }
 
 /// Output rows [begin, end), counted through all items: one block of channels after the other, or all blocks over
-/// kLongRunPixels at a time where results are written over what further blocks read.
+/// byte_run_pixels() at a time where results are written over what further blocks read. A single block has read all
+/// that a strip needs before it writes the strip.
 template <class Finish, class Scaler>
 HWY_NOINLINE void convolve_tap_quads(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
   const ConvGeometry& g = p.g;
@@ -333,11 +362,11 @@ HWY_NOINLINE void convolve_tap_quads(const QuadProblem& p, const Scaler& scaler,
     }
     return;
   }
+  const std::int64_t run = byte_run_pixels(g);
   for (std::int64_t row = begin; row < end; ++row)
-    for (std::int64_t ox = 0; ox < g.y.w; ox += kLongRunPixels)
+    for (std::int64_t ox = 0; ox < g.y.w; ox += run)
       for (std::int64_t c = 0; c < g.x.c; c += kBlock)
-        TapBlock<Finish>(problem, scaler, c)
-            .convolve(row / g.y.h, row % g.y.h, ox, std::min<std::int64_t>(kLongRunPixels, g.y.w - ox));
+        TapBlock<Finish>(problem, scaler, c).convolve(row / g.y.h, row % g.y.h, ox, std::min(run, g.y.w - ox));
 }
 
 /// The same by quads along columns; no result may lie over the image.
