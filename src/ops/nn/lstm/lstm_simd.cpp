@@ -111,11 +111,9 @@ std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t items, std::int64
   return (round_up(kGates * e.hidden) + steps * items * kGates * e.hidden) * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// As many as the scratch has room for.
-std::int64_t steps_at_once(const rnn::PartRun& run, const rnn::Extents& e) {
-  const std::int64_t none = scratch_bytes(e, run.part.items(), 0);
-  const std::int64_t bytes = std::max<std::int64_t>(scratch_bytes(e, run.part.items(), 1) - none, 1);
-  return std::clamp<std::int64_t>((run.scratch_bytes - none) / bytes, 1, kStepsAtOnce);
+/// The same of a part, for parts.h.
+auto bytes_of_part(const rnn::Extents& e) {
+  return [e](std::int64_t items, std::int64_t steps) { return scratch_bytes(e, items, steps); };
 }
 
 /// Bytes of the packed form of one direction of w or r, whose rows have k elements.
@@ -164,7 +162,7 @@ void run_part(const Invocation& call, const rnn::Extents& e, ElementType type, c
   float* const h = call.output<float>(1) + first_state;
   float* const c = call.output<float>(2) + first_state;
   sum_biases(call, e, d, scratch.bias);
-  const rnn::GateRoom own{scratch.products, steps_at_once(run, e)};
+  const rnn::GateRoom own{scratch.products, rnn::steps_at_once(run, kStepsAtOnce, bytes_of_part(e))};
   for (std::int64_t k = 0, last = 0; k < e.steps; k = last) {
     const rnn::GateRoom room = rnn::gate_room(call, e, run, backward, k, kGates, own);
     last = std::min(k + std::min(room.steps, kStepsAtOnce), e.steps);
@@ -196,13 +194,7 @@ bool supports_packed(const OpCall& call) {
 
 Footprint packed_footprint(const OpCall& call, int threads) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
-  const auto bytes_for = [&](std::int64_t steps) {
-    return rnn::bytes_of_parts(e, rnn::cut_parts(e, kGates, threads),
-                               [&](std::int64_t items) { return scratch_bytes(e, items, std::min(e.steps, steps)); });
-  };
-  Footprint footprint;
-  footprint.scratch_bytes = bytes_for(kLeastStepsAtOnce);
-  footprint.useful_scratch_bytes = bytes_for(kStepsAtOnce);
+  Footprint footprint = rnn::footprint_of_parts(e, kGates, threads, kLeastStepsAtOnce, kStepsAtOnce, bytes_of_part(e));
   allow_state_in_place(call, &footprint);
   return footprint;
 }
@@ -232,9 +224,7 @@ void restore(const OpCall& call, int input, ElementType type, const std::byte* p
 Status run_packed(const Invocation& call, ElementType type) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   BANTAM_RETURN_IF_ERROR(start(call, e));
-  rnn::run_parts(
-      call, e, kGates, [&](std::int64_t items) { return scratch_bytes(e, items, std::min<std::int64_t>(e.steps, 1)); },
-      [&](const rnn::PartRun& run) { run_part(call, e, type, run); });
+  rnn::run_parts(call, e, kGates, bytes_of_part(e), [&](const rnn::PartRun& run) { run_part(call, e, type, run); });
   return ok_status();
 }
 

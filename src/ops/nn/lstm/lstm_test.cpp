@@ -7,7 +7,7 @@
 
 #include "ops/narrowing.h"
 #include "ops/testing/harness.h"
-#include "ops/testing/rnn_sizes.h"
+#include "ops/testing/rnn_operands.h"
 
 namespace bantam::ops {
 namespace {
@@ -123,16 +123,11 @@ OpCase random_lstm_case(Random& random, RnnSizes (*sizes)(Random&)) {
     std::ranges::fill(params.activations.beta, 0.5F);
   }
   const std::int64_t d = params.direction == RnnDirection::kBidirectional ? 2 : 1;
-  const auto [t, b, i, h] = sizes(random);
-  const auto maybe = [&](Operand operand) { return random_int(random, 0, 1) == 0 ? absent() : std::move(operand); };
-  const auto tensor = [&](const std::vector<std::int64_t>& dims) {
-    return random_tensor(ElementType::kF32, dims, random, -0.6, 0.6);
-  };
-  return make_case(
-      kLstm, params,
-      {tensor({t, b, i}), constant(tensor({d, 4 * h, i})), constant(tensor({d, 4 * h, h})), maybe(tensor({d, 8 * h})),
-       maybe(random_tensor(ElementType::kI32, {b}, random, 0, static_cast<double>(t))), maybe(tensor({d, b, h})),
-       maybe(tensor({d, b, h})), maybe(tensor({d, 3 * h}))});
+  const RnnSizes size = sizes(random);
+  std::vector<Operand> operands = random_rnn_operands(random, size, d, 4);
+  for (const auto& dims : {std::vector<std::int64_t>{d, size.batch, size.hidden}, {d, 3 * size.hidden}})
+    operands.push_back(maybe_absent(random, random_rnn_tensor(random, dims)));
+  return make_case(kLstm, params, std::move(operands));
 }
 
 TEST(Lstm, VariantsMatchReference) {

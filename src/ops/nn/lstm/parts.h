@@ -50,21 +50,39 @@ inline PartCuts cut_parts(const Extents& e, std::int64_t gates, std::int64_t thr
   return {items, unit, static_cast<std::int64_t>(std::clamp(work / kWorthwhile, 1.0, static_cast<double>(most)))};
 }
 
-/// Bytes of scratch for all parts, of which one with n items needs part_bytes(n).
+/// The scratch of all parts, of which one needs part_bytes(items, steps at once): with so many steps at once at least,
+/// and where it runs fastest.
 template <typename PartBytes>
-std::int64_t bytes_of_parts(const Extents& e, const PartCuts& cuts, PartBytes&& part_bytes) {
-  return cuts.count * align_up(part_bytes(cuts.most(e.batch)), static_cast<std::int64_t>(kAlignment));
+Footprint footprint_of_parts(const Extents& e, std::int64_t gates, int threads, std::int64_t least_steps,
+                             std::int64_t most_steps, PartBytes&& part_bytes) {
+  const PartCuts cuts = cut_parts(e, gates, threads);
+  const auto bytes = [&](std::int64_t steps) {
+    return cuts.count * align_up(part_bytes(cuts.most(e.batch), std::min(e.steps, steps)), kAlignment);
+  };
+  Footprint footprint;
+  footprint.scratch_bytes = bytes(least_steps);
+  footprint.useful_scratch_bytes = bytes(most_steps);
+  return footprint;
+}
+
+/// As many steps at once, one or more, as a part's scratch has room for.
+template <typename PartBytes>
+std::int64_t steps_at_once(const PartRun& run, std::int64_t most, PartBytes&& part_bytes) {
+  const std::int64_t none = part_bytes(run.part.items(), 0);
+  const std::int64_t step = std::max<std::int64_t>(part_bytes(run.part.items(), 1) - none, 1);
+  return std::clamp<std::int64_t>((run.scratch_bytes - none) / step, 1, most);
 }
 
 /// Calls run(PartRun) for parts that make up all items of all directions, in parallel where that is worth it. Each has
-/// at least least_bytes(items) of scratch, as all items of one direction must have where nothing is cut.
-template <typename LeastBytes, typename Run>
-void run_parts(const Invocation& call, const Extents& e, std::int64_t gates, LeastBytes&& least_bytes, Run&& run) {
+/// scratch for one step at least, as footprint_of_parts gives.
+template <typename PartBytes, typename Run>
+void run_parts(const Invocation& call, const Extents& e, std::int64_t gates, PartBytes&& part_bytes, Run&& run) {
   constexpr auto kBytes = static_cast<std::int64_t>(kAlignment);
   PartCuts cuts = cut_parts(e, gates, call.threads->count);
   const auto bytes_each = [&] { return call.scratch_bytes / cuts.count / kBytes * kBytes; };
   // Fewer threads than the plan allowed for have larger parts, and the same memory.
-  while (cuts.count > 1 && bytes_each() < least_bytes(cuts.most(e.batch))) --cuts.count;
+  while (cuts.count > 1 && bytes_each() < part_bytes(cuts.most(e.batch), std::min<std::int64_t>(e.steps, 1)))
+    --cuts.count;
   const bool alone = cuts.count == 1;
   const std::int64_t bytes = alone ? call.scratch_bytes : bytes_each();
   parallel_ranges(*call.threads, cuts.count, 1, [&](std::int64_t first, std::int64_t last) {

@@ -20,11 +20,9 @@ std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t items, std::int64
   return (round_up(e.hidden) + steps * items * e.hidden) * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// As many steps as the scratch has room for.
-std::int64_t steps_at_once(const rnn::PartRun& run, const rnn::Extents& e) {
-  const std::int64_t none = scratch_bytes(e, run.part.items(), 0);
-  const std::int64_t bytes = std::max<std::int64_t>(scratch_bytes(e, run.part.items(), 1) - none, 1);
-  return std::clamp<std::int64_t>((run.scratch_bytes - none) / bytes, 1, kStepsAtOnce);
+/// The same of a part, for lstm/parts.h.
+auto bytes_of_part(const rnn::Extents& e) {
+  return [e](std::int64_t items, std::int64_t steps) { return scratch_bytes(e, items, steps); };
 }
 
 /// Elements of a row of operand w or r.
@@ -66,7 +64,7 @@ void run_part(const Invocation& call, const rnn::Extents& e, const rnn::PartRun&
   const std::int64_t state = part.items() * e.hidden;
   float* const states = call.output<float>(1) + d * e.state() + part.first * e.hidden;
   sum_biases(call, e, d, bias);
-  const std::int64_t at_once = steps_at_once(run, e);
+  const std::int64_t at_once = rnn::steps_at_once(run, kStepsAtOnce, bytes_of_part(e));
   for (std::int64_t k = 0; k < e.steps; k += at_once) {
     const std::int64_t last = std::min(k + at_once, e.steps);
     const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
@@ -93,13 +91,7 @@ bool supports_packed(const OpCall& call) {
 
 Footprint packed_footprint(const OpCall& call, int threads) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
-  const auto bytes_for = [&](std::int64_t steps) {
-    return rnn::bytes_of_parts(e, rnn::cut_parts(e, 1, threads),
-                               [&](std::int64_t items) { return scratch_bytes(e, items, steps); });
-  };
-  Footprint footprint;
-  footprint.scratch_bytes = bytes_for(1);
-  footprint.useful_scratch_bytes = bytes_for(std::min(e.steps, kStepsAtOnce));
+  Footprint footprint = rnn::footprint_of_parts(e, 1, threads, 1, kStepsAtOnce, bytes_of_part(e));
   allow_state_in_place(call, &footprint);
   return footprint;
 }
@@ -124,9 +116,7 @@ Status run_packed(const Invocation& call) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   BANTAM_RETURN_IF_ERROR(rnn::check_lengths(call, e));
   for (std::int64_t d = 0; d < e.directions; ++d) rnn::start_state(call, e, d, rnn::kInitialH, 1);
-  rnn::run_parts(
-      call, e, 1, [&](std::int64_t items) { return scratch_bytes(e, items, 1); },
-      [&](const rnn::PartRun& run) { run_part(call, e, run); });
+  rnn::run_parts(call, e, 1, bytes_of_part(e), [&](const rnn::PartRun& run) { run_part(call, e, run); });
   return ok_status();
 }
 

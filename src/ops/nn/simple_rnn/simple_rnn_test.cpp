@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "ops/testing/harness.h"
-#include "ops/testing/rnn_sizes.h"
+#include "ops/testing/rnn_operands.h"
 
 namespace bantam::ops {
 namespace {
@@ -23,15 +23,8 @@ OpCase random_simple_rnn_case(Random& random, RnnSizes (*sizes)(Random&)) {
   std::ranges::fill(params.activations.alpha, 0.9F);
   std::ranges::fill(params.activations.beta, 0.5F);
   const std::int64_t d = params.direction == RnnDirection::kBidirectional ? 2 : 1;
-  const auto [t, b, i, h] = sizes(random);
-  const auto maybe = [&](Operand operand) { return random_int(random, 0, 1) == 0 ? absent() : std::move(operand); };
-  const auto tensor = [&](const std::vector<std::int64_t>& dims) {
-    return random_tensor(ElementType::kF32, dims, random, -0.6, 0.6);
-  };
-  return make_case(
-      kSimpleRnn, params,
-      {tensor({t, b, i}), constant(tensor({d, h, i})), constant(tensor({d, h, h})), maybe(tensor({d, 2 * h})),
-       maybe(random_tensor(ElementType::kI32, {b}, random, 0, static_cast<double>(t))), maybe(tensor({d, b, h}))});
+  const RnnSizes size = sizes(random);
+  return make_case(kSimpleRnn, params, random_rnn_operands(random, size, d, 1));
 }
 
 TEST(SimpleRnn, FollowsItsRecurrence) {
