@@ -98,6 +98,9 @@ void pad_image(const Geometry& g, const PaddedImage& image, const float* x, floa
                 x + h * row, static_cast<std::size_t>(row) * sizeof(float));
 }
 
+/// Weights that stay in the second-level cache while they meet one row after the other.
+constexpr std::int64_t kCacheFloats = 131072;
+
 /// A part of the result: output rows [first_row, last_row), and of each group the columns of panels [first, last).
 struct Part {
   std::int64_t first_row;
@@ -109,7 +112,6 @@ struct Part {
 /// Every group and horizontal phase of the rows, phase by phase: weights of a few panels, which stay in the
 /// second-level cache meanwhile, meet all rows of their vertical phase.
 void run_part(const Invocation& call, const Geometry& g, const PaddedImage& image, const Part& part, float* y) {
-  constexpr std::int64_t kBlockFloats = 131072;
   constexpr std::int64_t kTilePanels = 4;
   const auto& p = call.as<ConvTranspose2dParams>();
   const auto* padded = reinterpret_cast<const float*>(call.scratch);
@@ -138,7 +140,7 @@ void run_part(const Invocation& call, const Geometry& g, const PaddedImage& imag
     };
     const std::int64_t panel =
         std::max<std::int64_t>(vertical.count * horizontal.count * g.group_in(), 1) * gemm::kPanel;
-    const std::int64_t at_once = std::max(kBlockFloats / panel / kTilePanels, std::int64_t{1}) * kTilePanels;
+    const std::int64_t at_once = std::max(kCacheFloats / panel / kTilePanels, std::int64_t{1}) * kTilePanels;
     const std::int64_t first_row =
         part.first_row +
         (v + g.vertical.stride - (part.first_row + g.vertical.pad) % g.vertical.stride) % g.vertical.stride;
@@ -151,10 +153,9 @@ void run_part(const Invocation& call, const Geometry& g, const PaddedImage& imag
 /// One item of the batch, whose image is padded. Few weights stay in a cache from row to row, so that each row of the
 /// result is written once; threads share rows then, else, or if there is only one, panels.
 void run_item(const Invocation& call, const Geometry& g, const PaddedImage& image, float* y) {
-  constexpr std::int64_t kFewWeights = 131072;
   const std::int64_t panels = gemm::panel_count(g.group_out());
   const std::int64_t rows = g.vertical.out;
-  if (rows == 1 || call.in(1).elements() > kFewWeights * g.vertical.stride) {
+  if (rows == 1 || call.in(1).elements() > kCacheFloats * g.vertical.stride) {
     parallel_ranges(*call.threads, panels, {1, 4}, [&](std::int64_t first, std::int64_t last) {
       run_part(call, g, image, {0, rows, first, last}, y);
     });
