@@ -350,8 +350,11 @@ Machine machine_of(const Target& target) {
                            {"avx2", kAvx2Machine},
                            {"sse4", kSse4Machine}};
   for (const schedule::InstructionSet& used : schedule::instruction_sets())
-    for (const Set& set : kSets)
-      if (used.used && used.name.starts_with(set.name)) return with_halves(set.machine);
+    for (const Set& set : kSets) {
+      if (!used.used || !used.name.starts_with(set.name)) continue;
+      const bool halved = set.name == "avx512" && schedule::halves_wide_vectors();
+      return with_halves(halved ? kAvx512HalvesMachine : set.machine);
+    }
   return with_halves(kNeonMachine);
 }
 

@@ -3,7 +3,7 @@
 // that it moves between caches, of the weights that it fetches, of the integer sums that it rescales and of the
 // exponentials of its activation, one after the other. The constants were fitted to 230 convolutions of 4x4 to 112x112
 // pixels with 16 to 512 channels, and to 206 of int8, on x86-64 with AVX2 and AVX-512, where predictions are off by 15
-// % in the mean; those of elements to 14 networks with AVX2. Pure functions; host only.
+// % in the mean; those of elements to 14 networks with AVX2; those of Zen 4 to 12 networks. Pure functions; host only.
 #pragma once
 
 #include <span>
@@ -19,6 +19,8 @@ inline constexpr Machine kAvx2Machine = {60, 82, 90, 0.2, 1.5, 30, 32, 30, 0.2, 
 inline constexpr Machine kAvx2VnniMachine = {60, 248, 90, 0.29, 1.5, 30, 32, 30, 0.2, 8 * kMiB, 16};
 inline constexpr Machine kAvx512Machine = {120, 480, 230, 0.12, 1.5, 40, 32, 30, 0.1, 2 * kMiB, 48};
 inline constexpr Machine kAvx512AmxMachine = {120, 2500, 230, 0.12, 1.5, 40, 32, 30, 0.1, 2 * kMiB, 48};
+/// Of processors that compute with vectors of 64 bytes in two halves (schedule::halves_wide_vectors).
+inline constexpr Machine kAvx512HalvesMachine = {60, 240, 118, 0.06, 1.5, 70, 44, 30, 0.05, 8 * kMiB, 24};
 inline constexpr Machine kNeonMachine = {17, 70, 10, 0.5, 1.5, 20, 8, 80, 0, 4 * kMiB, 8};
 
 /// The target's machine; the host's is that of the instruction set in use.

@@ -67,6 +67,11 @@ TEST(CostModel, TilesAreTransformedWhereThatSavesTime) {
   }
 }
 
+TEST(CostModel, SlowMultiplicationsMakeTransformsWorthwhileEarlier) {
+  EXPECT_EQ(kernel_of(convolution(13, 48, 192, true), "x86-64-avx512"), "f32_gemm__simd");
+  EXPECT_EQ(kernel_of(convolution(13, 48, 192, true), "x86-64-zen4"), "f32_winograd__simd");
+}
+
 TEST(CostModel, WeightsOfWhichEachServesFewPixelsAreNotMultiplied) {
   EXPECT_EQ(kernel_of(convolution(7, 512, 512, true), "x86-64-avx512"), "f32_gemm__simd");
   EXPECT_EQ(kernel_of(convolution(28, 512, 512, true), "x86-64-avx512"), "f32_winograd__simd");

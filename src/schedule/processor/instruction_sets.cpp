@@ -101,6 +101,14 @@ std::vector<InstructionSet> instruction_sets() {
   return sets;
 }
 
+bool halves_wide_vectors() noexcept {
+#if BANTAM_SIMD && HWY_ARCH_X86
+  return __builtin_cpu_is("amdfam19h") && __builtin_cpu_supports("avx512f");
+#else
+  return false;
+#endif
+}
+
 Result<void> limit_instruction_set(std::string_view name) {
   const std::int64_t available = processor_targets();
   const bool best = name == "best";

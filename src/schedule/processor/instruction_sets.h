@@ -21,6 +21,10 @@ struct InstructionSet {
 /// Those of this build, best first.
 std::vector<InstructionSet> instruction_sets();
 
+/// Does this processor compute with vectors of 64 bytes in two halves, so that they multiply no more numbers at a time
+/// than those of 32 bytes do? Such are AMD's of family 19h with AVX-512.
+bool halves_wide_vectors() noexcept;
+
 /// From now on no better set than `name` is used; "best" takes a limit back.
 Result<void> limit_instruction_set(std::string_view name);
 

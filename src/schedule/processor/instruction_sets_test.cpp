@@ -44,6 +44,13 @@ TEST_F(InstructionSets, BestOneIsUsedUnlessItIsLimited) {
   EXPECT_EQ(used(), best->name);
 }
 
+TEST_F(InstructionSets, OnlyProcessorsThatHaveWideVectorsHalveThem) {
+  const auto sets = instruction_sets();
+  const bool wide = std::ranges::any_of(
+      sets, [](const InstructionSet& set) { return set.available && set.name.starts_with("avx512"); });
+  EXPECT_LE(halves_wide_vectors(), wide);
+}
+
 #if BANTAM_SIMD && HWY_ARCH_X86
 TEST_F(InstructionSets, AskingWhichIsUsedLeavesKernelsWithIt) {
   const auto dispatched = [](std::string_view name) {
