@@ -11,14 +11,17 @@ Problem problem_of(const Call& call) {
   return make_problem(call.template as<Conv2dParams>(), call.in(0), call.in(1), call.out());
 }
 
-bool has_few_outputs(const OpCall& call, LinearForm form) {
+/// Operands of that form, none without elements.
+bool has_operands(const OpCall& call, LinearForm form) {
   return linear_form(call.in(0), call.in(1)) == form && call.in(1).is_dense() && call.in(1).elements() > 0 &&
-         call.out().elements() > 0 && few_outputs::fits(problem_of(call));
+         call.out().elements() > 0;
 }
 
 }  // namespace
 
-bool few_outputs_supports(const OpCall& call) { return has_few_outputs(call, LinearForm::kFloat); }
+bool few_outputs_supports(const OpCall& call) {
+  return has_operands(call, LinearForm::kFloat) && few_outputs::fits_floats(problem_of(call));
+}
 
 Footprint few_outputs_footprint(const OpCall& /*call*/, int /*threads*/) {
   return {.lead_bytes = Footprint::kNoOverlap};
@@ -29,7 +32,9 @@ Status run_few_outputs(const Invocation& call) {
   return ok_status();
 }
 
-bool int8_few_outputs_supports(const OpCall& call) { return has_few_outputs(call, LinearForm::kInt8); }
+bool int8_few_outputs_supports(const OpCall& call) {
+  return has_operands(call, LinearForm::kInt8) && few_outputs::fits_bytes(problem_of(call));
+}
 
 Status run_int8_few_outputs(const Invocation& call) {
   const auto& p = call.as<Conv2dParams>();

@@ -1,7 +1,8 @@
-// Convolutions of one group with few outputs, as of heads that give depths, masks or scores: a matrix product would
-// leave most of a panel's columns empty. Each sum is a dot product instead, vectors run over the channels of the image,
-// and several pixels share the weights that were loaded. Weights stay as the operator has them, [OC,KH,KW,C]. Used by
-// the kernels of conv2d and conv2d_affine; freestanding; without scratch.
+// Convolutions of one group with few outputs, as of filters of sound and of heads that give depths, masks or scores: a
+// matrix product would leave most of a panel's columns empty. Each sum is a dot product instead, vectors run over the
+// channels of the image and the taps of a row that touch, and several pixels share the weights that were loaded.
+// Weights stay as the operator has them, [OC,KH,KW,C]. Used by the kernels of conv2d and conv2d_affine; freestanding;
+// without scratch.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,24 @@ namespace bantam::ops::conv2d::few_outputs {
 
 inline constexpr std::int64_t kMostOutputs = 4;
 
-/// Vectors of channels are whole ones.
-inline constexpr std::int64_t kChannels = 16;
+/// Numbers of a vector.
+inline constexpr std::int64_t kVector = 16;
 
-constexpr bool fits(const Problem& p) noexcept {
-  return p.g.groups == 1 && p.group_outputs <= kMostOutputs && p.group_inputs > 0 && p.group_inputs % kChannels == 0;
+constexpr bool has_few_outputs(const Problem& p) noexcept {
+  return p.g.groups == 1 && p.group_outputs <= kMostOutputs && p.group_inputs > 0;
+}
+
+/// Of bytes: vectors of channels are whole ones.
+constexpr bool fits_bytes(const Problem& p) noexcept { return has_few_outputs(p) && p.group_inputs % kVector == 0; }
+
+/// Of floats: runs of taps that touch are long enough to take less time than a matrix product, which multiplies half a
+/// vector of columns twice as fast; to add up the numbers of a sum takes as long as to multiply some vectors.
+constexpr bool fits_floats(const Problem& p) noexcept {
+  constexpr std::int64_t kTotal = 8;
+  if (!has_few_outputs(p)) return false;
+  const std::int64_t run = p.taps_touch ? p.g.horizontal.kernel * p.group_inputs : p.group_inputs;
+  const std::int64_t vectors = p.k / run * ((run + kVector - 1) / kVector);
+  return run >= kVector && p.group_outputs * (vectors + kTotal) <= p.k / 2;
 }
 
 /// The result of `call`, whose operands are the image, dense weights, and the bias, which may be absent. Requires

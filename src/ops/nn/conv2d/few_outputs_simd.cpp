@@ -69,12 +69,13 @@ using ops::HWY_NAMESPACE::demote_to_bytes;
 using ops::HWY_NAMESPACE::RequantizeVector;
 using ops::HWY_NAMESPACE::unroll;
 
-/// How f32 operands are read, multiplied and summed.
+/// How f32 operands are read, multiplied and summed. kWholeRuns: are all runs of taps whole vectors?
 class FloatNumbers {
  public:
-  using D = hn::CappedTag<float, kChannels>;
+  using D = hn::CappedTag<float, kVector>;
   using Sums = D;
   using V = hn::Vec<D>;
+  static constexpr bool kWholeRuns = false;
 
   explicit FloatNumbers(const FloatOperands& /*o*/) {}
   HWY_INLINE V pixel(const float* x) const { return hn::LoadU(D(), x); }
@@ -86,10 +87,11 @@ class FloatNumbers {
 /// The same of bytes, in pairs of 16 bits.
 class ByteNumbers {
  public:
-  using D = hn::CappedTag<std::int16_t, kChannels>;
+  using D = hn::CappedTag<std::int16_t, kVector>;
   using Sums = hn::RepartitionToWide<D>;
   using V = hn::Vec<D>;
   using Sum = hn::Vec<Sums>;
+  static constexpr bool kWholeRuns = true;
 
   explicit ByteNumbers(const ByteOperands& o) : flip_(o.form.flip), zero_(o.form.zero), weight_flip_(o.flip) {}
   HWY_INLINE V pixel(const std::uint8_t* x) const {
@@ -131,33 +133,60 @@ struct Window {
   std::int64_t w_output_step;
 };
 
-/// The sums of kCount pixels, to totals[pixel][output].
+/// The sums of kCount pixels, to totals[pixel][output]. Runs are no shorter than a vector.
 template <int kCount, int kOutputs, class Numbers, typename X, typename Total>
 HWY_INLINE void window_sums(const Numbers& numbers, const Window<X>& window, Total* totals) {
   using Sums = typename Numbers::Sums;
-  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(typename Numbers::D()));
+  constexpr typename Numbers::D d;
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(d));
   hn::Vec<Sums> sums[kCount][kOutputs];
   hn::Vec<Sums> rests[kCount][kOutputs];
   unroll<kCount>([&](auto i) HWY_ATTR {
     unroll<kOutputs>([&](auto o) HWY_ATTR { sums[i][o] = rests[i][o] = hn::Zero(Sums()); });
   });
+  const std::int64_t whole = window.length / kLanes * kLanes;
+  const auto add = [&](const X* x, const X* w, auto take) HWY_ATTR {
+    typename Numbers::V weights[kOutputs];
+    unroll<kOutputs>([&](auto o) HWY_ATTR { weights[o] = numbers.weight(w + o * window.w_output_step); });
+    unroll<kCount>([&](auto i) HWY_ATTR {
+      const auto pixel = numbers.pixel(x + i * window.pixel_step);
+      unroll<kOutputs>([&](auto o) HWY_ATTR {
+        sums[i][o] = take(Numbers::add(pixel, weights[o], sums[i][o], rests[i][o]), sums[i][o]);
+      });
+    });
+  };
   for (std::int64_t row = 0; row < window.rows; ++row) {
     const X* x = window.x + row * window.row_step;
     const X* w = window.w + row * window.w_row_step;
-    for (std::int64_t run = 0; run < window.runs; ++run, x += window.run_step, w += window.length)
-      for (std::int64_t c = 0; c < window.length; c += kLanes) {
-        typename Numbers::V weights[kOutputs];
-        unroll<kOutputs>([&](auto o) HWY_ATTR { weights[o] = numbers.weight(w + c + o * window.w_output_step); });
-        unroll<kCount>([&](auto i) HWY_ATTR {
-          const auto pixel = numbers.pixel(x + c + i * window.pixel_step);
-          unroll<kOutputs>([&](auto o)
-                               HWY_ATTR { sums[i][o] = Numbers::add(pixel, weights[o], sums[i][o], rests[i][o]); });
-        });
+    for (std::int64_t run = 0; run < window.runs; ++run, x += window.run_step, w += window.length) {
+      for (std::int64_t c = 0; c < whole; c += kLanes) add(x + c, w + c, [](auto sum, auto) HWY_ATTR { return sum; });
+      if constexpr (!Numbers::kWholeRuns) {
+        if (whole == window.length) continue;
+        // The last vector of the run, without what was added before.
+        const std::int64_t last = window.length - kLanes;
+        const auto is_added = hn::FirstN(d, static_cast<std::size_t>(whole - last));
+        add(x + last, w + last, [&](auto sum, auto before) HWY_ATTR { return hn::IfThenElse(is_added, before, sum); });
       }
+    }
   }
   unroll<kCount>([&](auto i) HWY_ATTR {
     unroll<kOutputs>([&](auto o) HWY_ATTR { totals[i * kOutputs + o] = Numbers::total(sums[i][o], rests[i][o]); });
   });
+}
+
+/// The same of one pixel whose runs are shorter than a vector, as at the edges of the image.
+template <int kOutputs>
+void short_window_sums(const Window<float>& window, float* totals) {
+  for (int o = 0; o < kOutputs; ++o) {
+    float sum = 0.0F;
+    for (std::int64_t row = 0; row < window.rows; ++row)
+      for (std::int64_t run = 0; run < window.runs; ++run) {
+        const float* x = window.x + row * window.row_step + run * window.run_step;
+        const float* w = window.w + o * window.w_output_step + row * window.w_row_step + run * window.length;
+        for (std::int64_t i = 0; i < window.length; ++i) sum += x[i] * w[i];
+      }
+    totals[o] = sum;
+  }
 }
 
 /// Finishes kPixels pixels of kOutputs each.
@@ -268,7 +297,8 @@ class RowConvolver {
  private:
   using X = std::remove_cvref_t<decltype(*Operands::x)>;
   /// Pixels whose sums stay in registers.
-  static constexpr int kShared = kOutputs <= 2 ? 4 : 2;
+  static constexpr int kShared = kOutputs == 1 ? 8 : kOutputs == 2 ? 4 : 2;
+  static_assert(kShared <= kPixels);
 
   HWY_NOINLINE void sum_pixels(std::int64_t n, std::int64_t oy, std::int64_t ox, std::int64_t count,
                                typename Finisher::Total* totals) const {
@@ -278,10 +308,18 @@ class RowConvolver {
         window_sums<kShared, kOutputs>(numbers_, window, totals + i * kOutputs);
         i += kShared;
       } else {
-        window_sums<1, kOutputs>(numbers_, window, totals + i * kOutputs);
+        sum_pixel(window, totals + i * kOutputs);
         ++i;
       }
     }
+  }
+
+  HWY_INLINE void sum_pixel(const Window<X>& window, typename Finisher::Total* totals) const {
+    if constexpr (!Numbers::kWholeRuns) {
+      constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(typename Numbers::D()));
+      if (window.length < kLanes) return short_window_sums<kOutputs>(window, totals);
+    }
+    window_sums<1, kOutputs>(numbers_, window, totals);
   }
 
   TapRange columns_of(std::int64_t ox) const {

@@ -17,7 +17,7 @@ bool few_outputs_supports(const OpCall& call) {
   const TensorDesc& w = call.in(1);
   return w.is_dense() && w.elements() > 0 && call.out().elements() > 0 && !has_zero_points &&
          call.as<Conv2dAffineParams>().form.weights_zero_point == sign_flip(w.type) &&
-         conv2d::few_outputs::fits(problem_of(call));
+         conv2d::few_outputs::fits_bytes(problem_of(call));
 }
 
 Footprint few_outputs_footprint(const OpCall& /*call*/, int /*threads*/) {
