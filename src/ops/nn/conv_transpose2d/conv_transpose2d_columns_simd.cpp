@@ -62,7 +62,7 @@ using AddRuns = decltype(&add_runs<0>);
 
 /// Short runs of a length that the compiler knows are not loops.
 AddRuns add_runs_of(std::int64_t n) {
-  constexpr AddRuns kShort[] = {add_runs<0>, add_runs<1>, add_runs<2>, add_runs<3>, add_runs<4>};
+  static constexpr AddRuns kShort[] = {add_runs<0>, add_runs<1>, add_runs<2>, add_runs<3>, add_runs<4>};
   return n < static_cast<std::int64_t>(std::size(kShort)) ? kShort[n] : kShort[0];
 }
 

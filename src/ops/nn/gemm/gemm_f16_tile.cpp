@@ -174,8 +174,8 @@ void multiply_tile(const HalfTile& tile) noexcept {
 }
 
 template <int kVectors, int... kRowsMinusOne>
-constexpr HalfTileFunction tile_of(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
-  constexpr HalfTileFunction kFunctions[] = {multiply_tile<kRowsMinusOne + 1, kVectors>...};
+HalfTileFunction tile_of(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
+  static constexpr HalfTileFunction kFunctions[] = {multiply_tile<kRowsMinusOne + 1, kVectors>...};
   return kFunctions[rows - 1];
 }
 

@@ -107,6 +107,24 @@ struct Tile {
   bool rows_touch;  // so that those which come next can be fetched by lines
 };
 
+// Of a panel of which no more than half is left only that half of a vector is multiplied: processors that compute with
+// vectors of 64 bytes in two halves take half the time. In assembly: gcc would move halves between registers.
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+constexpr int kHalfLanes = kLanes / 2;
+/// The first half of x * y + sum; the rest is 0.
+HWY_INLINE V multiply_add_half(V x, V y, V sum) {
+  asm("vfmadd231ps %t2, %t1, %t0" : "+v"(sum.raw) : "v"(y.raw), "v"(x.raw));
+  return sum;
+}
+/// The same of one number in all lanes.
+HWY_INLINE V multiply_add_half(const float& x, V y, V sum) {
+  asm("vfmadd231ps %2%{1to8%}, %t1, %t0" : "+v"(sum.raw) : "v"(y.raw), "m"(x));
+  return sum;
+}
+#else
+constexpr int kHalfLanes = 0;
+#endif
+
 // Vectors of which only the first `columns` lanes are columns of y.
 HWY_INLINE V load_columns(const float* from, std::int64_t columns) {
   if (columns >= kLanes) return hn::LoadU(kD, from);
@@ -161,8 +179,8 @@ HWY_INLINE std::int64_t in_order(std::int64_t i) {
   return i;
 }
 
-/// kFetches: is time left to fetch what comes next?
-template <int kTileRows, int kTileVectors, bool kFetches>
+/// kFetches: is time left to fetch what comes next? kHalf: are the columns of the last vector no more than half of it?
+template <int kTileRows, int kTileVectors, bool kFetches, bool kHalf>
 HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int64_t y_stride) {
   V sums[kTileRows][kTileVectors];
   if (tile.resumes) {
@@ -210,8 +228,17 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
           if constexpr (kTileRows > 1) right[v] = in_register(right[v]);
         });
         unroll<kTileRows>([&](auto r) HWY_ATTR {
-          const V x = hn::Set(kD, base[r / 3][r % 3 * row + in_order(k)]);
-          unroll<kTileVectors>([&](auto v) HWY_ATTR { sums[r][v] = hn::MulAdd(x, right[v], sums[r][v]); });
+          const float& number = base[r / 3][r % 3 * row + in_order(k)];
+          if constexpr (kHalf && kTileVectors == 1) {
+            sums[r][0] = multiply_add_half(number, right[0], sums[r][0]);
+          } else {
+            const V x = hn::Set(kD, number);
+            unroll<kTileVectors - kHalf>([&](auto v) HWY_ATTR { sums[r][v] = hn::MulAdd(x, right[v], sums[r][v]); });
+            if constexpr (kHalf) {
+              constexpr int kLast = kTileVectors - 1;
+              sums[r][kLast] = multiply_add_half(x, right[kLast], sums[r][kLast]);
+            }
+          }
         });
       }
     }
@@ -236,15 +263,16 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
 
 using TileFunction = void (*)(const LeftRows&, const Tile&, std::int64_t);
 
-template <int kTileVectors, bool kFetches, int... kRowsMinusOne>
-constexpr TileFunction tile_function(int rows, std::integer_sequence<int, kRowsMinusOne...>) {
-  constexpr TileFunction kFunctions[] = {multiply_tile<kRowsMinusOne + 1, kTileVectors, kFetches>...};
+template <int kTileVectors, bool kFetches, bool kHalf, int... kRowsMinusOne>
+TileFunction tile_function(int rows, std::integer_sequence<int, kRowsMinusOne...>) {
+  static constexpr TileFunction kFunctions[] = {multiply_tile<kRowsMinusOne + 1, kTileVectors, kFetches, kHalf>...};
   return kFunctions[rows - 1];
 }
 
-template <int kTileVectors, int kMostRows, bool kFetches = true>
+template <int kTileVectors, int kMostRows, bool kFetches = true, bool kHalf = false>
 TileFunction tile_function(std::int64_t rows) {
-  return tile_function<kTileVectors, kFetches>(static_cast<int>(rows), std::make_integer_sequence<int, kMostRows>());
+  return tile_function<kTileVectors, kFetches, kHalf>(static_cast<int>(rows),
+                                                      std::make_integer_sequence<int, kMostRows>());
 }
 
 /// The most rows of a tile of so many columns, unless rows are few.
@@ -259,16 +287,24 @@ TileFunction function_of_few_rows(std::int64_t rows) { return tile_function<kVec
 
 /// The kernel for a tile of so many columns, at most kMostVectors * kLanes, and of 1..most_tile_rows() rows. Of panels
 /// that are `cached`, wide tiles fetch nothing: each load they leave out counts.
+template <bool kHalf>
 TileFunction tile_function(std::int64_t rows, std::int64_t columns, bool cached) {
-  if (columns <= kNarrowVectors * kLanes) return tile_function<kNarrowVectors, kNarrowRows>(rows);
+  if (columns <= kNarrowVectors * kLanes) return tile_function<kNarrowVectors, kNarrowRows, true, kHalf>(rows);
   if constexpr (kHasWideTiles) {
     if (columns > kTripleVectors * kLanes)
-      return cached ? function_of_few_rows(rows) : tile_function<kQuadVectors, kQuadRows>(rows);
+      return cached ? tile_function<kQuadVectors, kQuadRows, false, kHalf>(rows)
+                    : tile_function<kQuadVectors, kQuadRows, true, kHalf>(rows);
     if (columns > kColumns)
-      return cached ? tile_function<kTripleVectors, kTripleRows, false>(rows)
-                    : tile_function<kTripleVectors, kTripleRows>(rows);
+      return cached ? tile_function<kTripleVectors, kTripleRows, false, kHalf>(rows)
+                    : tile_function<kTripleVectors, kTripleRows, true, kHalf>(rows);
   }
-  return tile_function<kVectors, kRows>(rows);
+  return tile_function<kVectors, kRows, true, kHalf>(rows);
+}
+
+TileFunction tile_function(std::int64_t rows, std::int64_t columns, bool cached) {
+  constexpr bool kHasHalves = kHalfLanes > 0;
+  const bool half = (columns - 1) % kPanel < kHalfLanes;
+  return half ? tile_function<kHasHalves>(rows, columns, cached) : tile_function<false>(rows, columns, cached);
 }
 
 /// Columns [first, first + columns) of all rows; they begin a panel and fit one group of vectors. `panels` is where
@@ -350,6 +386,7 @@ class Pieces {
   /// Those of about `k` elements from element `first` on, which begins a piece.
   LeftRows at(std::int64_t first, std::int64_t k) const {
     LeftRows piece = a_;
+    if (first == 0 && k == a_.k()) return piece;
     const std::int64_t at = first / std::max<std::int64_t>(unit_, 1);
     piece.data += at * step_;
     piece.*count_ = std::min(std::max<std::int64_t>(k / std::max<std::int64_t>(unit_, 1), 1), a_.*count_ - at);

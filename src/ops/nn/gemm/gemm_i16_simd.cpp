@@ -54,7 +54,7 @@ constexpr int tile_rows(int vectors) { return kHasWideTiles ? byte_rows(vectors)
 
 template <int kTileVectors, int... kRowsMinusOne>
 PairsFunction pairs_function(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
-  constexpr PairsFunction kFunctions[] = {multiply_tile_of<kRowsMinusOne + 1, kTileVectors>...};
+  static constexpr PairsFunction kFunctions[] = {multiply_tile_of<kRowsMinusOne + 1, kTileVectors>...};
   return kFunctions[rows - 1];
 }
 

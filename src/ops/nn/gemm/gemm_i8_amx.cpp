@@ -128,8 +128,8 @@ AmxTiles::Rows AmxTiles::sum(std::int64_t group, std::int32_t* sums) const noexc
   const std::int64_t first = first_row(begin);
   if (b_.count == 1) {
     using Function = void (AmxTiles::*)(std::int64_t, std::int32_t*) const noexcept;
-    constexpr Function kFunctions[] = {&AmxTiles::sum_tiles<1, 1>, &AmxTiles::sum_tiles<2, 1>,
-                                       &AmxTiles::sum_tiles<3, 1>, &AmxTiles::sum_tiles<4, 1>};
+    static constexpr Function kFunctions[] = {&AmxTiles::sum_tiles<1, 1>, &AmxTiles::sum_tiles<2, 1>,
+                                              &AmxTiles::sum_tiles<3, 1>, &AmxTiles::sum_tiles<4, 1>};
     (this->*kFunctions[end - begin - 1])(begin, sums);
   } else {
     std::int64_t tile = begin;

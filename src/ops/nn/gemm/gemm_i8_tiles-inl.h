@@ -260,7 +260,7 @@ using TileFunction = void (*)(const std::int16_t*, std::int64_t, const Span&, co
 
 template <int kTileVectors, int... kRowsMinusOne>
 TileFunction tile_function(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
-  constexpr TileFunction kFunctions[] = {sum_tiles_of<kRowsMinusOne + 1, kTileVectors, KeptSums>...};
+  static constexpr TileFunction kFunctions[] = {sum_tiles_of<kRowsMinusOne + 1, kTileVectors, KeptSums>...};
   return kFunctions[rows - 1];
 }
 
@@ -368,7 +368,8 @@ using BytesFunction = void (*)(const std::uint8_t*, std::int64_t, const Span&, c
 
 template <class Products, int kTileVectors, int... kRowsMinusOne>
 BytesFunction bytes_function(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
-  constexpr BytesFunction kFunctions[] = {sum_byte_tiles_of<Products, kRowsMinusOne + 1, kTileVectors, KeptSums>...};
+  static constexpr BytesFunction kFunctions[] = {
+      sum_byte_tiles_of<Products, kRowsMinusOne + 1, kTileVectors, KeptSums>...};
   return kFunctions[rows - 1];
 }
 
@@ -400,7 +401,7 @@ inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span,
 #elif HWY_ARCH_ARM_A64
 /// What sums bytes on this processor.
 inline auto arm_sums() {
-  constexpr decltype(&sum_bytes_neon) kFunctions[] = {sum_bytes_neon, sum_bytes_dotprod, sum_bytes_i8mm};
+  static constexpr decltype(&sum_bytes_neon) kFunctions[] = {sum_bytes_neon, sum_bytes_dotprod, sum_bytes_i8mm};
   return kFunctions[static_cast<int>(byte_products())];
 }
 
