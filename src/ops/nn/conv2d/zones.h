@@ -1,8 +1,9 @@
 // conv2d in f32 where windows leave the image: a matrix product as in conv2d_simd.cpp, which calls this, but zone by
 // zone of results whose windows have the same taps inside the image. Taps outside are neither gathered as zeros nor
 // multiplied, and windows are read where they lie, so that it needs no scratch. Where weights are many, it goes tap by
-// tap instead: a tap's weights, a part of them at a time, meet all results that have it inside while they stay in the
-// second-level cache, so that each is read from memory once. Results are the same to the bit.
+// tap instead: a tap's weights, a part of them at a time, or those of a few taps that touch, meet all results that have
+// them inside while they stay in the second-level cache, so that each is read from memory once. Results are the same to
+// the bit.
 // Freestanding, re-entrant.
 #pragma once
 

@@ -61,16 +61,18 @@ class Zone {
     }
   }
 
-  /// The same of a zone of one tap, a part of its numbers at a time, whose weights stay in the second-level cache for
-  /// all results.
+  /// Numbers of a part of k whose weights stay in the second-level cache for all results.
+  static constexpr std::int64_t kPart = 256;
+
+  /// The same of a zone of one tap, or of taps of a row that touch, a part of their numbers at a time.
   void multiply_in_parts(gemm::RightPanels weights, const gemm::Result& y) const {
     weights.cached = true;
-    constexpr std::int64_t kPart = 256;
-    const std::int64_t parts = (p_.group_inputs + kPart - 1) / kPart;
-    const std::int64_t most = (p_.group_inputs + parts - 1) / parts;
+    const std::int64_t numbers = columns_.taps.size() * p_.group_inputs;
+    const std::int64_t parts = (numbers + kPart - 1) / kPart;
+    const std::int64_t most = (numbers + parts - 1) / parts;
     const std::int64_t first = (rows_.taps.first * p_.g.horizontal.kernel + columns_.taps.first) * p_.group_inputs;
-    for (std::int64_t done = 0; done < p_.group_inputs; done += most) {
-      const std::int64_t length = std::min(most, p_.group_inputs - done);
+    for (std::int64_t done = 0; done < numbers; done += most) {
+      const std::int64_t length = std::min(most, numbers - done);
       multiply_part({.data = window_ + done, .length = length}, first + done, weights, y);
     }
   }
@@ -159,6 +161,20 @@ Stretch results_of_tap(const WindowAxis& axis, std::int64_t extent, std::int64_t
   return {begin, end, {tap, tap + 1}};
 }
 
+/// Columns of results that have tap kx of a kernel's row inside, and which of the taps after it they have as well: those
+/// that touch, up to a part of k.
+Stretch results_of_taps(const Problem& p, std::int32_t kx) {
+  const WindowAxis& axis = p.g.horizontal;
+  const auto of_tap = [&](std::int32_t tap) { return results_of_tap(axis, p.g.x.w, 0, p.g.y.w, tap); };
+  Stretch columns = of_tap(kx);
+  while (p.taps_touch && columns.taps.last < axis.kernel && (columns.taps.size() + 1) * p.group_inputs <= Zone::kPart) {
+    const Stretch next = of_tap(columns.taps.last);
+    if (next.begin != columns.begin || next.end != columns.end) break;
+    ++columns.taps.last;
+  }
+  return columns;
+}
+
 void convolve_taps(const Problem& p, const float* x, const gemm::RightPanels& weights, const gemm::Result& result,
                    std::int64_t item, std::int64_t begin, std::int64_t end) {
   const ConvGeometry& g = p.g;
@@ -169,9 +185,10 @@ void convolve_taps(const Problem& p, const float* x, const gemm::RightPanels& we
   y.resumes = true;
   for (std::int32_t ky = 0; ky < g.vertical.kernel; ++ky) {
     const Stretch rows = results_of_tap(g.vertical, g.x.h, begin, end, ky);
-    for (std::int32_t kx = 0; kx < g.horizontal.kernel && rows.size() > 0; ++kx) {
-      const Stretch columns = results_of_tap(g.horizontal, g.x.w, 0, g.y.w, kx);
+    for (std::int32_t kx = 0; kx < g.horizontal.kernel && rows.size() > 0;) {
+      const Stretch columns = results_of_taps(p, kx);
       if (columns.size() > 0) Zone(p, x, item, rows, columns).multiply_in_parts(weights, y);
+      kx = columns.taps.last;
     }
   }
   y.ends = result.ends;
