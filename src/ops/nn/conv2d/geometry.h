@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "ops/common/linear_form.h"
 #include "ops/common/params.h"
@@ -60,6 +61,22 @@ inline ConvGeometry with_dense_item(const ConvGeometry& g) noexcept {
   result.x.n_stride = 0;
   result.x.h_stride = static_cast<std::int64_t>(g.x.w) * g.x.c;
   result.x.w_stride = g.x.c;
+  return result;
+}
+
+/// An image of one column as one row, whose windows are contiguous.
+inline ConvGeometry lying(const ConvGeometry& g) noexcept {
+  const bool one_column = g.x.w == 1 && g.y.w == 1 && g.horizontal.kernel == 1 && g.horizontal.pad_before == 0;
+  if (!one_column) return g;
+  ConvGeometry result = g;
+  const auto turn = [](ImageShape& s) {
+    std::swap(s.h, s.w);
+    s.w_stride = s.h_stride;
+    s.h_stride = s.w * s.w_stride;
+  };
+  turn(result.x);
+  turn(result.y);
+  std::swap(result.vertical, result.horizontal);
   return result;
 }
 

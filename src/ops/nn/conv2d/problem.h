@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "ops/common/parallel.h"
 #include "ops/nn/conv2d/geometry.h"
@@ -26,22 +25,6 @@ struct Problem {
 
 inline bool uniform_pixels(const ImageShape& s) {
   return (s.h == 1 || s.h_stride == s.w * s.w_stride) && (s.n == 1 || s.n_stride == s.h * s.w * s.w_stride);
-}
-
-/// An image of one column as one row, whose windows are contiguous.
-inline ConvGeometry lying(const ConvGeometry& g) {
-  const bool one_column = g.x.w == 1 && g.y.w == 1 && g.horizontal.kernel == 1 && g.horizontal.pad_before == 0;
-  if (!one_column) return g;
-  ConvGeometry result = g;
-  const auto turn = [](ImageShape& s) {
-    std::swap(s.h, s.w);
-    s.w_stride = s.h_stride;
-    s.h_stride = s.w * s.w_stride;
-  };
-  turn(result.x);
-  turn(result.y);
-  std::swap(result.vertical, result.horizontal);
-  return result;
 }
 
 inline Problem make_problem(const Conv2dParams& params, const TensorDesc& x, const TensorDesc& w, const TensorDesc& y) {

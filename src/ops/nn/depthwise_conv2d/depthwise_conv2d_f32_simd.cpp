@@ -727,9 +727,18 @@ bool float_supports(const OpCall& call) {
          call.in(1).is_dense() && call.out().elements() > 0;
 }
 
+namespace {
+
+template <typename Call>
+ConvGeometry geometry_of(const Call& call) {
+  const TensorDesc& w = call.in(1);
+  return lying(conv_geometry(call.template as<Conv2dParams>(), call.in(0), call.out(), w.dims[0], w.dims[1]));
+}
+
+}  // namespace
+
 Footprint channels_footprint(const OpCall& call, int threads) {
-  const ConvGeometry g =
-      conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), call.in(1).dims[0], call.in(1).dims[1]);
+  const ConvGeometry g = geometry_of(call);
   return {.lead_bytes = lead_bytes(call, g, kMaxRunPixels, threads)};
 }
 
@@ -753,8 +762,7 @@ Problem make_problem(const Invocation& call, const ConvGeometry& g) {
 }  // namespace
 
 Status run_float(const Invocation& call) {
-  const ConvGeometry g =
-      conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), call.in(1).dims[0], call.in(1).dims[1]);
+  const ConvGeometry g = geometry_of(call);
   const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows);
   parallel_rows(*call.threads, g, depthwise_grain(g),
                 [&](const ConvGeometry& part, std::int64_t begin, std::int64_t end) {

@@ -265,21 +265,27 @@ TEST(DepthwiseConv2d, VariantsMatchReferenceWithLargeWindows) {
                                              {.cases = 40, .must_cover = {kernel}});
 }
 
-/// A sound: one row of so many samples that threads cut it into columns, and windows of one row.
+/// A sound: one row of so many samples that threads cut it into columns, and windows of one row; or one column, which
+/// is computed as if it lay.
 OpCase random_sound_case(Random& random, ElementType type) {
   const auto some = [&](std::int64_t low, std::int64_t high) {
     return static_cast<std::int32_t>(random_int(random, low, high));
   };
-  Conv2dParams p{.stride_w = some(1, 3), .dilation_w = some(1, 20)};
-  p.pad_left = some(0, 1) * some(0, 60);
-  p.pad_right = some(0, 1) * some(0, 60);
+  const bool upright = some(0, 1) != 0;
+  Conv2dParams p;
+  (upright ? p.stride_h : p.stride_w) = some(1, 3);
+  (upright ? p.dilation_h : p.dilation_w) = some(1, 20);
+  (upright ? p.pad_top : p.pad_left) = some(0, 1) * some(0, 60);
+  (upright ? p.pad_bottom : p.pad_right) = some(0, 1) * some(0, 60);
   const std::int64_t c = some(40, 90);
-  const std::int64_t taps = some(2, 9);
+  const std::int64_t taps = some(2, 25);
   const bool integer = type == ElementType::kI8;
   std::vector<testing::Operand> inputs;
-  inputs.emplace_back(random_tensor(type, {1, 1, some(200, 600), c}, random, integer ? -128 : -1, integer ? 127 : 1));
-  inputs.push_back(
-      testing::constant(random_tensor(type, {1, taps, c}, random, integer ? -127 : -1, integer ? 127 : 1)));
+  const std::int64_t samples = (taps - 1) * std::max(p.dilation_h, p.dilation_w) + some(50, 400);
+  const std::vector<std::int64_t> x{1, upright ? samples : 1, upright ? 1 : samples, c};
+  const std::vector<std::int64_t> w{upright ? taps : 1, upright ? 1 : taps, c};
+  inputs.emplace_back(random_tensor(type, x, random, integer ? -128 : -1, integer ? 127 : 1));
+  inputs.push_back(testing::constant(random_tensor(type, w, random, integer ? -127 : -1, integer ? 127 : 1)));
   if (integer) {
     p.input_zero_point = some(-128, 127);
     inputs.push_back(absent());
