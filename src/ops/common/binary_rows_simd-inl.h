@@ -15,6 +15,7 @@
 #include "ops/common/fixed_point_simd-inl.h"
 #include "ops/common/operand_row_simd-inl.h"
 #include "ops/common/parallel.h"
+#include "ops/common/shared_row.h"
 #include "ops/common/strides.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -76,44 +77,22 @@ HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, OperandRow<T>
   std::copy_n(result, n - i, y + i);
 }
 
-/// Of rows that lie one behind the other: the operand, 1 or 2, whose only row they all share; else 0.
-inline int shared_operand(const StridedRows<3>& rows) {
-  const auto& steps = rows.outer_strides[0];
-  if (rows.outer_rank != 1 || !rows.all_contiguous() || steps[0] != rows.row_length) return 0;
-  if (steps[1] == 0 && steps[2] == rows.row_length) return 1;
-  return steps[2] == 0 && steps[1] == rows.row_length ? 2 : 0;
-}
-
-/// The elements [begin, end) where rows share the one of an operand: copies of it side by side make several rows one,
-/// which has fewer ends.
-template <typename T, class Combine>
-HWY_INLINE void combine_shared(Combine& combine, std::int64_t row_length, int shared, T* y, const T* a, const T* b,
-                               std::int64_t begin, std::int64_t end) {
-  constexpr std::int64_t kCopied = 4096;
-  T copied[kCopied];
-  const std::int64_t copies = std::min(kCopied, end - begin + row_length) / row_length;
-  for (std::int64_t i = 0; i < copies; ++i) std::copy_n(shared == 1 ? a : b, row_length, copied + i * row_length);
-  for (std::int64_t i = begin; i < end;) {
-    // One copy less, so that it may begin anywhere.
-    const std::int64_t n = std::min(end - i, (copies - 1) * row_length);
-    const T* row = copied + i % row_length;
-    combine_row(combine, static_cast<std::size_t>(n), y + i, OperandRow<T>{shared == 1 ? row : a + i, true},
-                OperandRow<T>{shared == 2 ? row : b + i, true});
-    i += n;
-  }
-}
-
 /// The elements [begin, end) of the result. Not in line, but rows are: short ones would take less time than a call.
 template <typename T, class Combine>
 HWY_NOINLINE void combine_range(const Invocation& invocation, const StridedRows<3>& rows, Combine combine,
                                 std::int64_t begin, std::int64_t end) {
-  constexpr std::int64_t kShortRow = 1024;
   auto* y = invocation.output<T>();
   const auto* a = invocation.input<T>(0);
   const auto* b = invocation.input<T>(1);
   const int shared = shared_operand(rows);
-  if (shared != 0 && rows.row_length <= kShortRow && end - begin >= 4 * rows.row_length)
-    return combine_shared(combine, rows.row_length, shared, y, a, b, begin, end);
+  if (shared != 0 && SharedRow<T>::saves_time(rows.row_length, begin, end)) {
+    const SharedRow<T> copies(shared == 1 ? a : b, rows.row_length, begin, end);
+    copies.for_each_run(begin, end, [&](std::int64_t first, std::int64_t n, const T* row) HWY_ATTR {
+      combine_row(combine, static_cast<std::size_t>(n), y + first, OperandRow<T>{shared == 1 ? row : a + first, true},
+                  OperandRow<T>{shared == 2 ? row : b + first, true});
+    });
+    return;
+  }
   for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
     combine_row(combine, static_cast<std::size_t>(n), y + offsets[0], OperandRow<T>{a + offsets[1], rows.contiguous(1)},
                 OperandRow<T>{b + offsets[2], rows.contiguous(2)});

@@ -10,6 +10,7 @@
 #include "ops/common/elementwise.h"
 #include "ops/common/parallel.h"
 #include "ops/common/rows_simd-inl.h"
+#include "ops/common/shared_row.h"
 #include "ops/common/strides.h"
 #include "ops/elementwise/binary/binary.h"
 #include "ops/elementwise/binary/kernels.h"
@@ -131,7 +132,40 @@ StridedRows<3> turned_if_short(StridedRows<3> rows) {
   return rows;
 }
 
-void run_binary(const Invocation& invocation, StridedRows<3> rows) {
+/// The elements [begin, end) where rows share the one of operand `shared`.
+HWY_NOINLINE void combine_shared(const Invocation& invocation, const StridedRows<3>& rows, int shared, Limits limits,
+                                 std::int64_t begin, std::int64_t end) {
+  const auto* a = invocation.input<float>(0);
+  const auto* b = invocation.input<float>(1);
+  auto* y = invocation.output<float>();
+  const SharedRow<float> copies(shared == 1 ? a : b, rows.row_length, begin, end);
+  with_function(invocation.as<BinaryParams>().function, [&](auto f) HWY_ATTR {
+    copies.for_each_run(begin, end, [&](std::int64_t first, std::int64_t n, const float* row) HWY_ATTR {
+      combine_row(static_cast<std::size_t>(n), y + first, Row<false>{shared == 1 ? row : a + first},
+                  Row<false>{shared == 2 ? row : b + first}, limits, f);
+    });
+  });
+}
+
+/// The elements [begin, end). `second_pass`: the activation follows.
+HWY_NOINLINE void combine_range(const Invocation& invocation, const StridedRows<3>& rows, Limits limits,
+                                bool second_pass, std::int64_t begin, std::int64_t end) {
+  const auto& p = invocation.as<BinaryParams>();
+  auto* y = invocation.output<float>();
+  const auto* a = invocation.input<float>(0);
+  const auto* b = invocation.input<float>(1);
+  for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
+    float* to = y + offsets[0];
+    combine_segment(p.function, rows, n, to, a + offsets[1], b + offsets[2], limits);
+    // The segment is still in the cache.
+    if (second_pass)
+      map_row(
+          static_cast<std::size_t>(n), to,
+          [&](auto d, auto v) HWY_ATTR { return apply_activation(d, v, p.activation); }, to);
+  });
+}
+
+void run_binary(const Invocation& invocation, const StridedRows<3>& rows) {
   const auto& p = invocation.as<BinaryParams>();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Limits limits{-kInfinity, kInfinity};
@@ -140,22 +174,15 @@ void run_binary(const Invocation& invocation, StridedRows<3> rows) {
   const bool second_pass = p.activation.function != UnaryFunction::kIdentity &&
                            p.activation.function != UnaryFunction::kRelu &&
                            p.activation.function != UnaryFunction::kClip;
-  if (!second_pass) rows = turned_if_short(rows);
-  auto* y = invocation.output<float>();
-  const auto* a = invocation.input<float>(0);
-  const auto* b = invocation.input<float>(1);
-  parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain,
-                  [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-                    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-                      float* to = y + offsets[0];
-                      combine_segment(p.function, rows, n, to, a + offsets[1], b + offsets[2], limits);
-                      // The segment is still in the cache.
-                      if (second_pass)
-                        map_row(
-                            static_cast<std::size_t>(n), to,
-                            [&](auto d, auto v) HWY_ATTR { return apply_activation(d, v, p.activation); }, to);
-                    });
-                  });
+  const int shared = second_pass ? 0 : shared_operand(rows);
+  const StridedRows<3> turned = second_pass || shared != 0 ? rows : turned_if_short(rows);
+  parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    if (shared != 0 && SharedRow<float>::saves_time(rows.row_length, begin, end)) {
+      combine_shared(invocation, rows, shared, limits, begin, end);
+    } else {
+      combine_range(invocation, turned, limits, second_pass, begin, end);
+    }
+  });
 }
 
 }  // namespace

@@ -136,6 +136,22 @@ TEST(Binary, VariantsMatchReference) {
       {.cases = 200, .must_cover = {kBinary.variants[0].name}});
 }
 
+// A number for each channel of an image: rows that are copied side by side, up to more than are.
+TEST(Binary, RowsThatShareAnOperandMatchReference) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        constexpr BinaryFunction kFunctions[] = {BinaryFunction::kAdd, BinaryFunction::kSub, BinaryFunction::kPrelu};
+        const BinaryParams params{kFunctions[random() % std::size(kFunctions)],
+                                  {random_int(random, 0, 1) == 0 ? UnaryFunction::kIdentity : UnaryFunction::kRelu}};
+        const std::int64_t channels = random_int(random, 1, random_int(random, 0, 3) == 0 ? 400 : 40);
+        const auto pixels = random_tensor(ElementType::kF32, {1, random_int(random, 1, 60), 7, channels}, random);
+        const auto numbers = random_tensor(ElementType::kF32, {channels}, random);
+        return random_int(random, 0, 1) == 0 ? make_case(kBinary, params, {pixels, numbers})
+                                             : make_case(kBinary, params, {numbers, pixels});
+      },
+      {.cases = 80, .must_cover = {kBinary.variants[0].name}});
+}
+
 TEST(Binary, ComparisonsMatchTheReferenceForEveryTypeAndBroadcast) {
   expect_variants_match_reference(
       [](Random& random) {

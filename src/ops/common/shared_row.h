@@ -1,0 +1,56 @@
+// Rows of an element-wise result that lie one behind the other and share one row of an operand, such as a number for
+// each channel of an image: copies of it side by side make several rows one, which has fewer ends. Freestanding;
+// nothing is allocated.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ops/common/strides.h"
+
+namespace bantam::ops {
+
+/// Of rows that lie one behind the other: the operand, 1 or 2, whose only row they all share; else 0.
+inline int shared_operand(const StridedRows<3>& rows) noexcept {
+  const auto& steps = rows.outer_strides[0];
+  if (rows.outer_rank != 1 || !rows.all_contiguous() || steps[0] != rows.row_length) return 0;
+  if (steps[1] == 0 && steps[2] == rows.row_length) return 1;
+  return steps[2] == 0 && steps[1] == rows.row_length ? 2 : 0;
+}
+
+/// Rows of an operand, copied side by side; T is its type, a few KiB of it lie on the stack.
+template <typename T>
+class SharedRow {
+ public:
+  /// Are rows so short, and elements [begin, end) so many, that copies save time?
+  static bool saves_time(std::int64_t row_length, std::int64_t begin, std::int64_t end) noexcept {
+    return row_length <= kCopied / 4 && end - begin >= 4 * row_length;
+  }
+
+  /// Requires saves_time.
+  SharedRow(const T* row, std::int64_t row_length, std::int64_t begin, std::int64_t end) noexcept
+      : row_length_(row_length), copies_(std::min(kCopied, end - begin + row_length) / row_length) {
+    for (std::int64_t i = 0; i < copies_; ++i) std::copy_n(row, row_length, copied_ + i * row_length);
+  }
+
+  /// Calls f(first, n, row) for runs that make up the elements [begin, end); row: what meets element `first` and those
+  /// after it.
+  template <typename F>
+  void for_each_run(std::int64_t begin, std::int64_t end, F f) const {
+    for (std::int64_t i = begin; i < end;) {
+      // One copy less, so that it may begin anywhere.
+      const std::int64_t n = std::min(end - i, (copies_ - 1) * row_length_);
+      f(i, n, copied_ + i % row_length_);
+      i += n;
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kCopied = 4096 / static_cast<std::int64_t>(sizeof(T));
+
+  std::int64_t row_length_;
+  std::int64_t copies_;
+  T copied_[kCopied];
+};
+
+}  // namespace bantam::ops
