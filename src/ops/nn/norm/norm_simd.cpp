@@ -2,6 +2,7 @@
 // Rows (inner = 1): a vector's lanes are neighbours that are normalised together. Columns: a vector's lanes are
 // neighbours that are normalised apart, as are channels of a channels-last image or pixels of planes. Two passes for
 // mean and variance (the operand is in cache after the first), one to write the result.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/common/operands.h"
@@ -105,9 +106,9 @@ HWY_INLINE V finished(V v, V center, V factor, V scale, V bias) {
   return hn::MulAdd(hn::Mul(hn::Sub(v, center), factor), scale, bias);
 }
 
-/// Sum of f(x[i]) over the row, in independent lanes.
+/// Sum of f(x[i]) over some elements, in independent lanes.
 template <class F>
-float sum_row(const float* x, std::size_t n, F f) {
+HWY_INLINE float sum_part(const float* x, std::size_t n, F f) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
   V a = hn::Zero(d);
@@ -120,6 +121,16 @@ float sum_row(const float* x, std::size_t n, F f) {
   for (; i + lanes <= n; i += lanes) a = hn::Add(a, f(hn::LoadU(d, x + i)));
   if (i < n) b = hn::Add(b, hn::IfThenElseZero(hn::FirstN(d, n - i), f(load_partial(d, x + i, n - i))));
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
+}
+
+/// The same of a row, a part at a time, so that rounding does not grow with n.
+template <class F>
+float sum_row(const float* x, std::size_t n, F f) {
+  constexpr std::size_t kPart = 2048;
+  if (n <= kPart) return sum_part(x, n, f);
+  double total = 0;
+  for (std::size_t i = 0; i < n; i += kPart) total += static_cast<double>(sum_part(x + i, std::min(kPart, n - i), f));
+  return static_cast<float>(total);
 }
 
 /// Scales of one row, or of one step of it: one for each element, or one for all.

@@ -77,6 +77,15 @@ TEST(Norm, VariantsMatchReference) {
       {.cases = 200, .must_cover = {"f32_blocks__simd"}});
 }
 
+// Sums of millions of squares, as over all of a sound's features: rounding does not grow with them.
+TEST(Norm, LongRowsOfLikeSignMatchReference) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        return make_case(kNorm, over({1}), {random_tensor(ElementType::kF32, {1, 2'000'003}, random, 0, 4)});
+      },
+      {.cases = 1, .must_cover = {"f32_blocks__simd"}});
+}
+
 /// Instance, group and layer normalisation of planes and of channels-last images, with their scales and biases.
 TEST(Norm, LayoutsOfImagesMatchReference) {
   struct Layout {
