@@ -15,7 +15,7 @@ using gemm::kPanel;
 
 constexpr std::int64_t kFloat = sizeof(float);
 constexpr std::int64_t kMostInputs = 4;
-constexpr std::int64_t kMostOutputs = 4 * kPanel;
+constexpr std::int64_t kMostOutputs = 32 * kPanel;
 
 /// What of a convolution its parts have in common.
 struct Operands {
@@ -332,8 +332,14 @@ HWY_EXPORT(convolve);
 bool fits(const Problem& p) noexcept {
   constexpr std::int32_t kMostTaps = 16;
   constexpr std::int32_t kLeastWidth = 8;
+  // Weights are read again for every row of results: they stay in the caches. With a stride an input meets fewer taps;
+  // some machines then take longer for more outputs than a matrix product does.
+  constexpr std::int64_t kFewOutputs = 4 * kPanel;
+  constexpr std::int64_t kMostWeights = 16384;
   const WindowAxis& down = p.g.vertical;
   const WindowAxis& across = p.g.horizontal;
+  const std::int64_t weights = p.g.y.c * (panel_floats(p) / kPanel);
+  if (p.g.y.c > kFewOutputs && (across.stride != 1 || weights > kMostWeights)) return false;
   return p.g.groups == 1 && p.g.x.c >= 1 && p.g.x.c <= kMostInputs && p.g.y.c <= kMostOutputs && across.kernel >= 2 &&
          across.kernel <= kMostTaps && down.kernel <= kMostTaps && down.dilation == 1 && across.dilation == 1 &&
          across.stride <= 2 && p.g.y.w >= kLeastWidth;
