@@ -759,14 +759,44 @@ Problem make_problem(const Invocation& call, const ConvGeometry& g) {
           room < 0 ? 0 : room / across.stride + 1};
 }
 
+/// Are columns a dilation apart computed together? Their windows share columns of the image then. Not where the result
+/// overwrites the image, which goes from pixel to pixel.
+bool goes_by_phases(const Invocation& call, const ConvGeometry& g) {
+  return g.horizontal.dilation > 1 && g.horizontal.stride == 1 && g.horizontal.kernel > 1 && !result_overlaps(call);
+}
+
+/// Columns `phase`, phase + dilation ... of the result: a convolution without dilation of as many columns apart.
+ConvGeometry phase_of(const ConvGeometry& g, std::int64_t phase) {
+  const std::int64_t step = g.horizontal.dilation;
+  const std::int64_t origin = window_origin(g.horizontal, phase);
+  const std::int64_t skipped = (origin % step + step) % step;
+  const auto count = [&](std::int64_t extent, std::int64_t first) {
+    return static_cast<std::int32_t>(std::max<std::int64_t>(extent - first + step - 1, 0) / step);
+  };
+  ConvGeometry part = g;
+  part.x.first += skipped * g.x.w_stride;
+  part.x.w = count(g.x.w, skipped);
+  part.x.w_stride *= step;
+  part.y.first += phase * g.y.w_stride;
+  part.y.w = count(g.y.w, phase);
+  part.y.w_stride *= step;
+  part.horizontal.dilation = 1;
+  part.horizontal.pad_before = static_cast<std::int32_t>((skipped - origin) / step);
+  return part;
+}
+
 }  // namespace
 
 Status run_float(const Invocation& call) {
   const ConvGeometry g = geometry_of(call);
   const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows);
+  const bool by_phases = goes_by_phases(call, g);
   parallel_rows(*call.threads, g, depthwise_grain(g),
                 [&](const ConvGeometry& part, std::int64_t begin, std::int64_t end) {
-                  convolve(make_problem(call, part), begin, end);
+                  if (!by_phases) return convolve(make_problem(call, part), begin, end);
+                  const std::int64_t phases = std::min<std::int64_t>(g.horizontal.dilation, part.y.w);
+                  for (std::int64_t phase = 0; phase < phases; ++phase)
+                    convolve(make_problem(call, phase_of(part, phase)), begin, end);
                 });
   return ok_status();
 }
