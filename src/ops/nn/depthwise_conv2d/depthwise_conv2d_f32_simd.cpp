@@ -661,6 +661,8 @@ std::int64_t channels_at_once(const Problem& problem, std::int64_t lanes) {
   constexpr std::int64_t kFloats = 8192;
   const ConvGeometry& g = problem.g;
   if (problem.separate || kTakesLines) return g.x.c;
+  // Short windows of one row share columns with their neighbours only, which the cache holds anyway.
+  if (g.vertical.kernel == 1 && g.horizontal.kernel <= kWidePixels) return g.x.c;
   const std::int64_t pixels = std::max(static_cast<std::int64_t>(g.x.w), std::int64_t{1}) * g.vertical.kernel;
   const std::int64_t vectors = std::max<std::int64_t>(kFloats / (pixels * lanes), 1);
   return (g.x.c + lanes * vectors - 1) / (lanes * vectors) == 1 ? g.x.c : lanes * vectors;
