@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <type_traits>
 
 #include "ops/common/linear_form.h"
@@ -69,13 +70,19 @@ using ops::HWY_NAMESPACE::demote_to_bytes;
 using ops::HWY_NAMESPACE::RequantizeVector;
 using ops::HWY_NAMESPACE::unroll;
 
-/// How f32 operands are read, multiplied and summed. kWholeRuns: are all runs of taps whole vectors?
+/// How f32 operands are read, multiplied and summed. kWholeRuns: are all runs of taps whole vectors? kSums: that stay
+/// in registers.
 class FloatNumbers {
  public:
   using D = hn::CappedTag<float, kVector>;
   using Sums = D;
   using V = hn::Vec<D>;
   static constexpr bool kWholeRuns = false;
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  static constexpr std::size_t kSums = 24;
+#else
+  static constexpr std::size_t kSums = 8;
+#endif
 
   explicit FloatNumbers(const FloatOperands& /*o*/) {}
   HWY_INLINE V pixel(const float* x) const { return hn::LoadU(D(), x); }
@@ -92,6 +99,7 @@ class ByteNumbers {
   using V = hn::Vec<D>;
   using Sum = hn::Vec<Sums>;
   static constexpr bool kWholeRuns = true;
+  static constexpr std::size_t kSums = 8;
 
   explicit ByteNumbers(const ByteOperands& o) : flip_(o.form.flip), zero_(o.form.zero), weight_flip_(o.flip) {}
   HWY_INLINE V pixel(const std::uint8_t* x) const {
@@ -132,6 +140,11 @@ struct Window {
   std::int64_t w_row_step;
   std::int64_t w_output_step;
 };
+
+/// Pixels, a power of two, whose sums of kOutputs each stay in registers beside the weights of all outputs.
+template <class Numbers, int kOutputs>
+constexpr int kShared = static_cast<int>(std::min<std::size_t>(std::bit_floor<std::size_t>(Numbers::kSums / kOutputs),
+                                                               kPixels));
 
 /// The sums of kCount pixels, to totals[pixel][output]. Runs are no shorter than a vector.
 template <int kCount, int kOutputs, class Numbers, typename X, typename Total>
@@ -296,21 +309,24 @@ class RowConvolver {
 
  private:
   using X = std::remove_cvref_t<decltype(*Operands::x)>;
-  /// Pixels whose sums stay in registers.
-  static constexpr int kShared = kOutputs == 1 ? 8 : kOutputs == 2 ? 4 : 2;
-  static_assert(kShared <= kPixels);
-
   HWY_NOINLINE void sum_pixels(std::int64_t n, std::int64_t oy, std::int64_t ox, std::int64_t count,
                                typename Finisher::Total* totals) const {
-    for (std::int64_t i = 0; i < count;) {
-      const Window<X> window = window_at(n, oy, ox + i);
-      if (i + kShared <= count && is_inside(ox + i) && is_inside(ox + i + kShared - 1)) {
-        window_sums<kShared, kOutputs>(numbers_, window, totals + i * kOutputs);
-        i += kShared;
-      } else {
-        sum_pixel(window, totals + i * kOutputs);
-        ++i;
-      }
+    for (std::int64_t i = 0; i < count;)
+      i += sum_some<kShared<Numbers, kOutputs>>(window_at(n, oy, ox + i), ox + i, count - i, totals + i * kOutputs);
+  }
+
+  /// The sums of kCount of `left` pixels, of fewer at the edges of the image; returns how many.
+  template <int kCount>
+  HWY_INLINE std::int64_t sum_some(const Window<X>& window, std::int64_t ox, std::int64_t left,
+                                   typename Finisher::Total* totals) const {
+    if constexpr (kCount == 1) {
+      sum_pixel(window, totals);
+      return 1;
+    } else {
+      if (left < kCount || !is_inside(ox) || !is_inside(ox + kCount - 1))
+        return sum_some<kCount / 2>(window, ox, left, totals);
+      window_sums<kCount, kOutputs>(numbers_, window, totals);
+      return kCount;
     }
   }
 
