@@ -11,6 +11,7 @@
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/parallel_rows.h"
 #include "ops/nn/depthwise_conv2d/kernels.h"
+#include "ops/nn/depthwise_conv2d/phases.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
 
 #ifndef BANTAM_DEPTHWISE_CONV2D_F32_PROBLEM_
@@ -765,26 +766,6 @@ Problem make_problem(const Invocation& call, const ConvGeometry& g) {
 /// overwrites the image, which goes from pixel to pixel.
 bool goes_by_phases(const Invocation& call, const ConvGeometry& g) {
   return g.horizontal.dilation > 1 && g.horizontal.stride == 1 && g.horizontal.kernel > 1 && !result_overlaps(call);
-}
-
-/// Columns `phase`, phase + dilation ... of the result: a convolution without dilation of as many columns apart.
-ConvGeometry phase_of(const ConvGeometry& g, std::int64_t phase) {
-  const std::int64_t step = g.horizontal.dilation;
-  const std::int64_t origin = window_origin(g.horizontal, phase);
-  const std::int64_t skipped = (origin % step + step) % step;
-  const auto count = [&](std::int64_t extent, std::int64_t first) {
-    return static_cast<std::int32_t>(std::max<std::int64_t>(extent - first + step - 1, 0) / step);
-  };
-  ConvGeometry part = g;
-  part.x.first += skipped * g.x.w_stride;
-  part.x.w = count(g.x.w, skipped);
-  part.x.w_stride *= step;
-  part.y.first += phase * g.y.w_stride;
-  part.y.w = count(g.y.w, phase);
-  part.y.w_stride *= step;
-  part.horizontal.dilation = 1;
-  part.horizontal.pad_before = static_cast<std::int32_t>((skipped - origin) / step);
-  return part;
 }
 
 }  // namespace
