@@ -103,7 +103,7 @@ std::vector<InstructionSet> instruction_sets() {
 
 bool halves_wide_vectors() noexcept {
 #if BANTAM_SIMD && HWY_ARCH_X86
-  return __builtin_cpu_is("amdfam19h") && __builtin_cpu_supports("avx512f");
+  return __builtin_cpu_is("amdfam19h") && (processor_targets() & HWY_AVX3_DL) != 0;
 #else
   return false;
 #endif
