@@ -5,7 +5,8 @@
 // AVX-512, 3x3 windows are computed in strips from top to bottom, which read a row of the image once for three of the
 // result: pixels whose channels are a power of two leave the first-level cache before they are read again. Wide windows
 // are gone through in chunks of taps, whose weights stay in registers beside the sums of a tile of pixels: for 80
-// multiply-adds of 16 pixels and five taps 25 vectors are loaded, where a tap at a time takes 90.
+// multiply-adds of 16 pixels and five taps 25 vectors are loaded, where a tap at a time takes 90. Dilated windows go
+// phase by phase (phases.h), where they share columns like those without dilation.
 #include <algorithm>
 
 #include "ops/nn/conv2d/overlap.h"
@@ -738,15 +739,6 @@ ConvGeometry geometry_of(const Call& call) {
   return lying(conv_geometry(call.template as<Conv2dParams>(), call.in(0), call.out(), w.dims[0], w.dims[1]));
 }
 
-}  // namespace
-
-Footprint channels_footprint(const OpCall& call, int threads) {
-  const ConvGeometry g = geometry_of(call);
-  return {.lead_bytes = lead_bytes(call, g, kMaxRunPixels, threads)};
-}
-
-namespace {
-
 Problem make_problem(const Invocation& call, const ConvGeometry& g) {
   const WindowAxis& across = g.horizontal;
   const std::int64_t reach = static_cast<std::int64_t>(across.kernel - 1) * across.dilation + 1;
@@ -769,6 +761,11 @@ bool goes_by_phases(const Invocation& call, const ConvGeometry& g) {
 }
 
 }  // namespace
+
+Footprint channels_footprint(const OpCall& call, int threads) {
+  const ConvGeometry g = geometry_of(call);
+  return {.lead_bytes = lead_bytes(call, g, kMaxRunPixels, threads)};
+}
 
 Status run_float(const Invocation& call) {
   const ConvGeometry g = geometry_of(call);

@@ -88,7 +88,7 @@ struct RandomWindow {
     params.stride_h = small(1, 2);
     params.stride_w = small(1, 3);
     params.dilation_h = small(0, 3) == 0 ? 2 : 1;
-    params.dilation_w = small(0, 3) == 0 ? 2 : 1;
+    params.dilation_w = small(0, 3) == 0 ? small(2, 6) : 1;
     params.pad_top = small(0, 2);
     params.pad_left = small(0, 4);
     params.pad_bottom = small(0, 2);
