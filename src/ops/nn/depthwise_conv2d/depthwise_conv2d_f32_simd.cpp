@@ -11,31 +11,10 @@
 
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/parallel_rows.h"
+#include "ops/nn/depthwise_conv2d/float_problem.h"
 #include "ops/nn/depthwise_conv2d/kernels.h"
 #include "ops/nn/depthwise_conv2d/phases.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
-
-#ifndef BANTAM_DEPTHWISE_CONV2D_F32_PROBLEM_
-#define BANTAM_DEPTHWISE_CONV2D_F32_PROBLEM_
-namespace bantam::ops::depthwise {
-namespace {
-
-/// One convolution, and what of it all rows have in common.
-struct Problem {
-  ConvGeometry g;
-  const float* x;
-  const float* w;
-  const float* bias;
-  float* y;
-  Activation activation;
-  bool separate;              ///< the result overwrites the image
-  std::int64_t inside_first;  ///< output columns [inside_first, inside_last) have their whole window inside the image
-  std::int64_t inside_last;
-};
-
-}  // namespace
-}  // namespace bantam::ops::depthwise
-#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/depthwise_conv2d/depthwise_conv2d_f32_simd.cpp"
@@ -43,6 +22,7 @@ struct Problem {
 #include "hwy/highway.h"
 #include "ops/common/activate_rows.h"
 #include "ops/common/clamped_store_simd-inl.h"
+#include "ops/nn/depthwise_conv2d/strips_f32_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -135,21 +115,6 @@ HWY_INLINE void begin_sums(DF d, const float* bias, std::int64_t c, hn::Vec<DF> 
     const auto start = bias != nullptr ? hn::LoadU(d, bias + c + v * kLanesOf<DF>) : hn::Zero(d);
     unroll<kPixels>([&](auto i) HWY_ATTR { sums[i][v] = start; });
   });
-}
-
-/// The columns that kPixels windows of kTaps neighbouring columns read: the first one's place in an image row, and
-/// which of them lie inside the image.
-struct Columns {
-  std::int64_t origin;
-  TapRange inside;
-};
-
-/// The `needed` columns from the window of output column ox on.
-Columns columns_of(const ConvGeometry& g, std::int64_t ox, std::int64_t needed) {
-  const std::int64_t origin = window_origin(g.horizontal, ox);
-  return {origin,
-          {static_cast<std::int32_t>(std::clamp<std::int64_t>(-origin, 0, needed)),
-           static_cast<std::int32_t>(std::clamp<std::int64_t>(g.x.w - origin, 0, needed))}};
 }
 
 /// The same where not all columns lie inside the image; p.x is at column 0.
@@ -249,7 +214,7 @@ HWY_INLINE void convolve_run(Pixels p, Output out, std::int64_t count, const Cha
 
 /// Output column ox of a row, any kernel; not all taps need lie inside the image.
 template <int kLanes>
-void convolve_border(const Problem& problem, Pixels p, std::int64_t ox, float* y, const Channels& channels,
+void convolve_border(const FloatProblem& problem, Pixels p, std::int64_t ox, float* y, const Channels& channels,
                      const ClampedStore& store) {
   const ConvGeometry& g = problem.g;
   const std::int64_t x0 = window_origin(g.horizontal, ox);
@@ -265,7 +230,7 @@ void convolve_border(const Problem& problem, Pixels p, std::int64_t ox, float* y
 
 /// The same of `count` <= kMaxRunPixels columns from ox on and a kernel of kTaps neighbouring columns.
 template <int kTaps, int kStride, int kLanes>
-HWY_NOINLINE void convolve_borders(const Problem& problem, const Pixels& p, std::int64_t ox, std::int64_t count,
+HWY_NOINLINE void convolve_borders(const FloatProblem& problem, const Pixels& p, std::int64_t ox, std::int64_t count,
                                    float* y, const Channels& channels, const ClampedStore& store) {
   const hn::CappedTag<float, kLanes> d;
   constexpr std::int64_t kLoads = (kMaxRunPixels - 1) * kStride + kTaps;
@@ -285,7 +250,7 @@ HWY_NOINLINE void convolve_borders(const Problem& problem, const Pixels& p, std:
 }
 
 /// What windows of output row oy of item n read: x at column 0 of the first row inside the image.
-inline Pixels pixels_of_row(const Problem& problem, std::int64_t n, std::int64_t oy) {
+inline Pixels pixels_of_row(const FloatProblem& problem, std::int64_t n, std::int64_t oy) {
   const ConvGeometry& g = problem.g;
   const std::int64_t y0 = window_origin(g.vertical, oy);
   const TapRange rows = taps_inside(g.vertical, y0, 0, g.x.h);
@@ -307,7 +272,7 @@ inline Pixels pixels_of_row(const Problem& problem, std::int64_t n, std::int64_t
 
 /// Output row oy of item n, from left to right, these channels of a few pixels at a time.
 template <int kTaps, int kStride, int kLanes>
-HWY_NOINLINE void convolve_row(const Problem& problem, std::int64_t n, std::int64_t oy, const Channels& channels,
+HWY_NOINLINE void convolve_row(const FloatProblem& problem, std::int64_t n, std::int64_t oy, const Channels& channels,
                                const ClampedStore& store) {
   const ConvGeometry& g = problem.g;
   const Pixels row = pixels_of_row(problem, n, oy);
@@ -423,7 +388,7 @@ HWY_INLINE void accumulate_tile(DF d, const Pixels& p, const Tile& tile, std::in
 
 /// The `count` output columns from ox on, these channels.
 template <int kTaps, int kStride, int kPixels, int kLanes>
-HWY_NOINLINE void convolve_tile(const Problem& problem, const Pixels& row, std::int64_t ox, std::int64_t count,
+HWY_NOINLINE void convolve_tile(const FloatProblem& problem, const Pixels& row, std::int64_t ox, std::int64_t count,
                                 float* y, const Channels& channels, const ClampedStore& store) {
   const hn::CappedTag<float, kLanes> d;
   const ConvGeometry& g = problem.g;
@@ -443,7 +408,7 @@ HWY_NOINLINE void convolve_tile(const Problem& problem, const Pixels& row, std::
 /// Output row oy of item n in tiles of kPixels columns. Where the last tile is not whole, it begins earlier and
 /// computes some results twice, unless the result overwrites the image.
 template <int kTaps, int kStride, int kPixels, int kLanes>
-void convolve_tiles(const Problem& problem, std::int64_t n, std::int64_t oy, const Channels& channels,
+void convolve_tiles(const FloatProblem& problem, std::int64_t n, std::int64_t oy, const Channels& channels,
                     const ClampedStore& store) {
   const ConvGeometry& g = problem.g;
   const Pixels row = pixels_of_row(problem, n, oy);
@@ -456,136 +421,31 @@ void convolve_tiles(const Problem& problem, std::int64_t n, std::int64_t oy, con
   }
 }
 
-/// Whether registers hold nine weights beside the sums of a strip.
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-constexpr bool kTakesStrips = true;
-#else
-constexpr bool kTakesStrips = false;
-#endif
-
-/// Output columns of a strip: as many as have room for their sums in three rows, and common widths are multiples of.
-constexpr std::int64_t kStripPixels = 7;
-
-/// Some neighbouring output columns of some rows of one item; 3x3 windows of stride 1.
-struct Strip {
-  const float* x;          ///< the item's image
-  float* y;                ///< the strip's first pixel, channel 0
-  std::int64_t first_row;  ///< of the image that the first windows read; may lie outside the image, as may `origin`
-  std::int64_t rows;       ///< of the output
-  std::int64_t pixels;     ///< of each row, up to kStripPixels
-  Columns columns;         ///< that the windows read
-};
-
-/// The output rows whose windows an image row is the last, middle and first row of.
-template <class V>
-struct StripSums {
-  V last[kStripPixels];
-  V middle[kStripPixels];
-  V first[kStripPixels];
-};
-
-/// Adds what column kColumn of a strip's, in a row of the image, gives to the windows that read it.
-template <int kColumn, class V>
-HWY_INLINE void accumulate_strip_pixel(V pixel, const V (&weights)[3][3], StripSums<V>& sums) {
-  unroll<3>([&](auto kx) HWY_ATTR {
-    constexpr int kPixel = kColumn - kx;
-    if constexpr (kPixel >= 0 && kPixel < kStripPixels) {
-      sums.last[kPixel] = hn::MulAdd(pixel, weights[2][kx], sums.last[kPixel]);
-      sums.middle[kPixel] = hn::MulAdd(pixel, weights[1][kx], sums.middle[kPixel]);
-      sums.first[kPixel] = hn::MulAdd(pixel, weights[0][kx], sums.first[kPixel]);
-    }
-  });
-}
-
-/// Adds the row of the image at `x`, and stores the results that it completes, if kStores, at `y`: each at once, so
-/// that the sums that the row begins find its register free. kWhole: all pixels of a strip, all columns inside the
-/// image.
-template <bool kStores, bool kWhole, class DF, class V = hn::Vec<DF>>
-HWY_INLINE void accumulate_strip_row(DF d, const Problem& problem, const Strip& strip, const float* x,
-                                     const V (&weights)[3][3], StripSums<V>& sums, float* y,
-                                     const ClampedStore& store) {
-  const std::int64_t x_step = problem.g.x.w_stride;
-  const std::int64_t y_step = problem.g.y.w_stride;
-  const Columns& columns = strip.columns;
-  unroll<kStripPixels + 2>([&](auto l) HWY_ATTR {
-    if (kWhole || (l >= columns.inside.first && l < columns.inside.last))
-      accumulate_strip_pixel<l>(in_register(hn::LoadU(d, x + (columns.origin + l) * x_step)), weights, sums);
-    if constexpr (kStores && l >= 2)
-      if (kWhole || l - 2 < strip.pixels) store(d, sums.last[l - 2], y + (l - 2) * y_step);
-  });
-}
-
-/// Goes on to the next row of the image.
-template <class V>
-HWY_INLINE void advance_sums(V start, StripSums<V>& sums) {
-  unroll<kStripPixels>([&](auto i) HWY_ATTR {
-    sums.last[i] = sums.middle[i];
-    sums.middle[i] = sums.first[i];
-    sums.first[i] = start;
-  });
-}
-
-/// The vector of channels from c on of a strip, from top to bottom. The sums of rows above and below the strip are
-/// begun or left unfinished.
-template <bool kWhole, class DF>
-HWY_NOINLINE void convolve_strip(DF d, const Problem& problem, const Strip& strip, std::int64_t c,
-                                 const ClampedStore& store) {
-  using V = hn::Vec<DF>;
-  const ConvGeometry& g = problem.g;
-  V weights[3][3];
-  unroll<9>([&](auto i) HWY_ATTR { weights[i / 3][i % 3] = in_register(hn::LoadU(d, problem.w + i * g.x.c + c)); });
-  const V start = problem.bias != nullptr ? hn::LoadU(d, problem.bias + c) : hn::Zero(d);
-  StripSums<V> sums;
-  unroll<kStripPixels>([&](auto i) HWY_ATTR { sums.last[i] = sums.middle[i] = sums.first[i] = start; });
-  float* y = strip.y + c;
-  for (std::int64_t i = 0; i < strip.rows + 2; ++i) {
-    const std::int64_t row = strip.first_row + i;
-    const float* x = strip.x + row * g.x.h_stride + c;
-    if (row < 0 || row >= g.x.h) {
-      if (i >= 2)
-        unroll<kStripPixels>([&](auto pixel) HWY_ATTR {
-          if (kWhole || pixel < strip.pixels) store(d, sums.last[pixel], y + pixel * g.y.w_stride);
-        });
-    } else if (i >= 2) {
-      accumulate_strip_row<true, kWhole>(d, problem, strip, x, weights, sums, y, store);
-    } else {
-      accumulate_strip_row<false, kWhole>(d, problem, strip, x, weights, sums, y, store);
-    }
-    if (i >= 2) y += g.y.h_stride;
-    advance_sums(start, sums);
-  }
-}
-
 /// Output rows [oy, oy + rows) of item n, all channels of a strip before the next.
 template <int kLanes>
-void convolve_strips(const Problem& problem, std::int64_t n, std::int64_t oy, std::int64_t rows,
+void convolve_strips(const FloatProblem& problem, std::int64_t n, std::int64_t oy, std::int64_t rows,
                      const ClampedStore& store) {
   const ConvGeometry& g = problem.g;
   const hn::CappedTag<float, kLanes> d;
-  for (std::int64_t ox = 0; ox < g.y.w; ox += kStripPixels) {
-    const std::int64_t pixels = std::min(kStripPixels, g.y.w - ox);
+  const std::int64_t count = strip_count(g);
+  for (std::int64_t i = 0, ox = 0; i < count; ++i) {
+    const std::int64_t pixels = strip_pixels(g, i);
     const Strip strip{.x = problem.x + g.x.offset(n, 0, 0),
                       .y = problem.y + g.y.offset(n, oy, ox),
                       .first_row = window_origin(g.vertical, oy),
                       .rows = rows,
-                      .pixels = pixels,
-                      .columns = columns_of(g, ox, pixels + 2)};
-    const bool whole = strip.columns.inside.size() == kStripPixels + 2;
-    for_vectors<1, kLanes>({0, g.x.c}, [&](std::int64_t c, auto) HWY_ATTR {
-      if (whole) {
-        convolve_strip<true>(d, problem, strip, c, store);
-      } else {
-        convolve_strip<false>(d, problem, strip, c, store);
-      }
-    });
+                      .origin = window_origin(g.horizontal, ox)};
+    const auto convolve = strip_function<decltype(d)>(strip, pixels, g.x.w);
+    for_vectors<1, kLanes>({0, g.x.c}, [&](std::int64_t c, auto) HWY_ATTR { convolve(d, problem, strip, c, store); });
+    ox += pixels;
   }
 }
 
-using RowFunction = void (*)(const Problem&, std::int64_t, std::int64_t, const Channels&, const ClampedStore&);
+using RowFunction = void (*)(const FloatProblem&, std::int64_t, std::int64_t, const Channels&, const ClampedStore&);
 
 constexpr int kFullLanes = static_cast<int>(hn::MaxLanes(hn::CappedTag<float, 16>()));
 /// Whether windows are so wide that their taps are better gone through in chunks than one by one or all at once.
-bool suits_tiles(const Problem& problem) {
+bool suits_tiles(const FloatProblem& problem) {
   const WindowAxis& axis = problem.g.horizontal;
   if (axis.dilation != 1 || axis.stride > 2) return false;
   // All seven weights at once leave wide rows nothing to gain; the edges of small tiles cost what a stride leaves.
@@ -596,7 +456,7 @@ bool suits_tiles(const Problem& problem) {
 
 /// Tiles of as many pixels as suit the row; neighbouring taps, three or more.
 template <int kStride, int kLanes>
-RowFunction tiles_of_kernel(const Problem& problem) {
+RowFunction tiles_of_kernel(const FloatProblem& problem) {
   const WindowAxis& axis = problem.g.horizontal;
   const auto with_taps = [&](auto pixels) -> RowFunction {
     const std::int32_t chunks = (axis.kernel + kChunk - 1) / kChunk;
@@ -610,7 +470,7 @@ RowFunction tiles_of_kernel(const Problem& problem) {
 }
 
 template <int kLanes>
-RowFunction row_of_kernel(const Problem& problem) {
+RowFunction row_of_kernel(const FloatProblem& problem) {
   const WindowAxis& axis = problem.g.horizontal;
   const auto is = [&](std::int32_t taps, std::int32_t stride) {
     return axis.kernel == taps && axis.stride == stride && axis.dilation == 1;
@@ -629,15 +489,17 @@ RowFunction row_of_kernel(const Problem& problem) {
   return convolve_row<0, 1, kLanes>;
 }
 
-using StripsFunction = void (*)(const Problem&, std::int64_t, std::int64_t, std::int64_t, const ClampedStore&);
+using StripsFunction = void (*)(const FloatProblem&, std::int64_t, std::int64_t, std::int64_t, const ClampedStore&);
 
-/// Null where rows are computed one by one.
+/// Null where rows are computed pixel by pixel. Rows that overwrite the image go in strips too, one at a time, but not
+/// those that are one run; wider ones only where registers hold strips: elsewhere two vectors of a few pixels use up
+/// lines at once.
 template <int kLanes>
-StripsFunction strips_of_kernel(const Problem& problem) {
-  const auto fits = [](const WindowAxis& axis) { return axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1; };
-  if constexpr (kTakesStrips)
-    if (fits(problem.g.horizontal) && fits(problem.g.vertical) && !problem.separate) return convolve_strips<kLanes>;
-  return nullptr;
+StripsFunction strips_of_kernel(const FloatProblem& problem) {
+  const ConvGeometry& g = problem.g;
+  const bool narrow = problem.separate && g.y.w <= kMostStrip;
+  const bool one_run = problem.separate && g.y.w <= kMaxRunPixels;
+  return (kTakesStrips || narrow) && !one_run && suits_strips(g) ? convolve_strips<kLanes> : nullptr;
 }
 
 struct RowKernel {
@@ -647,7 +509,7 @@ struct RowKernel {
 };
 
 /// Vectors of the machine's width, narrower ones for few channels.
-RowKernel row_kernel(const Problem& problem) {
+RowKernel row_kernel(const FloatProblem& problem) {
   const ConvGeometry& g = problem.g;
   const auto of_lanes = [&](auto lanes) -> RowKernel { return {row_of_kernel<lanes>(problem), lanes}; };
   if (g.x.c >= kFullLanes)
@@ -657,28 +519,33 @@ RowKernel row_kernel(const Problem& problem) {
   return of_lanes(std::integral_constant<int, 1>());
 }
 
+/// Of an image that the second-level cache does not hold.
+bool is_far(const ConvGeometry& g) {
+  constexpr std::int64_t kFloats = 262144;
+  return static_cast<std::int64_t>(g.x.h) * g.x.w * g.x.c > kFloats;
+}
+
 /// Channels that are gone through at once: as many as leave the rows of a window in the first-level cache, or all, in
-/// the order in which they lie, where lines are used up at once.
-std::int64_t channels_at_once(const Problem& problem, std::int64_t lanes) {
+/// the order in which they lie, where lines are used up at once, and where an image that shares few of its rows between
+/// windows comes from afar.
+std::int64_t channels_at_once(const FloatProblem& problem, std::int64_t lanes) {
   constexpr std::int64_t kFloats = 8192;
   const ConvGeometry& g = problem.g;
   if (problem.separate || kTakesLines) return g.x.c;
   // Short windows of one row share columns with their neighbours only, which the cache holds anyway.
   if (g.vertical.kernel == 1 && g.horizontal.kernel <= kWidePixels) return g.x.c;
+  if (g.vertical.stride > 1 && is_far(g)) return g.x.c;
   const std::int64_t pixels = std::max(static_cast<std::int64_t>(g.x.w), std::int64_t{1}) * g.vertical.kernel;
   const std::int64_t vectors = std::max<std::int64_t>(kFloats / (pixels * lanes), 1);
   return (g.x.c + lanes * vectors - 1) / (lanes * vectors) == 1 ? g.x.c : lanes * vectors;
 }
 
 /// Output rows of an item that are computed before the next ones, `channels` at once.
-std::int64_t rows_at_once(const Problem& problem, const RowKernel& kernel, std::int64_t channels) {
+std::int64_t rows_at_once(const FloatProblem& problem, const RowKernel& kernel, std::int64_t channels) {
   const ConvGeometry& g = problem.g;
   const std::int64_t x_row = std::max(static_cast<std::int64_t>(g.x.w), std::int64_t{1}) * g.x.c;
-  if (kernel.strips != nullptr) {
-    // An image that the second-level cache does not hold is fetched the faster the fewer rows are read at once.
-    constexpr std::int64_t kImageFloats = 262144;
-    return x_row * g.x.h > kImageFloats ? 4 : 16;
-  }
+  // An image from afar is fetched the faster the fewer rows are read at once.
+  if (kernel.strips != nullptr && !problem.separate) return is_far(g) ? 4 : 16;
   if (channels == g.x.c) return 1;
   // A band's part of the image stays in the second-level cache while its channels are gone through.
   constexpr std::int64_t kBandFloats = 65536;
@@ -686,9 +553,9 @@ std::int64_t rows_at_once(const Problem& problem, const RowKernel& kernel, std::
 }
 
 /// Output rows [oy, oy + rows) of item n.
-HWY_INLINE void convolve_band(const Problem& problem, const RowKernel& kernel, std::int64_t at_once, std::int64_t n,
-                              std::int64_t oy, std::int64_t rows, const ClampedStore& store) {
-  if (kernel.strips != nullptr && rows > 1) {
+HWY_INLINE void convolve_band(const FloatProblem& problem, const RowKernel& kernel, std::int64_t at_once,
+                              std::int64_t n, std::int64_t oy, std::int64_t rows, const ClampedStore& store) {
+  if (kernel.strips != nullptr) {
     kernel.strips(problem, n, oy, rows, store);
     return;
   }
@@ -700,7 +567,7 @@ HWY_INLINE void convolve_band(const Problem& problem, const RowKernel& kernel, s
 }
 
 /// Output rows [begin, end) of the batch.
-void convolve_rows(const Problem& problem, std::int64_t begin, std::int64_t end) {
+void convolve_rows(const FloatProblem& problem, std::int64_t begin, std::int64_t end) {
   const ConvGeometry& g = problem.g;
   const ClampedStore store(problem.activation);
   const RowKernel kernel = row_kernel(problem);
@@ -739,7 +606,7 @@ ConvGeometry geometry_of(const Call& call) {
   return lying(conv_geometry(call.template as<Conv2dParams>(), call.in(0), call.out(), w.dims[0], w.dims[1]));
 }
 
-Problem make_problem(const Invocation& call, const ConvGeometry& g) {
+FloatProblem make_problem(const Invocation& call, const ConvGeometry& g) {
   const WindowAxis& across = g.horizontal;
   const std::int64_t reach = static_cast<std::int64_t>(across.kernel - 1) * across.dilation + 1;
   const std::int64_t room = g.x.w + static_cast<std::int64_t>(across.pad_before) - reach;
@@ -764,7 +631,8 @@ bool goes_by_phases(const Invocation& call, const ConvGeometry& g) {
 
 Footprint channels_footprint(const OpCall& call, int threads) {
   const ConvGeometry g = geometry_of(call);
-  return {.lead_bytes = lead_bytes(call, g, kMaxRunPixels, threads)};
+  const std::int64_t pixels = std::max<std::int64_t>(suits_strips(g) ? strip_pixels(g, 0) : 0, kMaxRunPixels);
+  return {.lead_bytes = lead_bytes(call, g, pixels, threads)};
 }
 
 Status run_float(const Invocation& call) {

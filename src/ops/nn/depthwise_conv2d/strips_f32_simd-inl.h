@@ -1,0 +1,171 @@
+// 3x3 depthwise windows in f32 in strips from top to bottom: a few neighbouring output columns, whose sums in three
+// rows and nine weights stay in registers, so that a row of the image is read once for the three rows of results that
+// it is in. Which columns of a strip lie outside the image is known while compiling. Included by *_simd.cpp files
+// inside Highway's per-target compilation.
+#if defined(BANTAM_OPS_STRIPS_F32_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BANTAM_OPS_STRIPS_F32_SIMD_INL_H_
+#undef BANTAM_OPS_STRIPS_F32_SIMD_INL_H_
+#else
+#define BANTAM_OPS_STRIPS_F32_SIMD_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "ops/common/clamped_store_simd-inl.h"
+#include "ops/nn/depthwise_conv2d/float_problem.h"
+#include "ops/nn/gemm/unroll-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::depthwise::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using ops::HWY_NAMESPACE::ClampedStore;
+using ops::HWY_NAMESPACE::in_register;
+using ops::HWY_NAMESPACE::unroll;
+
+/// Whether registers hold nine weights beside the sums of three rows of a strip.
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+inline constexpr bool kTakesStrips = true;
+#else
+inline constexpr bool kTakesStrips = false;
+#endif
+
+/// Some rows of some neighbouring output columns of one item.
+struct Strip {
+  const float* x;          ///< the item's image
+  float* y;                ///< the strip's first pixel, channel 0
+  std::int64_t first_row;  ///< of the image that the first windows read; may lie outside the image
+  std::int64_t rows;       ///< of the output
+  std::int64_t origin;     ///< the first column of the image that windows read; -1 where it lies outside
+};
+
+/// The output rows whose windows an image row is the last, middle and first row of.
+template <int kPixels, class V>
+struct StripSums {
+  V last[kPixels];
+  V middle[kPixels];
+  V first[kPixels];
+};
+
+/// Adds what column kColumn of a strip's, in a row of the image, gives to the windows that read it.
+template <int kColumn, int kPixels, class V>
+HWY_INLINE void accumulate_strip_pixel(V pixel, const V (&weights)[3][3], StripSums<kPixels, V>& sums) {
+  unroll<3>([&](auto kx) HWY_ATTR {
+    constexpr int kPixel = kColumn - kx;
+    if constexpr (kPixel >= 0 && kPixel < kPixels) {
+      sums.last[kPixel] = hn::MulAdd(pixel, weights[2][kx], sums.last[kPixel]);
+      sums.middle[kPixel] = hn::MulAdd(pixel, weights[1][kx], sums.middle[kPixel]);
+      sums.first[kPixel] = hn::MulAdd(pixel, weights[0][kx], sums.first[kPixel]);
+    }
+  });
+}
+
+/// Adds the row of the image at `x`, and stores the results that it completes, if kStores, at `y`: each at once, so
+/// that the sums that the row begins find its register free. kLeft, kRight: do the first and last column lie inside the
+/// image?
+template <bool kStores, bool kLeft, bool kRight, int kPixels, class DF, class V = hn::Vec<DF>>
+HWY_INLINE void accumulate_strip_row(DF d, const FloatProblem& problem, const Strip& strip, const float* x,
+                                     const V (&weights)[3][3], StripSums<kPixels, V>& sums, float* y,
+                                     const ClampedStore& store) {
+  const std::int64_t x_step = problem.g.x.w_stride;
+  const std::int64_t y_step = problem.g.y.w_stride;
+  unroll<kPixels + 2>([&](auto l) HWY_ATTR {
+    if constexpr ((kLeft || l > 0) && (kRight || l <= kPixels))
+      accumulate_strip_pixel<l>(in_register(hn::LoadU(d, x + (strip.origin + l) * x_step)), weights, sums);
+    if constexpr (kStores && l >= 2) store(d, sums.last[l - 2], y + (l - 2) * y_step);
+  });
+}
+
+/// Goes on to the next row of the image.
+template <int kPixels, class V>
+HWY_INLINE void advance_sums(V start, StripSums<kPixels, V>& sums) {
+  unroll<kPixels>([&](auto i) HWY_ATTR {
+    sums.last[i] = sums.middle[i];
+    sums.middle[i] = sums.first[i];
+    sums.first[i] = start;
+  });
+}
+
+/// The vector of channels from c on of a strip, from top to bottom. The sums of rows above and below the strip are
+/// begun or left unfinished.
+template <int kPixels, bool kLeft, bool kRight, class DF>
+HWY_NOINLINE void convolve_strip(DF d, const FloatProblem& problem, const Strip& strip, std::int64_t c,
+                                 const ClampedStore& store) {
+  using V = hn::Vec<DF>;
+  const ConvGeometry& g = problem.g;
+  V weights[3][3];
+  unroll<9>([&](auto i) HWY_ATTR { weights[i / 3][i % 3] = in_register(hn::LoadU(d, problem.w + i * g.x.c + c)); });
+  const V start = problem.bias != nullptr ? hn::LoadU(d, problem.bias + c) : hn::Zero(d);
+  StripSums<kPixels, V> sums;
+  unroll<kPixels>([&](auto i) HWY_ATTR { sums.last[i] = sums.middle[i] = sums.first[i] = start; });
+  float* y = strip.y + c;
+  for (std::int64_t i = 0; i < strip.rows + 2; ++i) {
+    const std::int64_t row = strip.first_row + i;
+    const float* x = strip.x + row * g.x.h_stride + c;
+    if (row < 0 || row >= g.x.h) {
+      if (i >= 2) unroll<kPixels>([&](auto pixel) HWY_ATTR { store(d, sums.last[pixel], y + pixel * g.y.w_stride); });
+    } else if (i >= 2) {
+      accumulate_strip_row<true, kLeft, kRight>(d, problem, strip, x, weights, sums, y, store);
+    } else {
+      accumulate_strip_row<false, kLeft, kRight>(d, problem, strip, x, weights, sums, y, store);
+    }
+    if (i >= 2) y += g.y.h_stride;
+    advance_sums(start, sums);
+  }
+}
+
+/// The same of a strip of one row: fewer registers, and nothing is stored before all is read.
+template <int kPixels, bool kLeft, bool kRight, class DF>
+HWY_NOINLINE void convolve_strip_of_one_row(DF d, const FloatProblem& problem, const Strip& strip, std::int64_t c,
+                                            const ClampedStore& store) {
+  using V = hn::Vec<DF>;
+  const ConvGeometry& g = problem.g;
+  V sums[kPixels];
+  const V start = problem.bias != nullptr ? hn::LoadU(d, problem.bias + c) : hn::Zero(d);
+  unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = start; });
+  const TapRange taps = taps_inside(g.vertical, strip.first_row, 0, g.x.h);
+  for (std::int64_t ky = taps.first; ky < taps.last; ++ky) {
+    const float* x = strip.x + (strip.first_row + ky) * g.x.h_stride + strip.origin * g.x.w_stride + c;
+    const float* w = problem.w + ky * 3 * g.x.c + c;
+    V weights[3];
+    unroll<3>([&](auto kx) HWY_ATTR { weights[kx] = in_register(hn::LoadU(d, w + kx * g.x.c)); });
+    unroll<kPixels + 2>([&](auto l) HWY_ATTR {
+      if constexpr ((!kLeft && l == 0) || (!kRight && l == kPixels + 1)) return;
+      const V pixel = in_register(hn::LoadU(d, x + l * g.x.w_stride));
+      unroll<3>([&](auto kx) HWY_ATTR {
+        constexpr int kPixel = l - kx;
+        if constexpr (kPixel >= 0 && kPixel < kPixels) sums[kPixel] = hn::MulAdd(pixel, weights[kx], sums[kPixel]);
+      });
+    });
+  }
+  unroll<kPixels>([&](auto i) HWY_ATTR { store(d, sums[i], strip.y + i * g.y.w_stride + c); });
+}
+
+template <class DF>
+using StripFunction = void (*)(DF, const FloatProblem&, const Strip&, std::int64_t, const ClampedStore&);
+
+template <class DF, int kPixels, bool kLeft, bool kRight>
+StripFunction<DF> strip_function_of_rows(const Strip& strip) {
+  if constexpr (kTakesStrips)
+    if (strip.rows > 1) return convolve_strip<kPixels, kLeft, kRight, DF>;
+  return convolve_strip_of_one_row<kPixels, kLeft, kRight, DF>;
+}
+
+/// Of a strip of `pixels`, from kLeastStrip to kMostStrip, in an image of `width` columns.
+template <class DF, int kPixels = kMostStrip>
+StripFunction<DF> strip_function(const Strip& strip, std::int64_t pixels, std::int64_t width) {
+  if constexpr (kPixels > kLeastStrip)
+    if (pixels < kPixels) return strip_function<DF, kPixels - 1>(strip, pixels, width);
+  const bool left = strip.origin >= 0;
+  const bool right = strip.origin + kPixels + 2 <= width;
+  if (left && right) return strip_function_of_rows<DF, kPixels, true, true>(strip);
+  if (left) return strip_function_of_rows<DF, kPixels, true, false>(strip);
+  if (right) return strip_function_of_rows<DF, kPixels, false, true>(strip);
+  return strip_function_of_rows<DF, kPixels, false, false>(strip);
+}
+
+}  // namespace bantam::ops::depthwise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
