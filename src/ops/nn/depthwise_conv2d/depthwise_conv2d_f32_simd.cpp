@@ -421,24 +421,24 @@ void convolve_tiles(const FloatProblem& problem, std::int64_t n, std::int64_t oy
   }
 }
 
-/// Output rows [oy, oy + rows) of item n, all channels of a strip before the next.
+/// Output rows [oy, oy + rows) of item n, all channels of a strip before the next; in the order of memory where the
+/// result overwrites the image.
 template <int kLanes>
 void convolve_strips(const FloatProblem& problem, std::int64_t n, std::int64_t oy, std::int64_t rows,
                      const ClampedStore& store) {
   const ConvGeometry& g = problem.g;
   const hn::CappedTag<float, kLanes> d;
-  const std::int64_t count = strip_count(g);
-  for (std::int64_t i = 0, ox = 0; i < count; ++i) {
-    const std::int64_t pixels = strip_pixels(g, i);
-    const Strip strip{.x = problem.x + g.x.offset(n, 0, 0),
-                      .y = problem.y + g.y.offset(n, oy, ox),
-                      .first_row = window_origin(g.vertical, oy),
-                      .rows = rows,
-                      .origin = window_origin(g.horizontal, ox)};
-    const auto convolve = strip_function<decltype(d)>(strip, pixels, g.x.w);
-    for_vectors<1, kLanes>({0, g.x.c}, [&](std::int64_t c, auto) HWY_ATTR { convolve(d, problem, strip, c, store); });
-    ox += pixels;
-  }
+  const StripWidths widths(g);
+  const std::int64_t at_once = problem.separate && widths.count > 1 ? 1 : rows;
+  for (std::int64_t row = oy; row < oy + rows; row += at_once)
+    for (std::int64_t i = 0, ox = 0; i < widths.count; ox += widths.of(i), ++i) {
+      const Strip strip{.x = problem.x + g.x.offset(n, 0, 0),
+                        .y = problem.y + g.y.offset(n, row, ox),
+                        .first_row = window_origin(g.vertical, row),
+                        .rows = at_once,
+                        .origin = window_origin(g.horizontal, ox)};
+      strip_function<decltype(d)>(strip, widths.of(i), g.x.w, problem.separate)(d, problem, strip, store);
+    }
 }
 
 using RowFunction = void (*)(const FloatProblem&, std::int64_t, std::int64_t, const Channels&, const ClampedStore&);
@@ -545,7 +545,7 @@ std::int64_t rows_at_once(const FloatProblem& problem, const RowKernel& kernel, 
   const ConvGeometry& g = problem.g;
   const std::int64_t x_row = std::max(static_cast<std::int64_t>(g.x.w), std::int64_t{1}) * g.x.c;
   // An image from afar is fetched the faster the fewer rows are read at once.
-  if (kernel.strips != nullptr && !problem.separate) return is_far(g) ? 4 : 16;
+  if (kernel.strips != nullptr) return is_far(g) ? 4 : 16;
   if (channels == g.x.c) return 1;
   // A band's part of the image stays in the second-level cache while its channels are gone through.
   constexpr std::int64_t kBandFloats = 65536;
@@ -631,7 +631,7 @@ bool goes_by_phases(const Invocation& call, const ConvGeometry& g) {
 
 Footprint channels_footprint(const OpCall& call, int threads) {
   const ConvGeometry g = geometry_of(call);
-  const std::int64_t pixels = std::max<std::int64_t>(suits_strips(g) ? strip_pixels(g, 0) : 0, kMaxRunPixels);
+  const std::int64_t pixels = std::max<std::int64_t>(suits_strips(g) ? StripWidths(g).of(0) : 0, kMaxRunPixels);
   return {.lead_bytes = lead_bytes(call, g, pixels, threads)};
 }
 

@@ -48,12 +48,17 @@ inline bool suits_strips(const ConvGeometry& g) {
          window_origin(g.horizontal, g.y.w - 1) + 2 <= g.x.w;
 }
 
-inline std::int64_t strip_count(const ConvGeometry& g) { return (g.y.w + kMostStrip - 1) / kMostStrip; }
+/// How a row of results is cut into strips: about equal ones, the first of them the widest.
+struct StripWidths {
+  explicit StripWidths(const ConvGeometry& g)
+      : count((g.y.w + kMostStrip - 1) / kMostStrip), least(g.y.w / count), wider(g.y.w % count) {}
 
-/// Of strip `index`: about equal ones.
-inline std::int64_t strip_pixels(const ConvGeometry& g, std::int64_t index) {
-  const std::int64_t count = strip_count(g);
-  return g.y.w / count + (index < g.y.w % count ? 1 : 0);
-}
+  /// Output columns of strip `index`.
+  std::int64_t of(std::int64_t index) const { return index < wider ? least + 1 : least; }
+
+  std::int64_t count;
+  std::int64_t least;
+  std::int64_t wider;  ///< strips of least + 1
+};
 
 }  // namespace bantam::ops::depthwise

@@ -9,6 +9,7 @@
 #define BANTAM_OPS_STRIPS_F32_SIMD_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstdint>
 
 #include "hwy/highway.h"
@@ -39,6 +40,14 @@ struct Strip {
   std::int64_t rows;       ///< of the output
   std::int64_t origin;     ///< the first column of the image that windows read; -1 where it lies outside
 };
+
+/// Calls f(c) for all vectors of at least as many channels; the last one may overlap the one before, which writes equal
+/// values twice.
+template <class DF, class F>
+HWY_INLINE void for_vectors(DF /*d*/, std::int64_t channels, F f) {
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(DF()));
+  for (std::int64_t c = 0; c < channels; c += kLanes) f(std::min(c, channels - kLanes));
+}
 
 /// The output rows whose windows an image row is the last, middle and first row of.
 template <int kPixels, class V>
@@ -115,19 +124,19 @@ HWY_NOINLINE void convolve_strip(DF d, const FloatProblem& problem, const Strip&
   }
 }
 
-/// The same of a strip of one row: fewer registers, and nothing is stored before all is read.
+/// The vector of channels from c on of one row of a strip at `y`, whose windows have the rows of `taps` inside the
+/// image, the first at `x`: fewer registers, and nothing is stored before all is read.
 template <int kPixels, bool kLeft, bool kRight, class DF>
-HWY_NOINLINE void convolve_strip_of_one_row(DF d, const FloatProblem& problem, const Strip& strip, std::int64_t c,
-                                            const ClampedStore& store) {
+HWY_INLINE void convolve_row_of_strip(DF d, const FloatProblem& problem, const float* x, const TapRange& taps,
+                                      std::int64_t c, float* y, const ClampedStore& store) {
   using V = hn::Vec<DF>;
   const ConvGeometry& g = problem.g;
   V sums[kPixels];
   const V start = problem.bias != nullptr ? hn::LoadU(d, problem.bias + c) : hn::Zero(d);
   unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = start; });
-  const TapRange taps = taps_inside(g.vertical, strip.first_row, 0, g.x.h);
-  for (std::int64_t ky = taps.first; ky < taps.last; ++ky) {
-    const float* x = strip.x + (strip.first_row + ky) * g.x.h_stride + strip.origin * g.x.w_stride + c;
-    const float* w = problem.w + ky * 3 * g.x.c + c;
+  x += c;
+  const float* w = problem.w + taps.first * 3 * g.x.c + c;
+  for (std::int64_t ky = taps.first; ky < taps.last; ++ky, x += g.x.h_stride, w += 3 * g.x.c) {
     V weights[3];
     unroll<3>([&](auto kx) HWY_ATTR { weights[kx] = in_register(hn::LoadU(d, w + kx * g.x.c)); });
     unroll<kPixels + 2>([&](auto l) HWY_ATTR {
@@ -139,30 +148,54 @@ HWY_NOINLINE void convolve_strip_of_one_row(DF d, const FloatProblem& problem, c
       });
     });
   }
-  unroll<kPixels>([&](auto i) HWY_ATTR { store(d, sums[i], strip.y + i * g.y.w_stride + c); });
+  unroll<kPixels>([&](auto i) HWY_ATTR { store(d, sums[i], y + i * g.y.w_stride + c); });
+}
+
+/// All channels of a strip, row by row.
+template <int kPixels, bool kLeft, bool kRight, class DF>
+HWY_NOINLINE void convolve_strip_by_rows(DF d, const FloatProblem& problem, const Strip& strip,
+                                         const ClampedStore& store) {
+  const ConvGeometry& g = problem.g;
+  float* y = strip.y;
+  for (std::int64_t i = 0; i < strip.rows; ++i, y += g.y.h_stride) {
+    const std::int64_t first_row = strip.first_row + i;
+    const TapRange taps = taps_inside(g.vertical, first_row, 0, g.x.h);
+    const float* x = strip.x + (first_row + taps.first) * g.x.h_stride + strip.origin * g.x.w_stride;
+    for_vectors(d, g.x.c, [&](std::int64_t c) HWY_ATTR {
+      convolve_row_of_strip<kPixels, kLeft, kRight>(d, problem, x, taps, c, y, store);
+    });
+  }
+}
+
+/// The same, a vector of channels before the next.
+template <int kPixels, bool kLeft, bool kRight, class DF>
+void convolve_strip_by_channels(DF d, const FloatProblem& problem, const Strip& strip, const ClampedStore& store) {
+  for_vectors(d, problem.g.x.c,
+              [&](std::int64_t c) HWY_ATTR { convolve_strip<kPixels, kLeft, kRight>(d, problem, strip, c, store); });
 }
 
 template <class DF>
-using StripFunction = void (*)(DF, const FloatProblem&, const Strip&, std::int64_t, const ClampedStore&);
+using StripFunction = void (*)(DF, const FloatProblem&, const Strip&, const ClampedStore&);
 
 template <class DF, int kPixels, bool kLeft, bool kRight>
-StripFunction<DF> strip_function_of_rows(const Strip& strip) {
+StripFunction<DF> strip_function_in_order(bool by_rows) {
   if constexpr (kTakesStrips)
-    if (strip.rows > 1) return convolve_strip<kPixels, kLeft, kRight, DF>;
-  return convolve_strip_of_one_row<kPixels, kLeft, kRight, DF>;
+    if (!by_rows) return convolve_strip_by_channels<kPixels, kLeft, kRight, DF>;
+  return convolve_strip_by_rows<kPixels, kLeft, kRight, DF>;
 }
 
-/// Of a strip of `pixels`, from kLeastStrip to kMostStrip, in an image of `width` columns.
+/// Of a strip of `pixels`, from kLeastStrip to kMostStrip, in an image of `width` columns. By rows: for results that
+/// overwrite the image.
 template <class DF, int kPixels = kMostStrip>
-StripFunction<DF> strip_function(const Strip& strip, std::int64_t pixels, std::int64_t width) {
+StripFunction<DF> strip_function(const Strip& strip, std::int64_t pixels, std::int64_t width, bool by_rows) {
   if constexpr (kPixels > kLeastStrip)
-    if (pixels < kPixels) return strip_function<DF, kPixels - 1>(strip, pixels, width);
+    if (pixels < kPixels) return strip_function<DF, kPixels - 1>(strip, pixels, width, by_rows);
   const bool left = strip.origin >= 0;
   const bool right = strip.origin + kPixels + 2 <= width;
-  if (left && right) return strip_function_of_rows<DF, kPixels, true, true>(strip);
-  if (left) return strip_function_of_rows<DF, kPixels, true, false>(strip);
-  if (right) return strip_function_of_rows<DF, kPixels, false, true>(strip);
-  return strip_function_of_rows<DF, kPixels, false, false>(strip);
+  if (left && right) return strip_function_in_order<DF, kPixels, true, true>(by_rows);
+  if (left) return strip_function_in_order<DF, kPixels, true, false>(by_rows);
+  if (right) return strip_function_in_order<DF, kPixels, false, true>(by_rows);
+  return strip_function_in_order<DF, kPixels, false, false>(by_rows);
 }
 
 }  // namespace bantam::ops::depthwise::HWY_NAMESPACE
