@@ -43,11 +43,11 @@ ConvTranspose2dParams random_params(Random& random) {
 }
 
 /// Random parameters with paddings that leave something of the image, for groups of `cg` channels of the operand and
-/// `og` of the result.
-OpCase random_case(Random& random, std::int64_t groups, std::int64_t cg, std::int64_t og) {
+/// `og` of the result, and images of at most so many columns.
+OpCase random_case(Random& random, std::int64_t groups, std::int64_t cg, std::int64_t og, std::int64_t columns = 9) {
   ConvTranspose2dParams p = random_params(random);
   p.groups = static_cast<std::int32_t>(groups);
-  const std::int64_t n = random_int(random, 1, 2), h = random_int(random, 1, 6), w = random_int(random, 1, 9);
+  const std::int64_t n = random_int(random, 1, 2), h = random_int(random, 1, 6), w = random_int(random, 1, columns);
   const std::int64_t kh = random_int(random, 1, 4), kw = random_int(random, 1, 5);
   const auto split = [&](std::int64_t room, std::int32_t* before, std::int32_t* after) {
     *before = static_cast<std::int32_t>(random_int(random, 0, room / 2));
@@ -86,6 +86,12 @@ TEST(ConvTranspose2d, ManyWeightsMatchReference) {
 TEST(ConvTranspose2d, DepthwiseMatchesReference) {
   expect_packing_variants_match_reference(
       [](Random& random) { return random_case(random, random_int(random, 1, 70), 1, 1); }, "f32_depthwise", 100);
+}
+
+// Vectors hold several outputs of the few channels.
+TEST(ConvTranspose2d, DepthwiseOfFewChannelsMatchesReference) {
+  expect_packing_variants_match_reference(
+      [](Random& random) { return random_case(random, random_int(random, 1, 9), 1, 1, 150); }, "f32_depthwise", 100);
 }
 
 /// Overlapping frames of a signal, as the inverse of a short-time Fourier transform adds them: a stride beyond what the

@@ -9,7 +9,7 @@ namespace bantam::ops::conv_transpose2d {
 Status run_reference(const Invocation& call);
 
 /// Vectors of channels, each of which is a group of its own. Weights are packed as [vertical taps, horizontal taps,
-/// channels].
+/// channels], those of few channels several times side by side.
 bool depthwise_supports(const OpCall& call);
 std::int64_t depthwise_packed_bytes(const OpCall& call);
 void depthwise_pack(const OpCall& call, const Threads& threads, std::byte* destination);
