@@ -77,6 +77,16 @@ TEST(GridSample, CoordinatesOfAnyKindSampleInside) {
         }
 }
 
+/// Coordinates around and far from the image, some of them no numbers.
+TestTensor random_grid(const std::vector<std::int64_t>& dims, Random& random) {
+  Floats coordinates = random_tensor(ElementType::kF32, dims, random, -2, 2).values<float>();
+  constexpr float kOdd[] = {
+      std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -3e38F, -1.0F, 1.0F, 1e9F};
+  for (float& coordinate : coordinates)
+    if (random_int(random, 0, 15) == 0) coordinate = kOdd[random_int(random, 0, std::size(kOdd) - 1)];
+  return tensor_of<float>(dims, coordinates);
+}
+
 TEST(GridSample, VariantsMatchReference) {
   expect_variants_match_reference([](Random& random) {
     const GridSampleParams p{static_cast<Mode>(random_int(random, 0, 2)),
@@ -91,9 +101,7 @@ TEST(GridSample, VariantsMatchReference) {
     }
     image.push_back(random_int(random, 0, 40));
     grid.push_back(axes);
-    return make_case(
-        kGridSample, p,
-        {random_tensor(ElementType::kF32, image, random), random_tensor(ElementType::kF32, grid, random, -2, 2)});
+    return make_case(kGridSample, p, {random_tensor(ElementType::kF32, image, random), random_grid(grid, random)});
   });
 }
 
