@@ -81,18 +81,19 @@ struct Length : Squares {
     return hn::Sqrt(v);
   }
 };
+/// What is not a number stays: x86's Max gives its second operand where one of them is none, others' give none.
 struct Maximum : AsItIs {
   static constexpr float kStart = -std::numeric_limits<float>::infinity();
   template <class V>
   static HWY_INLINE V step(V a, V b) {
-    return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
+    return hn::IfThenElse(hn::IsNaN(b), b, hn::Max(b, a));
   }
 };
 struct Minimum : AsItIs {
   static constexpr float kStart = std::numeric_limits<float>::infinity();
   template <class V>
   static HWY_INLINE V step(V a, V b) {
-    return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b);
+    return hn::IfThenElse(hn::IsNaN(b), b, hn::Min(b, a));
   }
 };
 

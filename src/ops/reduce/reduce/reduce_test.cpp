@@ -117,6 +117,26 @@ TEST(Reduce, VariantsMatchReference) {
       {.cases = 200, .must_cover = {kReduce.variants[0].name}});
 }
 
+TEST(Reduce, ExtremesOfWhatIsNoNumberAreNone) {
+  Random random(5);
+  for (int round = 0; round < 60; ++round) {
+    const std::vector<std::int64_t> dims = {random_int(random, 1, 70), random_int(random, 1, 70)};
+    auto values = random_tensor(ElementType::kF32, dims, random).values<float>();
+    for (std::int64_t i = random_int(random, 0, 3); i > 0; --i) values[random() % values.size()] = NAN;
+    const ReduceFunction function = random() % 2 == 0 ? ReduceFunction::kMax : ReduceFunction::kMin;
+    const IntList axes{1, {static_cast<std::int32_t>(random() % 2)}};
+    const OpCase op_case = make_case(kReduce, ReduceParams{function, axes, 0}, {tensor_of<float>(dims, values)});
+    const auto expected = run_reference(op_case).outputs[0].values<float>();
+    for (const KernelVariant& variant : kReduce.variants) {
+      ASSERT_TRUE(variant_supports(op_case, variant));
+      const auto actual = run_variant(op_case, variant).outputs[0].values<float>();
+      for (std::size_t i = 0; i < actual.size(); ++i)
+        EXPECT_TRUE(actual[i] == expected[i] || (std::isnan(actual[i]) && std::isnan(expected[i])))
+            << variant.name << " round " << round << " result " << i << ": " << actual[i] << ", not " << expected[i];
+    }
+  }
+}
+
 TEST(Reduce, VariantsMatchReferenceOnColumnsThatThreadsShare) {
   expect_variants_match_reference(
       [](Random& random) {
