@@ -34,4 +34,26 @@ inline void copy_short(const std::uint8_t* from, std::int64_t bytes, std::uint8_
   }
 }
 
+/// `count` pieces of `bytes` each, which begin so far apart: how they are copied is found once for all.
+inline void copy_pieces(std::int64_t count, std::int64_t bytes, const std::uint8_t* from, std::int64_t from_step,
+                        std::uint8_t* to, std::int64_t to_step) noexcept {
+  constexpr std::int64_t kLong = 256;
+  const auto each = [&](auto copy) {
+    for (; count > 0; --count, from += from_step, to += to_step) copy();
+  };
+  if (bytes > kLong) {
+    each([&] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
+  } else if (bytes >= 16) {
+    each([&] { copy_short(from, bytes, to); });
+  } else if (bytes >= 8) {
+    each([&] { copy_ends<8>(from, bytes, to); });
+  } else if (bytes >= 4) {
+    each([&] { copy_ends<4>(from, bytes, to); });
+  } else if (bytes >= 2) {
+    each([&] { copy_ends<2>(from, bytes, to); });
+  } else if (bytes == 1) {
+    each([&] { *to = *from; });
+  }
+}
+
 }  // namespace bantam::ops

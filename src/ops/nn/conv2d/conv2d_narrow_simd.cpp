@@ -59,8 +59,6 @@ gemm::NarrowPanels group_panels(const std::byte* packed, const Problem& p, Eleme
   return {type, packed + group * gemm::narrow_bytes(type, p.k, p.group_outputs), p.k, p.group_outputs};
 }
 
-void copy_floats(const float* from, std::int64_t n, float* to) { std::copy_n(from, n, to); }
-
 /// Pixels from `index` on that can be multiplied where they lie: one tap, and equal distances.
 std::int64_t pixels_in_place(const Problem& p, std::int64_t index, std::int64_t end) {
   if (!p.always_inside) return 0;
@@ -90,7 +88,7 @@ void convolve_piece(const Problem& p, const float* x, const gemm::RightPanels& w
     } else {
       pixels = std::min({most, end - index, p.y_uniform ? most : p.g.y.w - at.x});
       for (std::int64_t i = 0; i < pixels; ++i)
-        gather_window(p, x, pixel_at(p.g.y, index + i), first_k, count, windows + i * count, 0.0F, copy_floats);
+        gather_window(p, x, pixel_at(p.g.y, index + i), first_k, count, windows + i * count, 0.0F);
       rows = {.data = windows, .rows = pixels, .row_stride = count, .length = count};
     }
     gemm::multiply(rows, weights, y);
@@ -142,7 +140,7 @@ void convolve_halves(const Problem& p, const float* x, const gemm::NarrowPanels&
       if (p.one_run) return pixels_in_order + i * p.g.x.w_stride + first_k;
       const Pixel at = pixel_at(p.g.y, index + i);
       if (p.always_inside) return window_in_place(p, x, at, first_k);
-      gather_window(p, x, at, first_k, count, gathered, 0.0F, copy_floats);
+      gather_window(p, x, at, first_k, count, gathered, 0.0F);
       return static_cast<const float*>(gathered);
     };
     multiply_half_rows(pixels, window, weights, 0, gemm::panel_count(p.group_outputs), y, room);
@@ -154,7 +152,7 @@ void convolve_halves(const Problem& p, const float* x, const gemm::NarrowPanels&
 void multiply_window(const Invocation& call, const Problem& p, const float* x, const gemm::NarrowPanels& weights,
                      const gemm::Result& y) {
   auto* window = reinterpret_cast<float*>(call.scratch);
-  gather_window(p, x, Pixel{}, 0, p.k, window, 0.0F, copy_floats);
+  gather_window(p, x, Pixel{}, 0, p.k, window, 0.0F);
   const std::int64_t grain = std::max<std::int64_t>(100'000 / (gemm::kPanel * p.k), 8);
   parallel_ranges(*call.threads, gemm::panel_count(p.group_outputs), grain,
                   [&](std::int64_t first, std::int64_t last) { multiply_row(window, weights, first, last, y); });

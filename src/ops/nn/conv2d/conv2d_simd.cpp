@@ -107,8 +107,6 @@ gemm::LeftRows windows_in_place(const Problem& p, const float* x, const Pixel& a
   return rows;
 }
 
-void copy_floats(const float* from, std::int64_t n, float* to) { std::copy_n(from, n, to); }
-
 /// Pixels to gather at once, a piece of k at a time; 0 where whole windows do as well.
 std::int64_t rows_of_pieces(const Problem& p, const Tile& gathered) {
   constexpr std::int64_t kLeastPieceFloats = 64;
@@ -126,7 +124,7 @@ void multiply_gathered(const Problem& p, const float* x, const gemm::RightPanels
   for (std::int64_t first = 0; first < p.k; first += piece) {
     const std::int64_t length = std::min(piece, p.k - first);
     for (std::int64_t i = 0; i < count; ++i)
-      gather_window(p, x, pixel_at(p.g.y, index + i), first, length, gathered.floats + i * length, 0.0F, copy_floats);
+      gather_window(p, x, pixel_at(p.g.y, index + i), first, length, gathered.floats + i * length, 0.0F);
     gemm::RightPanels panels = weights;
     panels.first_k = first;
     panels.k = p.k;

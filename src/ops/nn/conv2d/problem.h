@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ops/common/parallel.h"
+#include "ops/common/short_copy.h"
 #include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/gemm/gemm_f32.h"
 
@@ -66,9 +67,18 @@ inline Pixel pixel_at(const ImageShape& shape, std::int64_t index) {
   return {row / shape.h, row % shape.h, index % shape.w};
 }
 
+/// Copies `pieces` of n numbers each, which begin so far apart.
+template <typename Number>
+void copy_numbers(std::int64_t pieces, std::int64_t n, const Number* from, std::int64_t from_step, Number* to,
+                  std::int64_t to_step) {
+  constexpr auto kNumber = static_cast<std::int64_t>(sizeof(Number));
+  copy_pieces(pieces, n * kNumber, reinterpret_cast<const std::uint8_t*>(from), from_step * kNumber,
+              reinterpret_cast<std::uint8_t*>(to), to_step * kNumber);
+}
+
 /// gather_window of all numbers of a window whose taps touch: most of them lie inside, or in few rows.
-template <typename From, typename To, typename Copy>
-void gather_whole_window(const Problem& p, const From* x, const Pixel& at, To* to, To outside_image, Copy copy) {
+template <typename Number>
+void gather_whole_window(const Problem& p, const Number* x, const Pixel& at, Number* to, Number outside_image) {
   const ConvGeometry& g = p.g;
   const std::int64_t y0 = window_origin(g.vertical, at.y);
   const std::int64_t x0 = window_origin(g.horizontal, at.x);
@@ -76,19 +86,19 @@ void gather_whole_window(const Problem& p, const From* x, const Pixel& at, To* t
   const TapRange columns = taps_inside(g.horizontal, x0, 0, g.x.w);
   const std::int64_t row = g.horizontal.kernel * p.group_inputs;
   std::fill_n(to, p.k, outside_image);
-  if (columns.size() == 0) return;
+  if (columns.size() == 0 || rows.size() == 0) return;
   const std::int64_t before = columns.first * p.group_inputs;
-  for (std::int64_t ky = rows.first; ky < rows.first + rows.size(); ++ky)
-    copy(x + (g.x.offset(at.n, y0 + ky * g.vertical.dilation, x0) + before), columns.size() * p.group_inputs,
-         to + ky * row + before);
+  const std::int64_t first = y0 + static_cast<std::int64_t>(rows.first) * g.vertical.dilation;
+  copy_numbers(rows.size(), columns.size() * p.group_inputs, x + (g.x.offset(at.n, first, x0) + before),
+               g.vertical.dilation * g.x.h_stride, to + rows.first * row + before, row);
 }
 
 /// Writes numbers [first, first + count) of the window of output pixel `at`, in the order of k, `outside_image` for
-/// padding; `copy(from, n, to)` copies or converts n elements. `x` is the first channel of the group.
-template <typename From, typename To, typename Copy>
-void gather_window(const Problem& p, const From* x, const Pixel& at, std::int64_t first, std::int64_t count, To* to,
-                   To outside_image, Copy copy) {
-  if (p.taps_touch && count == p.k) return gather_whole_window(p, x, at, to, outside_image, copy);
+/// padding. `x` is the first channel of the group.
+template <typename Number>
+void gather_window(const Problem& p, const Number* x, const Pixel& at, std::int64_t first, std::int64_t count,
+                   Number* to, Number outside_image) {
+  if (p.taps_touch && count == p.k) return gather_whole_window(p, x, at, to, outside_image);
   const ConvGeometry& g = p.g;
   const std::int64_t y0 = window_origin(g.vertical, at.y);
   const std::int64_t x0 = window_origin(g.horizontal, at.x);
@@ -107,13 +117,14 @@ void gather_window(const Problem& p, const From* x, const Pixel& at, std::int64_
     const std::int64_t end = outside ? high : std::clamp(inside_end, low, high);
     std::fill_n(to, begin - low, outside_image);
     if (begin < end && p.taps_touch) {
-      copy(x + (g.x.offset(at.n, iy, x0) + begin), end - begin, to + begin - low);
+      copy_numbers(1, end - begin, x + (g.x.offset(at.n, iy, x0) + begin), 0, to + begin - low, 0);
     } else if (begin < end) {
       for (std::int64_t kx = begin / p.group_inputs; kx * p.group_inputs < end; ++kx) {
         const std::int64_t tap_begin = std::max(begin, kx * p.group_inputs);
         const std::int64_t tap_end = std::min(end, (kx + 1) * p.group_inputs);
-        copy(x + (g.x.offset(at.n, iy, x0) + kx * step + tap_begin - kx * p.group_inputs), tap_end - tap_begin,
-             to + tap_begin - low);
+        copy_numbers(1, tap_end - tap_begin,
+                     x + (g.x.offset(at.n, iy, x0) + kx * step + tap_begin - kx * p.group_inputs), 0,
+                     to + tap_begin - low, 0);
       }
     }
     std::fill_n(to + end - low, high - end, outside_image);

@@ -69,7 +69,7 @@ class Windows {
         self.gather_inside(at, done, first, count, stride, to);
       } else {
         done = 1;
-        gather_window(self.p_, self.x_, at, first, count, to, self.outside_, copy);
+        gather_window(self.p_, self.x_, at, first, count, to, self.outside_);
       }
       i += done;
       to += done * stride;
@@ -126,8 +126,7 @@ class Windows {
       const std::int64_t length = std::min(run - begin, first + count - k);
       const Number* from =
           window + ky * g.vertical.dilation * g.x.h_stride + kx * g.horizontal.dilation * g.x.w_stride + begin;
-      Number* next = to + k - first;
-      for (std::int64_t i = 0; i < pixels; ++i, from += pixel_step, next += stride) copy(from, length, next);
+      copy_numbers(pixels, length, from, pixel_step, to + k - first, stride);
       k += length;
     }
   }
@@ -164,36 +163,6 @@ class Windows {
     };
     // The usual number of rows without a loop.
     g.vertical.kernel == 3 ? gather_rows(std::integral_constant<std::int32_t, 3>()) : gather_rows(g.vertical.kernel);
-  }
-
-  template <std::size_t kBytes>
-  static void copy_ends(const std::byte* from, std::size_t n, std::byte* to) {
-    std::byte last[kBytes];
-    std::memcpy(last, from + n - kBytes, kBytes);
-    std::memcpy(to, from, kBytes);
-    std::memcpy(to + n - kBytes, last, kBytes);
-  }
-
-  /// memcpy for the short pieces that windows consist of, without a call.
-  static void copy(const Number* numbers, std::int64_t count, Number* to_numbers) {
-    const auto* from = reinterpret_cast<const std::byte*>(numbers);
-    auto* to = reinterpret_cast<std::byte*>(to_numbers);
-    const std::size_t n = static_cast<std::size_t>(count) * sizeof(Number);
-    if (n > 256) {
-      std::memcpy(to, from, n);
-    } else if (n >= 32) {
-      std::size_t i = 0;
-      for (; i + 32 < n; i += 32) std::memcpy(to + i, from + i, 32);
-      std::memcpy(to + n - 32, from + n - 32, 32);
-    } else if (n >= 16) {
-      copy_ends<16>(from, n, to);
-    } else if (n >= 8) {
-      copy_ends<8>(from, n, to);
-    } else if (n >= 4) {
-      copy_ends<4>(from, n, to);
-    } else {
-      for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
-    }
   }
 
   const Problem& p_;

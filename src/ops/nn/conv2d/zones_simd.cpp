@@ -161,8 +161,8 @@ Stretch results_of_tap(const WindowAxis& axis, std::int64_t extent, std::int64_t
   return {begin, end, {tap, tap + 1}};
 }
 
-/// Columns of results that have tap kx of a kernel's row inside, and which of the taps after it they have as well: those
-/// that touch, up to a part of k.
+/// Columns of results that have tap kx of a kernel's row inside, and which of the taps after it they have as well:
+/// those that touch, up to a part of k.
 Stretch results_of_taps(const Problem& p, std::int32_t kx) {
   const WindowAxis& axis = p.g.horizontal;
   const auto of_tap = [&](std::int32_t tap) { return results_of_tap(axis, p.g.x.w, 0, p.g.y.w, tap); };
