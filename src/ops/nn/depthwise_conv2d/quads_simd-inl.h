@@ -577,7 +577,14 @@ class QuadBlock : private QuadColumns {
     start();
   }
 
-  /// `count` output pixels of each of `rows` <= quad_rows() rows from row oy of item n on, from column ox on.
+  /// Output rows that are computed together. Where y lies over x their results are written before the last of their
+  /// pixels are read, unless all columns have been interleaved by then and no other block reads them.
+  std::int64_t rows_at_once() const {
+    const bool all_read = p_.g.x.c <= kBlock && p_.g.y.w <= room_;
+    return p_.overlaps && !all_read ? 1 : rows_at_once_;
+  }
+
+  /// `count` output pixels of each of `rows` <= rows_at_once() rows from row oy of item n on, from column ox on.
   HWY_INLINE void convolve(std::int64_t n, std::int64_t oy, std::int64_t rows, std::int64_t ox,
                            std::int64_t count) const {
     switch (lanes_) {
@@ -749,10 +756,8 @@ template <class Finish, class Scaler>
 HWY_NOINLINE void convolve_quads(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
   constexpr std::int64_t kBandBytes = 131072;  // a part of the second cache; the first keeps a block's channels
   const ConvGeometry& g = p.g;
-  // Rows that are computed together are written before the last of their pixels are read.
-  const std::int64_t at_once = p.overlaps ? 1 : quad_rows(g);
   const std::int64_t row_bytes = std::max<std::int64_t>(static_cast<std::int64_t>(g.x.w) * g.x.c, 1);
-  const std::int64_t band = align_up(std::max<std::int64_t>(kBandBytes / row_bytes, 1), at_once);
+  const std::int64_t band = align_up(std::max<std::int64_t>(kBandBytes / row_bytes, 1), quad_rows(g));
   const bool collides = p.overlaps && g.x.c > kBlock;
   for (std::int64_t first = begin, last; first < end; first = last) {
     last = std::min(first + band, end);
@@ -765,7 +770,7 @@ HWY_NOINLINE void convolve_quads(const QuadProblem& p, const Scaler& scaler, std
     for (std::int64_t c = 0; c < g.x.c; c += kBlock) {
       const QuadBlock<Finish> block(p, scaler, c);
       for (std::int64_t row = first, rows; row < last; row += rows) {
-        rows = std::min({at_once, last - row, g.y.h - row % g.y.h});
+        rows = std::min({block.rows_at_once(), last - row, g.y.h - row % g.y.h});
         block.convolve(row / g.y.h, row % g.y.h, rows, 0, g.y.w);
       }
     }
