@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <map>
 
 #include "compiler/testing/placed_fleet.h"
 #include "diagnose/tensor_walk.h"
+#include "import/testing/onnx_writer.h"
+#include "io/testing/temporary_folder.h"
 
 namespace bantam::diagnose {
 namespace {
@@ -144,6 +147,29 @@ INSTANTIATE_TEST_SUITE_P(Models, FaultyKernel, ::testing::Values("shape-detector
                            std::erase(name, '-');
                            return name;
                          });
+
+// Space to depth is a transpose between two reshapes: as imported, no step knows the shape of the output.
+TEST(Compare, FindsAnOutputThatIsAView) {
+  const io::testing::TemporaryFolder folder;
+  const std::string path = folder.file("view.onnx");
+  std::ofstream(path, std::ios::binary) << import::testing::GraphWriter()
+                                               .input("x", {1, 2, 4, 6})
+                                               .node("SpaceToDepth", {"x"}, {"y"},
+                                                     {import::testing::attr("blocksize", 2)})
+                                               .output("y")
+                                               .model();
+  const ModelSpec model{.name = "view", .path = path};
+  auto placed = place_fleet({.models = {model}});
+  ASSERT_TRUE(placed);
+  Session& session = *placed->fleet->session(0);
+  const auto inputs = random_inputs(session);
+  const auto reference = record_plain_run(model, inputs);
+  ASSERT_TRUE(reference) << reference.error().message;
+  const auto comparison = compare_steps(session, placed->compiled->models().front(), *reference, inputs, {});
+  ASSERT_TRUE(comparison) << comparison.error().message;
+  ASSERT_FALSE(comparison->checks.empty());
+  EXPECT_EQ(comparison->checks.back().tensor, "y");
+}
 
 TEST(Compare, TensorsOfOneNameThatDifferAreNotTakenForRight) {
   TensorSet set;

@@ -13,13 +13,18 @@
 namespace bantam::diagnose {
 namespace {
 
-/// Records what steps read and write under the names of the source model.
+/// Records what steps read and write, and what they leave in outputs, under the names of the source model.
 class Recorder {
  public:
   explicit Recorder(const ModelReport& report) : report_(report) {}
 
   Observer observer() { return {this, before, after}; }
   TensorSet take() { return std::move(tensors_); }
+
+  /// An output may be a view of what a step wrote, whose shape no step knows.
+  void record_outputs(const Session& session) {
+    for (std::size_t i = 0; i < session.output_count(); ++i) record(report_.outputs[i], session.output(i));
+  }
 
  private:
   static StepDecision before(void* context, const Session& session, std::size_t step) {
@@ -33,12 +38,13 @@ class Recorder {
   }
 
   void record(const Session& session, std::size_t step, std::size_t first, std::size_t end) {
-    for (std::size_t i = first; i < end; ++i) {
-      const OperandReport& operand = report_.steps[step].operands[i];
-      // Without passes nothing is turned; a value that is has no tensor of that shape in the file.
-      if (operand.tensor.empty() || !operand.layout.empty()) continue;
-      tensors_.add(operand.tensor, copy_of(session.step_operand(step, i)));
-    }
+    for (std::size_t i = first; i < end; ++i) record(report_.steps[step].operands[i], session.step_operand(step, i));
+  }
+
+  void record(const OperandReport& operand, const Tensor& tensor) {
+    // Without passes nothing is turned; a value that is has no tensor of that shape in the file.
+    if (operand.tensor.empty() || !operand.layout.empty()) return;
+    tensors_.add(operand.tensor, copy_of(tensor));
   }
 
   const ModelReport& report_;
@@ -123,6 +129,7 @@ Result<TensorSet> record_plain_run(const ModelSpec& model, const std::vector<io:
   const Observer observer = recorder.observer();
   session.set_observer(&observer);
   if (const Status status = session.invoke(); !status.ok()) return fail(error_from(status).in("the plain reference"));
+  recorder.record_outputs(session);
   TensorSet tensors = recorder.take();
   for (const io::NamedArray& input : inputs) tensors.add(input.name, input.array);
   return tensors;
