@@ -20,28 +20,6 @@ Problem problem_of(const OpCall& call) {
   return make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
 }
 
-/// The scratch of one slot.
-gemm::Workspace workspace(const Invocation& call, std::int64_t slot, std::int64_t reserved = 0) {
-  const std::int64_t bytes = slot_scratch_bytes(call, reserved);
-  return {reinterpret_cast<std::int16_t*>(call.scratch + reserved + slot * bytes),
-          bytes / static_cast<std::int64_t>(sizeof(std::int16_t))};
-}
-
-/// Calls multiply(group, rows, first output pixel) for the pixels [begin, end) of x.
-template <typename Number, typename Multiply>
-void for_each_block(const Invocation& call, const Problem& p, const Number* x, gemm::ByteForm form, std::int64_t begin,
-                    std::int64_t end, Multiply multiply) {
-  for (std::int64_t index = begin; index < end;) {
-    const Pixel at = pixel_at(p.g.y, index);
-    const auto [count, overwritten] = product_pixels(call, p, index, end);
-    for (std::int32_t group = 0; group < p.g.groups; ++group) {
-      const Windows<Number> windows(p, x + group * p.group_inputs, form, index);
-      multiply(group, windows.rows(count, overwritten), at);
-    }
-    index += count;
-  }
-}
-
 gemm::RightPanelsI8 group_weights(const Invocation& call, const Problem& p, std::int32_t group) {
   return {call.input<std::int8_t>(1) + group * packed_group_bytes(p), p.group_outputs, 0,
           gemm::panel_count(p.group_outputs)};

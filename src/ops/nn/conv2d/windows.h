@@ -211,4 +211,27 @@ inline ProductScratch product_scratch(const Problem& p) {
   return {align_up(least, kAlignment), align_up(useful, kAlignment)};
 }
 
+/// The scratch of one slot.
+inline gemm::Workspace workspace(const Invocation& call, std::int64_t slot, std::int64_t reserved = 0) {
+  const std::int64_t bytes = slot_scratch_bytes(call, reserved);
+  return {reinterpret_cast<std::int16_t*>(call.scratch + reserved + slot * bytes),
+          bytes / static_cast<std::int64_t>(sizeof(std::int16_t))};
+}
+
+/// Calls multiply(group, rows, first output pixel) for products that make up the output pixels [begin, end) of an
+/// application whose image is x.
+template <typename Number, typename Multiply>
+void for_each_block(const Invocation& call, const Problem& p, const Number* x, gemm::ByteForm form, std::int64_t begin,
+                    std::int64_t end, Multiply multiply) {
+  for (std::int64_t index = begin; index < end;) {
+    const Pixel at = pixel_at(p.g.y, index);
+    const auto [count, overwritten] = product_pixels(call, p, index, end);
+    for (std::int32_t group = 0; group < p.g.groups; ++group) {
+      const Windows<Number> windows(p, x + group * p.group_inputs, form, index);
+      multiply(group, windows.rows(count, overwritten), at);
+    }
+    index += count;
+  }
+}
+
 }  // namespace bantam::ops::conv2d

@@ -31,21 +31,16 @@ struct Run {
 
   /// Output pixels [begin, end).
   void pixels(std::int64_t begin, std::int64_t end, const gemm::Workspace& workspace) const {
-    for (std::int64_t index = begin; index < end;) {
-      const conv2d::Pixel at = conv2d::pixel_at(p.g.y, index);
-      const auto [count, overwritten] = conv2d::product_pixels(call, p, index, end);
-      for (std::int32_t group = 0; group < p.g.groups; ++group) {
-        const conv2d::Windows<std::uint8_t> windows(p, call.input<std::uint8_t>(0) + group * p.group_inputs, x_form,
-                                                    index);
-        const std::int64_t first = group * p.group_outputs;
-        gemm::multiply(windows.rows(count, overwritten), workspace,
-                       gemm::RightPanelsI8{call.input<std::int8_t>(1) + group * packed_group_bytes(p), p.group_outputs,
-                                           0, gemm::panel_count(p.group_outputs)},
-                       gemm::AffineResult<Y>{y + p.g.y.offset(at.n, at.y, at.x) + first, p.g.y.w_stride,
-                                             scaler.from_channel(first), w_zeros.from(first)});
-      }
-      index += count;
-    }
+    conv2d::for_each_block(call, p, call.input<std::uint8_t>(0), x_form, begin, end,
+                           [&](std::int32_t group, const gemm::LeftSource& rows, const conv2d::Pixel& at) {
+                             const std::int64_t first = group * p.group_outputs;
+                             gemm::multiply(
+                                 rows, workspace,
+                                 gemm::RightPanelsI8{call.input<std::int8_t>(1) + group * packed_group_bytes(p),
+                                                     p.group_outputs, 0, gemm::panel_count(p.group_outputs)},
+                                 gemm::AffineResult<Y>{y + p.g.y.offset(at.n, at.y, at.x) + first, p.g.y.w_stride,
+                                                       scaler.from_channel(first), w_zeros.from(first)});
+                           });
   }
 };
 

@@ -101,6 +101,12 @@ constexpr KernelVariant kVariants[] = {
     computed_variant<conv_transpose2d::kGemm>("f32_gemm_dynamic__simd"),
     constant_variant<conv_transpose2d::kColumns>("f32_columns__simd"),
     computed_variant<conv_transpose2d::kColumns>("f32_columns_dynamic__simd"),
+    {.name = "i8_gemm__simd",
+     .supports = conv_transpose2d::integer_supports,
+     .footprint = conv_transpose2d::integer_footprint,
+     .packed_bytes = conv_transpose2d::integer_packed_bytes,
+     .pack = conv_transpose2d::integer_pack,
+     .run = conv_transpose2d::run_integer},
 #endif
     {.name = "any__ref", .supports = all_dense, .run = conv_transpose2d::run_reference},
 };

@@ -94,6 +94,43 @@ TEST(ConvTranspose2d, DepthwiseOfFewChannelsMatchesReference) {
       [](Random& random) { return random_case(random, random_int(random, 1, 9), 1, 1, 150); }, "f32_depthwise", 100);
 }
 
+/// A case of integers: scales reach from tiny to beyond 1. Windows of every phase reach beyond the image somewhere.
+OpCase random_integer_case(Random& random, ElementType type) {
+  ConvTranspose2dParams p = random_params(random);
+  const bool bytes = type == ElementType::kI8;
+  const double lowest = bytes ? -128 : -32768, highest = bytes ? 127 : 32767;
+  p.groups = static_cast<std::int32_t>(random_int(random, 1, 3));
+  p.input_zero_point = bytes ? static_cast<std::int32_t>(random_int(random, -128, 127)) : 0;
+  p.output_zero_point = bytes ? static_cast<std::int32_t>(random_int(random, -128, 127)) : 0;
+  p.minimum = static_cast<std::int32_t>(random_int(random, static_cast<std::int64_t>(lowest), 0));
+  p.maximum = static_cast<std::int32_t>(random_int(random, 0, static_cast<std::int64_t>(highest)));
+  const std::int64_t cg = random_int(random, 1, 40), og = random_int(random, 1, 40), oc = og * p.groups;
+  const std::int64_t h = random_int(random, 1, 6), w = random_int(random, 1, 20);
+  const std::int64_t kh = random_int(random, 1, 5), kw = random_int(random, 1, 5);
+  const auto pad = [&](std::int64_t stride, std::int64_t in, std::int64_t dilation, std::int64_t kernel) {
+    return static_cast<std::int32_t>(random_int(random, 0, (stride * (in - 1) + dilation * (kernel - 1)) / 2));
+  };
+  p.pad_top = pad(p.stride_h, h, p.dilation_h, kh);
+  p.pad_bottom = pad(p.stride_h, h, p.dilation_h, kh);
+  p.pad_left = pad(p.stride_w, w, p.dilation_w, kw);
+  p.pad_right = pad(p.stride_w, w, p.dilation_w, kw);
+  const std::vector<std::int64_t> image{random_int(random, 1, 2), h, w, cg * p.groups};
+  return make_case(
+      kConvTranspose2d, p,
+      {random_tensor(type, image, random, lowest, highest),
+       constant(random_tensor(ElementType::kI8, {oc, kh, kw, cg}, random, -128, 127)),
+       random_int(random, 0, 1) == 1 ? constant(random_tensor(ElementType::kI32, {oc}, random, -20000, 20000))
+                                     : absent(),
+       constant(random_tensor(ElementType::kI32, {oc}, random, 0x40000000, 0x7fffffff)),
+       constant(random_tensor(ElementType::kI32, {oc}, random, -14, 2))});
+}
+
+TEST(ConvTranspose2d, IntegersMatchReferenceExactly) {
+  for (const ElementType type : {ElementType::kI8, ElementType::kI16})
+    expect_variants_match_reference([=](Random& random) { return random_integer_case(random, type); },
+                                    {.cases = 150, .must_cover = {"i8_gemm__simd"}});
+}
+
 /// Overlapping frames of a signal, as the inverse of a short-time Fourier transform adds them: a stride beyond what the
 /// products by phase take, and more input positions than one block of the columns holds.
 OpCase overlapping_frames(Random& random) {

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "base/shape.h"
 #include "ops/common/affine_form.h"
@@ -31,6 +32,22 @@ constexpr std::int64_t panel_bytes(std::int64_t k) noexcept {
 /// Bytes of the packed form of a [k,n] matrix.
 constexpr std::int64_t packed_i8_bytes(std::int64_t k, std::int64_t n) noexcept {
   return panel_count(n) * panel_bytes(k);
+}
+
+/// Packs the matrix whose element (k, n) is element(k, n).
+template <typename Element>
+void pack_panels_of(std::int64_t k, std::int64_t n, Element element, std::int8_t* packed) {
+  std::fill_n(packed, packed_i8_bytes(k, n), std::int8_t{0});
+  for (std::int64_t first = 0; first < n; first += kPanel, packed += panel_bytes(k)) {
+    std::uint32_t sums[kPanel] = {};
+    for (std::int64_t i = 0; i < std::min(n - first, kPanel); ++i)
+      for (std::int64_t row = 0; row < k; ++row) {
+        const std::int8_t value = element(row, first + i);
+        packed[(row / 4 * kPanel + i) * 4 + row % 4] = value;
+        sums[i] += static_cast<std::uint32_t>(std::int32_t{value});
+      }
+    std::memcpy(packed + quad_count(k) * 4 * kPanel, sums, sizeof sums);
+  }
 }
 
 /// Packs the matrix whose element (k, n) is b[k * k_stride + n * n_stride] with the bits of `flip` inverted.
