@@ -7,12 +7,15 @@
 #include "ops/common/dispatch.h"
 #include "ops/common/operands.h"
 #include "ops/common/params.h"
-#include "ops/common/strides.h"
 #include "ops/fixed_point.h"
+#include "ops/nn/batch_matmul_q/kernels.h"
 
 namespace bantam::ops {
 namespace {
 
+using batch_matmul_q::leading;
+using batch_matmul_q::Matrices;
+using batch_matmul_q::matrix_dim;
 using P = BatchMatmulQParams;
 
 constexpr ParamField kFields[] = {
@@ -26,18 +29,6 @@ constexpr ParamField kFields[] = {
 };
 
 constexpr P kDefaults{};
-
-/// Dimension `from_end` (0: last) of an operand as its transposition makes it look.
-std::int32_t matrix_dim(const TensorDesc& desc, std::int32_t transposed, int from_end) {
-  return desc.last(transposed != 0 ? 1 - from_end : from_end);
-}
-
-/// The dimensions before the matrix, with their strides.
-TensorDesc leading(const TensorDesc& desc) {
-  TensorDesc lead = desc;
-  lead.rank = static_cast<std::uint8_t>(desc.rank - 2);
-  return lead;
-}
 
 Status check_params(const P& p, ElementType type) {
   const bool wide = type == ElementType::kI16;
@@ -96,37 +87,29 @@ T scaled(const P& p, std::int64_t sum) {
   return static_cast<T>(std::clamp<std::int64_t>(y, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
 }
 
-/// One pair of matrices. A step is the distance between neighbours along K.
+/// One pair of matrices.
 template <typename T>
-void multiply(const Invocation& call, const T* a, const T* b, T* y) {
-  const auto& p = call.as<P>();
-  const std::int64_t rows = call.out().last(1);
-  const std::int64_t columns = call.out().last(0);
-  const std::int64_t depth = matrix_dim(call.in(0), p.transpose_a, 0);
-  const std::int64_t a_row = p.transpose_a != 0 ? 1 : depth;
-  const std::int64_t a_step = p.transpose_a != 0 ? rows : 1;
-  const std::int64_t b_column = p.transpose_b != 0 ? depth : 1;
-  const std::int64_t b_step = p.transpose_b != 0 ? 1 : columns;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t j = 0; j < columns; ++j) {
+void multiply(const P& p, const Matrices& m, const T* a, const T* b, T* y) {
+  for (std::int64_t i = 0; i < m.rows; ++i) {
+    for (std::int64_t j = 0; j < m.columns; ++j) {
       std::int64_t sum = 0;
-      for (std::int64_t k = 0; k < depth; ++k)
-        sum +=
-            std::int64_t{a[i * a_row + k * a_step] - p.a_zero_point} * (b[j * b_column + k * b_step] - p.b_zero_point);
-      y[i * columns + j] = scaled<T>(p, sum);
+      for (std::int64_t k = 0; k < m.depth; ++k)
+        sum += std::int64_t{a[i * m.a_row + k * m.a_step] - p.a_zero_point} *
+               (b[j * m.b_column + k * m.b_step] - p.b_zero_point);
+      y[i * m.columns + j] = scaled<T>(p, sum);
     }
   }
 }
 
-Status run_batch_matmul(const Invocation& call) {
+Status run_reference(const Invocation& call) {
   if (call.out().elements() == 0) return ok_status();
-  const TensorDesc a = leading(call.in(0));
-  const TensorDesc b = leading(call.in(1));
-  const TensorDesc y = leading(call.out());
+  const OpCall described{call.params, call.inputs, call.outputs};
+  const Matrices matrices(described);
   dispatch_type<std::int8_t, std::int16_t>(call.out().type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for_each_element(make_rows<3>(y, {&y, &a, &b}), [&](const auto& offsets) {
-      multiply<T>(call, call.input<T>(0) + offsets[1], call.input<T>(1) + offsets[2], call.output<T>() + offsets[0]);
+    batch_matmul_q::for_each_pair(described, [&](const auto& offsets) {
+      multiply<T>(call.as<P>(), matrices, call.input<T>(0) + offsets[1], call.input<T>(1) + offsets[2],
+                  call.output<T>() + offsets[0]);
     });
   });
   return ok_status();
@@ -136,7 +119,15 @@ std::int64_t work_of(const OpCall& call) {
   return call.out().elements() * matrix_dim(call.in(0), call.as<P>().transpose_a, 0);
 }
 
-constexpr KernelVariant kVariants[] = {{.name = "any__ref", .supports = all_dense, .run = run_batch_matmul}};
+constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "i8_packed__simd",
+     .supports = batch_matmul_q::packed_supports,
+     .footprint = batch_matmul_q::packed_footprint,
+     .run = batch_matmul_q::run_packed},
+#endif
+    {.name = "any__ref", .supports = all_dense, .run = run_reference},
+};
 
 }  // namespace
 

@@ -29,6 +29,31 @@ TEST(BatchMatmulQ, TransposesAndBroadcasts) {
   EXPECT_EQ(y.outputs[0].values<std::int16_t>(), (std::vector<std::int16_t>{1, 2, 3, 10, 20, 30}));
 }
 
+TEST(BatchMatmulQ, VariantsMatchReferenceExactly) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        const auto number = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        const BatchMatmulQParams p{.transpose_a = number(0, 1),
+                                   .transpose_b = number(0, 1),
+                                   .a_zero_point = number(-128, 127),
+                                   .b_zero_point = number(0, 3) == 0 ? 0 : number(-128, 127),
+                                   .output_zero_point = number(-128, 127),
+                                   .multiplier = number(0x40000000, 0x7fffffff),
+                                   .shift = number(-14, 2)};
+        const std::int64_t m = number(1, 70), k = number(1, 90), n = number(1, 70);
+        const std::int64_t batch = number(1, 3);
+        const auto matrix = [&](std::int64_t rows, std::int64_t columns, std::int32_t transposed) {
+          if (transposed != 0) std::swap(rows, columns);
+          const std::int64_t items = number(0, 2) == 0 ? 1 : batch;
+          return random_tensor(ElementType::kI8, {items, rows, columns}, random, -128, 127);
+        };
+        return make_case(kBatchMatmulQ, p, {matrix(m, k, p.transpose_a), matrix(k, n, p.transpose_b)});
+      },
+      {.cases = 100, .must_cover = {"i8_packed__simd"}});
+}
+
 TEST(BatchMatmulQ, RefusesWhatDoesNotFit) {
   const auto code = [](ElementType type, std::vector<std::int64_t> b, BatchMatmulQParams params) {
     std::vector<TensorDesc> outputs;
