@@ -2,6 +2,7 @@
 // indices). Freestanding, no allocation.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "ops/common/operands.h"
@@ -21,20 +22,26 @@ inline Status check_element_indices(const TensorDesc& x, const TensorDesc& indic
   return ok_status();
 }
 
-/// Calls f(i, element) for every index i of the dense tensor `indices`, in order: `element` is the offset in the dense
-/// operand of the element at the index's own position, but for `axis`, where it lies at the index's value.
-template <typename F>
-Status for_each_element_index(const TensorDesc& x, const Tensor& indices, std::int32_t axis, F&& f) {
+/// for_each_element_index of indices of type I. A row is what lies along the last dimension.
+template <typename I, typename F>
+Status for_each_element_index_of(const TensorDesc& x, const Tensor& indices, std::int32_t axis, F&& f) {
   const TensorDesc& shape = *indices.desc;
+  const auto* given = indices.as<const I>();
   const std::int64_t count = shape.elements();
+  const int last = shape.rank - 1;
+  const std::int64_t row = std::max<std::int64_t>(shape.dims[last], 1);
+  const std::int64_t row_step = axis == last ? 0 : x.strides[last];
+  const std::int64_t extent = x.dims[axis];
+  const std::int64_t index_stride = x.strides[axis];
   std::int32_t position[kMaxRank] = {};
-  std::int64_t base = 0;  // offset of the position, with 0 along `axis`
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t given = index_at(indices, i);
-    const std::int64_t index = wrap_index(given, x.dims[axis]);
-    if (index < 0) return index_fault(given, x.dims[axis]);
-    f(i, base + index * x.strides[axis]);
-    for (int d = shape.rank - 1; d >= 0; --d) {
+  std::int64_t base = 0;  // offset of the row's position, with 0 along `axis`
+  for (std::int64_t first = 0; first < count; first += row) {
+    for (std::int64_t i = first; i < first + row; ++i) {
+      const std::int64_t index = wrap_index(given[i], extent);
+      if (index < 0) return index_fault(given[i], extent);
+      f(i, base + (i - first) * row_step + index * index_stride);
+    }
+    for (int d = last - 1; d >= 0; --d) {
       const std::int64_t stride = d == axis ? 0 : x.strides[d];
       base += stride;
       if (++position[d] < shape.dims[d]) break;
@@ -43,6 +50,14 @@ Status for_each_element_index(const TensorDesc& x, const Tensor& indices, std::i
     }
   }
   return ok_status();
+}
+
+/// Calls f(i, element) for every index i of the dense tensor `indices`, in order: `element` is the offset in the dense
+/// operand of the element at the index's own position, but for `axis`, where it lies at the index's value.
+template <typename F>
+Status for_each_element_index(const TensorDesc& x, const Tensor& indices, std::int32_t axis, F&& f) {
+  if (indices.desc->type == ElementType::kI32) return for_each_element_index_of<std::int32_t>(x, indices, axis, f);
+  return for_each_element_index_of<std::int64_t>(x, indices, axis, f);
 }
 
 /// Element offset within the dense operand of the slice that tuple `i` of the indices [..., tuple] names, counting

@@ -24,9 +24,10 @@ Status run_gather_elements(const Invocation& call) {
   Status status = ok_status();
   dispatch_size(element_size(x.type), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    status = for_each_element_index(
-        x, call.inputs[1], call.as<GatherElementsParams>().axis,
-        [&](std::int64_t i, std::int64_t element) { call.output<T>()[i] = call.input<T>(0)[element]; });
+    const T* from = call.input<T>(0);
+    T* to = call.output<T>();
+    status = for_each_element_index(x, call.inputs[1], call.as<GatherElementsParams>().axis,
+                                    [=](std::int64_t i, std::int64_t element) { to[i] = from[element]; });
   });
   return status;
 }

@@ -1,5 +1,6 @@
 // matmul in f32 of a few rows by a matrix that is no constant: it is read once, as it lies, since packing it would take
-// longer than the product. Rows of b are added to the results some at a time; a transposed b is multiplied by dots.
+// longer than the product. Rows of b are added to the results some at a time; a transposed b is multiplied by dots. A
+// product of many rows by one column is that of one row, which the column is, by the rows as columns.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -97,16 +98,22 @@ void add_transposed(const MatmulGeometry& g, const float* a, const float* b, std
       add_dots<1>(a + m * g.a.row_stride, b + j * stride, stride, k, y + m * g.y.row_stride + j);
 }
 
+/// What sums begin with: numbers of the columns, or one for all. May be null.
+struct Bias {
+  const float* numbers;
+  bool several;
+};
+
 /// Columns [begin, end) of one product; the operands start at the matrices' first elements.
-void multiply_columns(const MatmulGeometry& g, const float* a, const float* b, const float* bias,
+void multiply_columns(const MatmulGeometry& g, const float* a, const float* b, const Bias& bias,
                       const Activation& activation, float* y, std::int64_t begin, std::int64_t end) {
   const std::int64_t n = end - begin;
   for (std::int64_t m = 0; m < g.m; ++m) {
     float* row = y + m * g.y.row_stride + begin;
-    if (bias != nullptr) {
-      std::copy_n(bias + begin, n, row);
+    if (bias.numbers != nullptr && bias.several) {
+      std::copy_n(bias.numbers + begin, n, row);
     } else {
-      std::fill_n(row, n, 0.0F);
+      std::fill_n(row, n, bias.numbers != nullptr ? *bias.numbers : 0.0F);
     }
   }
   if (g.b.row_stride == 1) {
@@ -117,16 +124,19 @@ void multiply_columns(const MatmulGeometry& g, const float* a, const float* b, c
   activate_rows(activation, y + begin, g.m, g.y.row_stride, n);
 }
 
-void multiply_few_rows(const Invocation& call, const MatmulGeometry& g) {
-  const float* bias = optional_input<float>(call, 2);
+/// `turned`: the geometry's a is the call's b.
+void multiply_few_rows(const Invocation& call, const MatmulGeometry& g, bool turned) {
+  const Bias bias{optional_input<float>(call, 2), !turned};
   const Activation& activation = call.as<MatmulParams>().activation;
   const std::int64_t strip = g.m == 1 ? kStripOfOneRow : kStrip;
   const std::int64_t units = (g.n + kUnit - 1) / kUnit;
   // Work of about ten microseconds, so that small products do not wake other threads.
   const std::int64_t grain = std::max<std::int64_t>(100'000 / (kUnit * g.k * g.m), 1);
   for_each_element(g.batch, [&](const auto& offsets) {
-    const float* a = call.input<float>(0) + offsets[1];
-    const float* b = call.input<float>(1) + offsets[2];
+    const float* first_operand = call.input<float>(0) + offsets[1];
+    const float* second_operand = call.input<float>(1) + offsets[2];
+    const float* a = turned ? second_operand : first_operand;
+    const float* b = turned ? first_operand : second_operand;
     float* y = call.output<float>() + offsets[0];
     parallel_ranges(*call.threads, units, grain, [&](std::int64_t first, std::int64_t last) {
       const std::int64_t end = std::min<std::int64_t>(last * kUnit, g.n);
@@ -153,17 +163,42 @@ MatmulGeometry geometry(const MatmulParams& p, const TensorDesc& a, const Tensor
   return fold_batch(matmul_geometry(p, a, b, y));
 }
 
+/// Is it a product of many contiguous rows by a contiguous column?
+bool turns(const MatmulGeometry& g) {
+  return g.n == 1 && g.m > kMostRows && g.a.column_stride == 1 && g.b.row_stride == 1 && g.y.row_stride == 1;
+}
+
+/// y^T = b^T a^T.
+MatmulGeometry turned(const MatmulGeometry& g) {
+  MatmulGeometry result = g;
+  result.m = 1;
+  result.n = g.m;
+  result.a = {1, g.k, 1, 1};
+  result.b = {g.k, g.m, 1, g.a.row_stride};
+  result.y = {1, g.m, g.m, 1};
+  return result;
+}
+
+MatmulGeometry geometry_of(const OpCall& call) {
+  return geometry(call.as<MatmulParams>(), call.in(0), call.in(1), call.out());
+}
+
 }  // namespace
+
+bool is_column_product(const OpCall& call) { return dynamic_supports(call) && turns(geometry_of(call)); }
 
 bool rows_supports(const OpCall& call) {
   if (!dynamic_supports(call)) return false;
-  const MatmulGeometry g = geometry(call.as<MatmulParams>(), call.in(0), call.in(1), call.out());
-  return g.m <= kMostRows && g.a.column_stride == 1 && (g.b.row_stride == 1 || g.b.column_stride == 1);
+  const MatmulGeometry g = geometry_of(call);
+  return is_column_product(call) ||
+         (g.m <= kMostRows && g.a.column_stride == 1 && (g.b.row_stride == 1 || g.b.column_stride == 1));
 }
 
 Status run_rows(const Invocation& call) {
-  HWY_DYNAMIC_DISPATCH(multiply_few_rows)
-  (call, geometry(call.as<MatmulParams>(), call.in(0), call.in(1), call.out()));
+  const OpCall described{call.params, call.inputs, call.outputs};
+  const MatmulGeometry g = geometry_of(described);
+  const bool column = is_column_product(described);
+  HWY_DYNAMIC_DISPATCH(multiply_few_rows)(call, column ? turned(g) : g, column);
   return ok_status();
 }
 

@@ -84,7 +84,9 @@ void for_each_product(const Invocation& call, const MatmulGeometry& g, F f) {
 
 }  // namespace
 
-bool packed_supports(const OpCall& call) { return is_float(call) && is_constant(call) && call.in(1).is_dense(); }
+bool packed_supports(const OpCall& call) {
+  return is_float(call) && is_constant(call) && call.in(1).is_dense() && !is_column_product(call);
+}
 
 Footprint packed_footprint(const OpCall& call, int threads) {
   return {.scratch_bytes = gathered_floats(geometry(call)) * kFloat * threads};
