@@ -176,6 +176,7 @@ class ByteSpreader {
  private:
   static constexpr std::int64_t kNumbers = kUnitBytes / static_cast<std::int64_t>(sizeof(Number));  ///< of a unit
   static constexpr std::int64_t kLoaded = 16;
+  static constexpr std::uint8_t kNone = 0x80;  ///< the place of no input, of a lookup
 
   Number padding() const { return static_cast<Number>(Products::surplus(form_)); }
 
@@ -184,6 +185,9 @@ class ByteSpreader {
     const std::int64_t whole = units_ * kNumbers;
     const std::int64_t inputs = block_inputs(p_, block_);
     const std::int64_t run = whole == p_.inputs ? inputs : p_.inputs;
+    const std::int64_t base = std::min<std::int64_t>(0, p_.g.x.c - block_.input - kLoaded);
+    const bool looks_up = kLanes * kUnitBytes == 4 * kLoaded && inputs - base <= kLoaded && block_.input + base >= 0;
+    if (run < whole && looks_up) return look_up_groups(x + base, count, base, to);
     for (const std::int64_t pixel = ring_pixel<Products>(p_) * kNumbers; count > 0;
          --count, x += p_.g.x.w_stride, to += pixel) {
       Number* group = to;
@@ -191,6 +195,28 @@ class ByteSpreader {
         Products::convert(form_, x + i, run, group);
         if (run < whole) std::fill_n(group + run, whole - run, padding());
       }
+    }
+  }
+
+  /// The same by one lookup in 16 bytes per pixel, which begin `base` inputs from the block's first. A pixel's units
+  /// fit a vector.
+  HWY_INLINE void look_up_groups(const std::uint8_t* x, std::int64_t count, std::int64_t base, Number* to) const {
+    constexpr std::int64_t kVector = kLanes * kNumbers;
+    const std::int64_t pixel = ring_pixel<Products>(p_) * kNumbers;
+    HWY_ALIGN std::uint8_t places[std::max(kVector, kLoaded)];
+    std::fill_n(places, std::size(places), kNone);
+    const std::int64_t groups = block_inputs(p_, block_) / p_.inputs;
+    for (std::int64_t group = 0; group < groups; ++group)
+      for (std::int64_t input = 0; input < p_.inputs; ++input)
+        places[group * units_ * kNumbers + input] = static_cast<std::uint8_t>(group * p_.inputs + input - base);
+    const auto found = [&]() HWY_ATTR { return Products::look_up(form_, x, places); };
+    // What a vector has beyond its pixel is overwritten by the next ones; of the last pixels only theirs is stored.
+    for (; count * pixel >= kVector; --count, x += p_.g.x.w_stride, to += pixel)
+      hn::StoreU(found(), D32(), reinterpret_cast<std::int32_t*>(to));
+    HWY_ALIGN Number one[kVector];
+    for (; count > 0; --count, x += p_.g.x.w_stride, to += pixel) {
+      hn::Store(found(), D32(), reinterpret_cast<std::int32_t*>(one));
+      std::copy_n(one, pixel, to);
     }
   }
 
@@ -218,7 +244,6 @@ class ByteSpreader {
   HWY_INLINE void look_up(const std::uint8_t* x, std::int64_t count, const std::int32_t* inputs, std::int32_t base,
                           Number* to) const {
     constexpr std::int64_t kVector = std::max<std::int64_t>(kLanes * kNumbers, kLoaded);
-    constexpr std::uint8_t kNone = 0x80;
     HWY_ALIGN std::uint8_t places[kLoaded / kNumbers * kVector] = {};
     for (std::int64_t unit = 0; unit < units_; ++unit)
       for (std::int64_t at = 0; at < kLanes * kNumbers; ++at) {
