@@ -43,7 +43,8 @@ void lower_quantized_sum(Lowering& op, ReduceFunction function) {
   if (n <= 0 || n > most)
     return op.unsupported(fmt::format("a sum of {} quantised elements", n), fmt::format("1 to {} elements", most));
   if (function == ReduceFunction::kMean) m = divide_multiplier(m, n);
-  const ValueId sum = op.emit(ops::kReduce, params, {op.cast(op.in(0), kI32)});
+  params.wide = 1;
+  const ValueId sum = op.emit(ops::kReduce, params, {op.in(0)});
   const ops::RequantizeParams rescale{op.out_type(), static_cast<std::int32_t>(input.zero_point * n), output.zero_point,
                                       m.multiplier, m.shift};
   op.result(0, op.emit(ops::kRequantize, rescale, {sum}));

@@ -12,4 +12,8 @@ bool supports_reduce_f32_simd(const OpCall& call);
 Footprint reduce_footprint(const OpCall& call, int threads);
 Status run_reduce_f32_simd(const Invocation& invocation);
 
+/// Wide sums, where the innermost reduced or kept elements are contiguous.
+bool supports_wide_sums(const OpCall& call);
+Status run_wide_sums(const Invocation& invocation);
+
 }  // namespace bantam::ops

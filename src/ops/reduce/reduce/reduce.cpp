@@ -13,6 +13,7 @@ constexpr ParamField kFields[] = {
     list_field("axes", offsetof(ReduceParams, axes)),
     bool_field("keep_dims", offsetof(ReduceParams, keep_dims)),
     bool_field("sequential", offsetof(ReduceParams, sequential)),
+    bool_field("wide", offsetof(ReduceParams, wide)),
 };
 
 constexpr ReduceParams kDefaults{};
@@ -42,7 +43,13 @@ Status infer_reduce(const void* params, std::span<const Tensor> inputs, std::spa
         .at(0);
   if (!is_flag(p.sequential))
     return failure(StatusCode::kInvalidModel, "reduce: sequential is not 0 or 1", p.sequential, 1);
-  return infer_reduction(p.axes, p.keep_dims, x, x.type, &outputs[0]);
+  if (!is_flag(p.wide)) return failure(StatusCode::kInvalidModel, "reduce: wide is not 0 or 1", p.wide, 1);
+  if (p.wide != 0 &&
+      (p.function != ReduceFunction::kSum || !is_one_of<std::int8_t, std::uint8_t, std::int16_t>(x.type)))
+    return failure(StatusCode::kUnsupported, "reduce: only sums of i8, u8 and i16 can be wide",
+                   static_cast<std::int64_t>(x.type), static_cast<std::int64_t>(ElementType::kI8))
+        .at(0);
+  return infer_reduction(p.axes, p.keep_dims, x, p.wide != 0 ? ElementType::kI32 : x.type, &outputs[0]);
 }
 
 std::int64_t work_reduce(const OpCall& call) { return call.in(0).elements(); }
@@ -54,6 +61,7 @@ constexpr KernelVariant kVariants[] = {
      .footprint = reduce_footprint,
      .run = run_reduce_f32_simd,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+    {.name = "i8_wide__simd", .supports = supports_wide_sums, .run = run_wide_sums},
 #endif
     {.name = "any__ref", .run = run_reduce_ref},
 };

@@ -3,7 +3,8 @@
 // integer, min the opposite, mean NaN). Empty `axes` reduces nothing (importers expand "all axes"). f32 sums are
 // accumulated in f32 with pairwise or blocked order, the same for every variant's thread count; `sequential` sums and
 // means add element after element, as TensorFlow Lite defines: less precise, but models that normalise by a tiny
-// variance amplify the difference, and agree with their source only if the order is its own.
+// variance amplify the difference, and agree with their source only if the order is its own. `wide` sums of i8, u8 and
+// i16 are i32 and wrap.
 #pragma once
 
 #include <iterator>
@@ -37,6 +38,7 @@ struct ReduceParams {
   IntList axes{};  ///< normalised, ascending
   std::int32_t keep_dims = 1;
   std::int32_t sequential = 0;
+  std::int32_t wide = 0;
 };
 
 extern const OpDef kReduce;  // "reduce". Accuracy: bound 1e-05

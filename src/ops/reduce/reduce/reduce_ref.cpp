@@ -106,6 +106,13 @@ std::uint8_t reduce_bool(ReduceFunction function, const StridedRows<1>& elements
   return result ? 1 : 0;
 }
 
+std::int32_t wide_sum(const StridedRows<1>& elements, const auto* x) {
+  std::uint32_t total = 0;
+  for_each_element(elements,
+                   [&](const auto& offsets) { total += static_cast<std::uint32_t>(std::int32_t{x[offsets[0]]}); });
+  return static_cast<std::int32_t>(total);
+}
+
 }  // namespace
 
 Status run_reduce_ref(const Invocation& invocation) {
@@ -116,6 +123,14 @@ Status run_reduce_ref(const Invocation& invocation) {
   if (type == ElementType::kBool) {
     for_each_result<std::uint8_t>(invocation, loops, [function](const StridedRows<1>& elements, const std::uint8_t* x) {
       return reduce_bool(function, elements, x);
+    });
+    return ok_status();
+  }
+  if (params.wide != 0) {
+    dispatch_type<std::int8_t, std::uint8_t, std::int16_t>(type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for_each_result<T, std::int32_t>(invocation, loops,
+                                       [](const auto& elements, const T* x) { return wide_sum(elements, x); });
     });
     return ok_status();
   }
