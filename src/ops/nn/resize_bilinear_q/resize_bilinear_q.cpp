@@ -4,6 +4,7 @@
 
 #include "ops/common/operands.h"
 #include "ops/common/params.h"
+#include "ops/nn/resize_bilinear_q/kernels.h"
 
 namespace bantam::ops {
 namespace {
@@ -18,17 +19,14 @@ constexpr ParamField kFields[] = {
 
 constexpr P kDefaults{};
 
-constexpr std::int64_t kOne = 1 << 10;
+using resize_bilinear_q::kOne;
+using resize_bilinear_q::position;
 
 struct Sample {
   std::int64_t lower;
   std::int64_t upper;
   std::int64_t upper_weight;  ///< of kOne
 };
-
-std::int64_t position(std::int64_t i, std::int64_t scale, bool half_pixel) {
-  return half_pixel ? i * scale + scale / 2 - kOne / 2 : i * scale;
-}
 
 Sample sample(std::int64_t i, std::int64_t scale, bool half_pixel, std::int64_t size) {
   const std::int64_t at = position(i, scale, half_pixel);
@@ -92,7 +90,12 @@ Status run_resize(const Invocation& call) {
   return ok_status();
 }
 
-constexpr KernelVariant kVariants[] = {{.name = "i8__ref", .supports = all_dense, .run = run_resize}};
+constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "i8__simd", .supports = all_dense, .run = resize_bilinear_q::run_channels},
+#endif
+    {.name = "i8__ref", .supports = all_dense, .run = run_resize},
+};
 
 }  // namespace
 

@@ -9,10 +9,12 @@
 #include "ops/common/params.h"
 #include "ops/common/saturate.h"
 #include "ops/fixed_point_i16.h"
-#include "ops/fixed_point_math.h"
+#include "ops/nn/softmax_q/kernels.h"
 
 namespace bantam::ops {
 namespace {
+
+using namespace softmax_q;  // NOLINT: what its kernels share
 
 constexpr int kExpTable = 1;
 constexpr int kReciprocalTable = 2;
@@ -64,47 +66,17 @@ Footprint softmax_q_footprint(const OpCall& call, int /*threads*/) {
   return footprint;
 }
 
-/// exp(-difference) in Q0 for an input `difference` below the row's maximum, in [0, 255].
-std::int32_t exp_below_maximum(const SoftmaxQParams& p, int difference) {
-  if (-difference < p.diff_min) return 0;
-  return exp_of_negative<5>(
-      std::min<std::int32_t>(multiply_by_quantized_multiplier(-difference, p.input_multiplier, p.input_left_shift), 0));
-}
-
-/// exp_below_maximum of every difference: worth its making for tensors of more elements than it has.
-class ExpTable {
- public:
-  static constexpr int kSize = 256;
-
-  explicit ExpTable(const SoftmaxQParams& p) {
-    for (int i = 0; i < kSize; ++i) values_[i] = exp_below_maximum(p, i);
-  }
-
-  std::int32_t operator()(int difference) const { return values_[difference]; }
-
- private:
-  std::int32_t values_[kSize];
-};
-
-constexpr int kSumIntegerBits = 12;
-
 template <typename In, typename Out, typename Exp>
 void normalize_row(const Exp& exp, const In* x, Out* y, std::int64_t size) {
   const int maximum = *std::max_element(x, x + size);
-  // The sum is in Q12. Rows whose sum leaves it are outside the definition; they saturate.
   std::int64_t sum = 0;
   for (std::int64_t i = 0; i < size; ++i) sum += rounding_divide_by_pot(exp(maximum - x[i]), kSumIntegerBits);
-  const FixedPointReciprocal scale = fixed_point_reciprocal(
-      static_cast<std::int32_t>(std::min<std::int64_t>(sum, std::numeric_limits<std::int32_t>::max())),
-      kSumIntegerBits);
-  // Beyond 31 the quotient of any 31-bit number rounds to zero.
-  const int exponent = scale.exponent + 31 - 8 * static_cast<int>(sizeof(Out));
+  const Share share = share_of(sum, 8 * static_cast<int>(sizeof(Out)));
   constexpr std::int32_t kLow = std::numeric_limits<Out>::min();
   constexpr std::int32_t kHigh = std::numeric_limits<Out>::max();
   for (std::int64_t i = 0; i < size; ++i) {
-    const std::int32_t product = saturating_rounding_doubling_high_mul(scale.mantissa, exp(maximum - x[i]));
-    const std::int32_t value = exponent > 31 ? 0 : rounding_divide_by_pot(product, exponent);
-    y[i] = static_cast<Out>(std::clamp(value + kLow, kLow, kHigh));
+    const std::int32_t product = saturating_rounding_doubling_high_mul(share.multiplier, exp(maximum - x[i]));
+    y[i] = static_cast<Out>(std::clamp(rounding_divide_by_pot(product, share.exponent) + kLow, kLow, kHigh));
   }
 }
 
@@ -121,7 +93,7 @@ void normalize(const Invocation& call) {
   const auto& p = call.as<SoftmaxQParams>();
   const std::int64_t elements = call.in(0).elements();
   if (elements == 0) return;
-  if (elements > ExpTable::kSize) {
+  if (elements > kDifferences) {
     normalize_rows<In, Out>(call, ExpTable(p));
   } else {
     normalize_rows<In, Out>(call, [&p](int difference) { return exp_below_maximum(p, difference); });
@@ -183,7 +155,14 @@ constexpr ParamField kFields[] = {
     i32_field("diff_min", offsetof(SoftmaxQParams, diff_min)),
 };
 constexpr KernelVariant kVariants[] = {
-    {.name = "any__ref", .supports = all_dense, .footprint = softmax_q_footprint, .run = run_softmax_q}};
+#if BANTAM_SIMD
+    {.name = "i8__simd",
+     .supports = softmax_q::supports_bytes,
+     .footprint = softmax_q_footprint,
+     .run = softmax_q::run_bytes},
+#endif
+    {.name = "any__ref", .supports = all_dense, .footprint = softmax_q_footprint, .run = run_softmax_q},
+};
 
 }  // namespace
 

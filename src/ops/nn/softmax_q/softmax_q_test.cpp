@@ -134,12 +134,43 @@ TEST(SoftmaxQ, RowsBeyondTheAccumulatorAreDefined) {
   EXPECT_EQ(softmax<std::int8_t>(params_of(0.1, ElementType::kI8), {2, 0}, std::vector<std::int8_t>{}).size(), 0U);
 }
 
+/// Scales reach from those that tell all numbers of a row apart to those by which the largest takes all.
+OpCase softmax_of_bytes(Random& random, const std::vector<std::int64_t>& dims) {
+  const bool is_signed = random_int(random, 0, 1) == 0;
+  const ElementType type = is_signed ? ElementType::kI8 : ElementType::kU8;
+  const double scale = 0.001 * static_cast<double>(random_int(random, 1, random_int(random, 0, 1) == 0 ? 50 : 2000));
+  const double lowest = is_signed ? -128 : 0;
+  const auto spread = static_cast<double>(random_int(random, 0, 255));
+  return make_case(kSoftmaxQ, params_of(scale, random_int(random, 0, 1) == 0 ? ElementType::kI16 : type),
+                   {random_tensor(type, dims, random, lowest, lowest + spread)});
+}
+
 TEST(SoftmaxQ, VariantsMatchReference) {
-  expect_variants_match_reference([](Random& random) {
-    const bool words = random_int(random, 0, 1) == 0;
-    return make_case(kSoftmaxQ, params_of(0.02, words ? ElementType::kI16 : ElementType::kI8),
-                     {random_tensor(ElementType::kI8, random_dims(random, 2, 0, 30), random, -128, 127)});
-  });
+  expect_variants_match_reference(
+      [](Random& random) { return softmax_of_bytes(random, random_dims(random, 3, 0, 30)); },
+      {.cases = 200, .must_cover = {"i8__simd"}});
+}
+
+TEST(SoftmaxQ, LongRowsMatchReference) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        return softmax_of_bytes(random, {random_int(random, 1, 9), random_int(random, 200, 1100)});
+      },
+      {.cases = 50, .must_cover = {"i8__simd"}});
+}
+
+TEST(SoftmaxQ, AnyParametersAreSafe) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        const SoftmaxQParams p{.to = random_int(random, 0, 1) == 0 ? ElementType::kI8 : ElementType::kI16,
+                               .input_multiplier = static_cast<std::int32_t>(random_int(random, 0, 0x7fffffff)),
+                               .input_left_shift = static_cast<std::int32_t>(random_int(random, 0, 30)),
+                               .diff_min = -static_cast<std::int32_t>(random_int(random, 0, 300))};
+        return make_case(kSoftmaxQ, p,
+                         {random_tensor(ElementType::kI8, {random_int(random, 1, 40), random_int(random, 1, 40)},
+                                        random, -128, 127)});
+      },
+      {.cases = 100, .must_cover = {"i8__simd"}});
 }
 
 TEST(SoftmaxQ, RefusesHostileParameters) {
