@@ -491,15 +491,14 @@ RowFunction row_of_kernel(const FloatProblem& problem) {
 
 using StripsFunction = void (*)(const FloatProblem&, std::int64_t, std::int64_t, std::int64_t, const ClampedStore&);
 
-/// Null where rows are computed pixel by pixel. Rows that overwrite the image go in strips too, one at a time, but not
-/// those that are one run; wider ones only where registers hold strips: elsewhere two vectors of a few pixels use up
-/// lines at once.
+/// Null where rows are computed a few pixels at a time. Of rows that overwrite the image those of two strips only where
+/// registers hold strips: elsewhere two vectors of a few pixels use up lines at once.
 template <int kLanes>
 StripsFunction strips_of_kernel(const FloatProblem& problem) {
   const ConvGeometry& g = problem.g;
-  const bool narrow = problem.separate && g.y.w <= kMostStrip;
-  const bool one_run = problem.separate && g.y.w <= kMaxRunPixels;
-  return (kTakesStrips || narrow) && !one_run && suits_strips(g) ? convolve_strips<kLanes> : nullptr;
+  const bool takes = problem.separate ? suits_strips_of_rows(g) && (kTakesStrips || g.y.w <= kMostStrip)
+                                      : suits_strips(g) && kTakesStrips;
+  return takes ? convolve_strips<kLanes> : nullptr;
 }
 
 struct RowKernel {
@@ -631,7 +630,7 @@ bool goes_by_phases(const Invocation& call, const ConvGeometry& g) {
 
 Footprint channels_footprint(const OpCall& call, int threads) {
   const ConvGeometry g = geometry_of(call);
-  const std::int64_t pixels = std::max<std::int64_t>(suits_strips(g) ? StripWidths(g).of(0) : 0, kMaxRunPixels);
+  const std::int64_t pixels = std::max<std::int64_t>(suits_strips_of_rows(g) ? StripWidths(g).of(0) : 0, kMaxRunPixels);
   return {.lead_bytes = lead_bytes(call, g, pixels, threads)};
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ops/nn/conv2d/geometry.h"
+#include "ops/nn/depthwise_conv2d/pixel_run.h"
 
 namespace bantam::ops::depthwise {
 
@@ -46,6 +47,12 @@ inline bool suits_strips(const ConvGeometry& g) {
   const auto fits = [](const WindowAxis& axis) { return axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1; };
   return fits(g.horizontal) && fits(g.vertical) && g.y.w >= kLeastStrip && g.horizontal.pad_before <= 1 &&
          window_origin(g.horizontal, g.y.w - 1) + 2 <= g.x.w;
+}
+
+/// May rows go in strips one by one, where they overwrite the image? Those of few strips, but not those of one run: of
+/// wider ones runs of few pixels take less time.
+inline bool suits_strips_of_rows(const ConvGeometry& g) {
+  return suits_strips(g) && g.y.w > kMaxRunPixels && g.y.w <= 2 * kMostStrip;
 }
 
 /// How a row of results is cut into strips: about equal ones, the first of them the widest.
