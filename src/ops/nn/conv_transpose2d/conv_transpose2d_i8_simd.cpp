@@ -16,6 +16,8 @@ using conv2d::Problem;
 
 /// More phases than this would hold next to no tap each.
 constexpr std::int64_t kMaxStride = 16;
+/// Of the taps of one axis, so that windows begin at numbers of 32 bits, whatever the padding.
+constexpr std::int64_t kMaxReach = 1 << 30;
 
 /// Outputs first, first + stride ... of one axis, which see the same taps.
 struct AxisPhase {
@@ -132,7 +134,7 @@ bool integer_supports(const OpCall& call) {
     return false;
   const Geometry g = geometry_of(call);
   const auto fits = [](const Axis& a) {
-    if (a.stride > kMaxStride) return false;
+    if (a.stride > kMaxStride || (a.kernel - 1) * a.dilation > kMaxReach) return false;
     // An output that no tap reaches is left to the reference.
     for (std::int64_t phase = 0; phase < a.stride; ++phase)
       if (phase_of(a, phase).count == 0) return false;

@@ -1,5 +1,5 @@
-// The first extremum along an axis. Along the innermost one the extremum is found, then its place; along others vectors
-// hold the best elements of neighbouring lines and their places.
+// The first extremum along an axis. Along the innermost one the extremum is found, then its place, of bytes as 32-bit
+// integers; along others vectors hold the best elements of neighbouring lines and their places.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/reduce/arg_reduce/arg_reduce_simd.cpp"
 #include "hwy/foreach_target.h"
@@ -35,20 +35,41 @@ HWY_INLINE auto beats(V candidate, V best) {
   return kMinimum ? hn::Lt(candidate, best) : hn::Lt(best, candidate);
 }
 
-/// Elements [i, n) of a line, at most a vector of them; lanes beyond the line repeat its first element.
+/// Elements of a line of T are compared as these.
+template <typename T>
+using Compared = std::conditional_t<sizeof(T) == 1, std::int32_t, T>;
+
+/// Where to load the elements from i on of a line of n: at the last place that has a whole vector behind it at most.
+template <class D>
+HWY_INLINE std::size_t place_of_vector(D d, std::size_t i, std::size_t n) {
+  const std::size_t lanes = hn::Lanes(d);
+  return n < lanes ? i : std::min(i, n - lanes);
+}
+
+/// A vector of the n elements of a line from `i` on; lanes beyond the line repeat its first element.
 template <class D, typename T>
 HWY_INLINE hn::Vec<D> load_line(D d, const T* from, std::size_t i, std::size_t n) {
-  if (i + hn::Lanes(d) <= n) return hn::LoadU(d, from + i);
-  return hn::IfThenElse(hn::FirstN(d, n - i), load_partial(d, from + i, n - i), hn::Set(d, *from));
+  if constexpr (sizeof(T) == 1) {
+    const hn::Rebind<T, D> bytes;
+    if (i + hn::Lanes(d) <= n) return hn::PromoteTo(d, hn::LoadU(bytes, from + i));
+    HWY_ALIGN T buffer[HWY_MAX_BYTES];
+    hn::Store(hn::Set(bytes, *from), bytes, buffer);
+    for (std::size_t k = 0; k < n - i; ++k) buffer[k] = from[i + k];
+    return hn::PromoteTo(d, hn::Load(bytes, buffer));
+  } else {
+    if (i + hn::Lanes(d) <= n) return hn::LoadU(d, from + i);
+    return hn::IfThenElse(hn::FirstN(d, n - i), load_partial(d, from + i, n - i), hn::Set(d, *from));
+  }
 }
 
 /// The first place of a line for which found(elements) holds in its lane, or n.
 template <typename T, class Found>
 HWY_INLINE std::size_t find_first(const T* from, std::size_t n, Found found) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Compared<T>> d;
   for (std::size_t i = 0; i < n; i += hn::Lanes(d)) {
-    const std::intptr_t lane = hn::FindFirstTrue(d, found(load_line(d, from, i, n)));
-    if (lane >= 0) return i + static_cast<std::size_t>(lane);
+    const std::size_t place = place_of_vector(d, i, n);
+    const std::intptr_t lane = hn::FindFirstTrue(d, found(load_line(d, from, place, n)));
+    if (lane >= 0) return place + static_cast<std::size_t>(lane);
   }
   return n;
 }
@@ -57,7 +78,7 @@ HWY_INLINE std::size_t find_first(const T* from, std::size_t n, Found found) {
 template <bool kMinimum, typename T>
 HWY_INLINE std::size_t place_in_line(const T* from, std::size_t n) {
   constexpr std::size_t kVectors = 4;  // maxima that do not wait for each other
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Compared<T>> d;
   const std::size_t lanes = hn::Lanes(d);
   const auto better = [](auto a, auto b) HWY_ATTR { return hn::IfThenElse(beats<kMinimum>(a, b), a, b); };
   hn::Vec<decltype(d)> best[kVectors];
@@ -65,7 +86,7 @@ HWY_INLINE std::size_t place_in_line(const T* from, std::size_t n) {
   auto nan = is_nan(d, best[0]);
   std::size_t i = 0;
   const auto take = [&](auto v) HWY_ATTR {
-    const auto x = load_line(d, from, i + v * lanes, n);
+    const auto x = load_line(d, from, place_of_vector(d, i + v * lanes, n), n);
     best[v] = better(x, best[v]);
     nan = hn::Or(nan, is_nan(d, x));
   };
@@ -131,7 +152,7 @@ void find_extrema(const Invocation& invocation) {
       const std::int64_t n = std::min(end - line, loop.inner - line % loop.inner);
       if (loop.inner == 1) {
         y[line] = static_cast<Index>(place_in_line<kMinimum>(from, static_cast<std::size_t>(loop.length)));
-      } else {
+      } else if constexpr (sizeof(T) > 1) {
         columns<kMinimum>(from, loop, static_cast<std::size_t>(n), y + line);
       }
       line += n;
@@ -140,7 +161,7 @@ void find_extrema(const Invocation& invocation) {
 }
 
 void run_arg_reduce(const Invocation& invocation) {
-  dispatch_type<float, std::int32_t>(invocation.in(0).type, [&](auto tag) {
+  dispatch_type<float, std::int32_t, std::int8_t, std::uint8_t>(invocation.in(0).type, [&](auto tag) {
     dispatch_type<std::int32_t, std::int64_t>(invocation.out().type, [&](auto index) {
       using T = typename decltype(tag)::type;
       using Index = typename decltype(index)::type;
@@ -163,8 +184,11 @@ namespace bantam::ops {
 HWY_EXPORT(run_arg_reduce);
 
 bool supports_arg_reduce_simd(const OpCall& call) {
-  return is_one_of<float, std::int32_t>(call.in(0).type) && call.as<ArgReduceParams>().select_last == 0 &&
-         call.in(0).is_dense() && call.out().is_dense();
+  const auto& p = call.as<ArgReduceParams>();
+  const ElementType type = call.in(0).type;
+  const bool suits = is_one_of<float, std::int32_t>(type) ||
+                     (is_one_of<std::int8_t, std::uint8_t>(type) && AxisLoop(call.in(0), p.axis).inner == 1);
+  return suits && p.select_last == 0 && call.in(0).is_dense() && call.out().is_dense();
 }
 
 Status run_arg_reduce_simd(const Invocation& invocation) {

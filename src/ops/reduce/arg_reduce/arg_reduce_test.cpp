@@ -50,9 +50,9 @@ TEST(ArgReduce, WorksAlongEveryAxisInParallel) {
         const ArgReduceParams params{static_cast<std::int32_t>(random() % 2),
                                      static_cast<std::int32_t>(random_int(random, -3, 2)), 1,
                                      static_cast<std::int32_t>(random() % 2), ElementType::kI64};
-        constexpr ElementType kTypes[] = {ElementType::kU8, ElementType::kI32, ElementType::kF32};
+        constexpr ElementType kTypes[] = {ElementType::kI8, ElementType::kU8, ElementType::kI32, ElementType::kF32};
         return make_case(kArgReduce, params,
-                         {random_tensor(kTypes[random() % 3], random_dims(random, 3, 1, 40), random, 0, 9)});
+                         {random_tensor(kTypes[random() % 4], random_dims(random, 3, 1, 80), random, 0, 99)});
       },
       {.cases = 100});
 }
