@@ -1,8 +1,6 @@
 // Products of quantised attention, one thread; the counter is multiply-accumulates twice.
-#include <benchmark/benchmark.h>
-
 #include "ops/nn/batch_matmul_q/batch_matmul_q.h"
-#include "ops/testing/prepared_run.h"
+#include "ops/testing/register_benchmark.h"
 
 namespace bantam::ops {
 namespace {
@@ -19,27 +17,20 @@ constexpr Product kProducts[] = {
     {"scores-4x50x16", 4, 50, 16, 50, 1},
 };
 
-void run(benchmark::State& state, const Product& product) {
+testing::OpCase make_product(const Product& product) {
   testing::Random random(1);
   const auto [name, items, m, k, n, transpose_b] = product;
   const BatchMatmulQParams p{.transpose_b = transpose_b, .b_zero_point = 7, .multiplier = 1 << 30, .shift = -8};
   const std::vector<std::int64_t> b = {items, transpose_b != 0 ? n : k, transpose_b != 0 ? k : n};
-  const testing::PreparedRun prepared(
-      testing::make_case(kBatchMatmulQ, p,
-                         {testing::random_tensor(ElementType::kI8, {items, m, k}, random, -128, 127),
-                          testing::random_tensor(ElementType::kI8, b, random, -128, 127)}));
-  for (auto _ : state) prepared.run();
-  state.SetLabel(std::string(prepared.variant()));
-  state.counters["GFLOP/s"] =
-      benchmark::Counter(2e-9 * static_cast<double>(prepared.work()), benchmark::Counter::kIsIterationInvariantRate);
+  return testing::make_case(kBatchMatmulQ, p,
+                            {testing::random_tensor(ElementType::kI8, {items, m, k}, random, -128, 127),
+                             testing::random_tensor(ElementType::kI8, b, random, -128, 127)});
 }
 
 const int kRegistered = [] {
   for (const Product& product : kProducts)
-    benchmark::RegisterBenchmark((std::string("batch_matmul_q/") + product.name).c_str(), [&product](
-                                                                                              benchmark::State& state) {
-      run(state, product);
-    })->Unit(benchmark::kMicrosecond);
+    testing::register_benchmark(std::string("batch_matmul_q/") + product.name,
+                                [&product] { return make_product(product); });
   return 0;
 }();
 

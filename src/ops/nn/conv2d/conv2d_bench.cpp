@@ -1,14 +1,13 @@
 // Convolution layers of real detectors and keyword spotters, one thread; the counter is multiply-accumulates twice.
-#include <benchmark/benchmark.h>
-
 #include "ops/nn/conv2d/conv2d.h"
-#include "ops/testing/prepared_run.h"
+#include "ops/testing/register_benchmark.h"
 
 namespace bantam::ops {
 namespace {
 
 using testing::constant;
 using testing::random_tensor;
+using testing::register_benchmark;
 
 struct Layer {
   const char* name;
@@ -58,22 +57,10 @@ testing::OpCase int8_layer(const Layer& l) {
        constant(random_tensor(ElementType::kI32, {l.oc}, random, -10, -6))});
 }
 
-void run(benchmark::State& state, const testing::OpCase& op_case) {
-  const testing::PreparedRun prepared(op_case);
-  for (auto _ : state) prepared.run();
-  state.SetLabel(std::string(prepared.variant()));
-  state.counters["GFLOP/s"] =
-      benchmark::Counter(2e-9 * static_cast<double>(prepared.work()), benchmark::Counter::kIsIterationInvariantRate);
-}
-
 const int kRegistered = [] {
   for (const Layer& layer : kLayers) {
-    benchmark::RegisterBenchmark((std::string("conv2d/f32/") + layer.name).c_str(), [&layer](benchmark::State& state) {
-      run(state, float_layer(layer));
-    })->Unit(benchmark::kMicrosecond);
-    benchmark::RegisterBenchmark((std::string("conv2d/int8/") + layer.name).c_str(), [&layer](benchmark::State& state) {
-      run(state, int8_layer(layer));
-    })->Unit(benchmark::kMicrosecond);
+    register_benchmark(std::string("conv2d/f32/") + layer.name, [&layer] { return float_layer(layer); });
+    register_benchmark(std::string("conv2d/int8/") + layer.name, [&layer] { return int8_layer(layer); });
   }
   return 0;
 }();

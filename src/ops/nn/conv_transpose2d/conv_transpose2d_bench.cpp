@@ -1,15 +1,14 @@
 // Transposed convolutions as decoders of images and sound have them, one thread; the counter is multiply-accumulates
 // twice.
-#include <benchmark/benchmark.h>
-
 #include "ops/nn/conv_transpose2d/conv_transpose2d.h"
-#include "ops/testing/prepared_run.h"
+#include "ops/testing/register_benchmark.h"
 
 namespace bantam::ops {
 namespace {
 
 using testing::constant;
 using testing::random_tensor;
+using testing::register_benchmark;
 
 struct Layer {
   const char* name;
@@ -42,20 +41,11 @@ testing::OpCase layer(const Layer& l, ElementType type) {
   return testing::make_case(kConvTranspose2d, p, std::move(operands));
 }
 
-void run(benchmark::State& state, const testing::OpCase& op_case) {
-  const testing::PreparedRun prepared(op_case);
-  for (auto _ : state) prepared.run();
-  state.SetLabel(std::string(prepared.variant()));
-  state.counters["GFLOP/s"] =
-      benchmark::Counter(2e-9 * static_cast<double>(prepared.work()), benchmark::Counter::kIsIterationInvariantRate);
-}
-
 const int kRegistered = [] {
   for (const Layer& l : kLayers)
-    for (const auto& [name, type] : {std::pair{"f32", ElementType::kF32}, std::pair{"int8", ElementType::kI8}})
-      benchmark::RegisterBenchmark((std::string("conv_transpose2d/") + name + "/" + l.name).c_str(),
-                                   [&l, type = type](benchmark::State& state) { run(state, layer(l, type)); })
-          ->Unit(benchmark::kMicrosecond);
+    for (const auto& [name, type] : {std::pair{"f32/", ElementType::kF32}, std::pair{"int8/", ElementType::kI8}})
+      register_benchmark(std::string("conv_transpose2d/") + name + l.name,
+                         [&l, type = type] { return layer(l, type); });
   return 0;
 }();
 

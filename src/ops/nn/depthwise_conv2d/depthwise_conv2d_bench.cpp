@@ -1,14 +1,13 @@
 // Depthwise layers of real detectors, one thread; the counter is multiply-accumulates twice.
-#include <benchmark/benchmark.h>
-
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
-#include "ops/testing/prepared_run.h"
+#include "ops/testing/register_benchmark.h"
 
 namespace bantam::ops {
 namespace {
 
 using testing::constant;
 using testing::random_tensor;
+using testing::register_benchmark;
 
 struct Layer {
   const char* name;
@@ -45,21 +44,11 @@ testing::OpCase make_layer(const Layer& l, bool quantized) {
                              constant(random_tensor(ElementType::kI32, {l.c}, random, -10, -6))});
 }
 
-void run(benchmark::State& state, const testing::OpCase& op_case) {
-  const testing::PreparedRun prepared(op_case);
-  for (auto _ : state) prepared.run();
-  state.SetLabel(std::string(prepared.variant()));
-  state.counters["GFLOP/s"] =
-      benchmark::Counter(2e-9 * static_cast<double>(prepared.work()), benchmark::Counter::kIsIterationInvariantRate);
-}
-
 const int kRegistered = [] {
   for (const Layer& layer : kLayers)
     for (const bool quantized : {false, true})
-      benchmark::RegisterBenchmark(
-          (std::string("depthwise_conv2d/") + (quantized ? "int8/" : "f32/") + layer.name).c_str(),
-          [&layer, quantized](benchmark::State& state) { run(state, make_layer(layer, quantized)); })
-          ->Unit(benchmark::kMicrosecond);
+      register_benchmark(std::string("depthwise_conv2d/") + (quantized ? "int8/" : "f32/") + layer.name,
+                         [&layer, quantized] { return make_layer(layer, quantized); });
   return 0;
 }();
 

@@ -1,14 +1,13 @@
 // Matrix products of real models, one thread: recurrent and fully connected layers (one row), attention and batches.
-#include <benchmark/benchmark.h>
-
 #include "ops/nn/matmul/matmul.h"
-#include "ops/testing/prepared_run.h"
+#include "ops/testing/register_benchmark.h"
 
 namespace bantam::ops {
 namespace {
 
 using testing::constant;
 using testing::random_tensor;
+using testing::register_benchmark;
 
 struct Product {
   const char* name;
@@ -40,25 +39,11 @@ testing::OpCase int8_product(const Product& p) {
                              constant(random_tensor(ElementType::kI32, {p.n}, random, -10, -6))});
 }
 
-void run(benchmark::State& state, const testing::OpCase& op_case) {
-  const testing::PreparedRun prepared(op_case);
-  for (auto _ : state) prepared.run();
-  state.SetLabel(std::string(prepared.variant()));
-  state.counters["GFLOP/s"] =
-      benchmark::Counter(2e-9 * static_cast<double>(prepared.work()), benchmark::Counter::kIsIterationInvariantRate);
-}
-
 const int kRegistered = [] {
   for (const Product& product : kProducts) {
-    benchmark::RegisterBenchmark((std::string("matmul/f32/") + product.name).c_str(), [&product](
-                                                                                          benchmark::State& state) {
-      run(state, float_product(product));
-    })->Unit(benchmark::kMicrosecond);
+    register_benchmark(std::string("matmul/f32/") + product.name, [&product] { return float_product(product); });
     if (product.constant_b)
-      benchmark::RegisterBenchmark((std::string("matmul/int8/") + product.name).c_str(), [&product](
-                                                                                             benchmark::State& state) {
-        run(state, int8_product(product));
-      })->Unit(benchmark::kMicrosecond);
+      register_benchmark(std::string("matmul/int8/") + product.name, [&product] { return int8_product(product); });
   }
   return 0;
 }();

@@ -1,8 +1,6 @@
-// Bilinear enlargements as segmentation networks and decoders have them, one thread; the counter is results.
-#include <benchmark/benchmark.h>
-
+// Bilinear enlargements as segmentation networks and decoders have them, one thread.
 #include "ops/nn/resize_bilinear_q/resize_bilinear_q.h"
-#include "ops/testing/prepared_run.h"
+#include "ops/testing/register_benchmark.h"
 
 namespace bantam::ops {
 namespace {
@@ -19,24 +17,18 @@ constexpr Enlargement kEnlargements[] = {
     {"64-128x8", 64, 128, 8, true},    {"64-256x4", 64, 256, 4, true}, {"128-256x1", 128, 256, 1, true},
 };
 
-void enlarge(benchmark::State& state, const Enlargement& e) {
+testing::OpCase enlargement(const Enlargement& e) {
   testing::Random random(1);
   const std::int32_t scale = (1024 * e.from + e.to / 2) / e.to;
   const ResizeBilinearQParams p{e.to, e.to, scale, scale, e.half_pixel ? 1 : 0};
-  const testing::PreparedRun prepared(testing::make_case(
+  return testing::make_case(
       kResizeBilinearQ, p,
-      {testing::random_tensor(ElementType::kI8, {1, e.from, e.from, e.channels}, random, -128, 127)}));
-  for (auto _ : state) prepared.run();
-  state.SetLabel(std::string(prepared.variant()));
-  state.counters["G/s"] = benchmark::Counter(1e-9 * static_cast<double>(e.to * e.to * e.channels),
-                                             benchmark::Counter::kIsIterationInvariantRate);
+      {testing::random_tensor(ElementType::kI8, {1, e.from, e.from, e.channels}, random, -128, 127)});
 }
 
-const int kEnlargementsRegistered = [] {
+const int kRegistered = [] {
   for (const Enlargement& e : kEnlargements)
-    benchmark::RegisterBenchmark((std::string("resize_bilinear_q/") + e.name).c_str(), [&e](benchmark::State& state) {
-      enlarge(state, e);
-    })->Unit(benchmark::kMicrosecond);
+    testing::register_benchmark(std::string("resize_bilinear_q/") + e.name, [&e] { return enlargement(e); });
   return 0;
 }();
 

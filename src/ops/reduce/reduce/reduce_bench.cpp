@@ -1,8 +1,6 @@
-// Sums over the pixels of images in bytes, as squeezing and pooling take them, one thread; the counter is terms.
-#include <benchmark/benchmark.h>
-
+// Sums over the pixels of images in bytes, as squeezing and pooling take them, one thread.
 #include "ops/reduce/reduce/reduce.h"
-#include "ops/testing/prepared_run.h"
+#include "ops/testing/register_benchmark.h"
 
 namespace bantam::ops {
 namespace {
@@ -16,17 +14,12 @@ constexpr Image kImages[] = {{"112x112x32", 112, 32}, {"56x56x72", 56, 72}, {"7x
 
 const int kRegistered = [] {
   for (const Image& image : kImages)
-    benchmark::RegisterBenchmark((std::string("reduce/wide-sum/") + image.name).c_str(), [&image](
-                                                                                             benchmark::State& state) {
+    testing::register_benchmark(std::string("reduce/wide-sum/") + image.name, [&image] {
       testing::Random random(1);
-      const testing::PreparedRun prepared(testing::make_case(
-          kReduce, ReduceParams{.axes = {2, {1, 2}}, .wide = 1},
-          {testing::random_tensor(ElementType::kI8, {1, image.side, image.side, image.channels}, random, -128, 127)}));
-      for (auto _ : state) prepared.run();
-      state.SetLabel(std::string(prepared.variant()));
-      state.counters["terms/s"] =
-          benchmark::Counter(static_cast<double>(prepared.work()), benchmark::Counter::kIsIterationInvariantRate);
-    })->Unit(benchmark::kMicrosecond);
+      const std::vector<std::int64_t> dims = {1, image.side, image.side, image.channels};
+      return testing::make_case(kReduce, ReduceParams{.axes = {2, {1, 2}}, .wide = 1},
+                                {testing::random_tensor(ElementType::kI8, dims, random, -128, 127)});
+    });
   return 0;
 }();
 
