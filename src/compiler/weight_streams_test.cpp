@@ -199,6 +199,20 @@ INSTANTIATE_TEST_SUITE_P(All, StreamedNets,
                            return param.index == 0 ? "F32" : param.index == 1 ? "I8" : "I8OfSmallCores";
                          });
 
+/// A product by one column has a kernel of its own, which is not that of the columns' part.
+TEST(StreamedLayers, ComputeTheSameWhenAPartIsOneColumn) {
+  const graph::Graph graph = testing::parse(R"(graph "one" {
+  %x "x" = input : f32[20,301]
+  %w = const : f32[301,17] splat(0.3)
+  %y = matmul(%x, %w) {}
+  output "y" %y
+})");
+  const PlannedModel whole = plan_of(graph, {});
+  const auto parts = in_channel_parts(with_kernels(whole), 0, 2);
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(results_of(plan_of(*parts, {}), 1, 7, std::byte{0x11}), results_of(whole, 1, 7, std::byte{0x11}));
+}
+
 /// Nodes of one name, as those of one ONNX node have, keep their kernels when one of them is cut into parts.
 TEST(StreamedLayers, KeepTheirKernelsWhenOneIsCutIntoParts) {
   graph::Graph graph = testing::parse(R"(graph "two" {

@@ -31,8 +31,11 @@ Status run_narrow(const Invocation& call, ElementType type);
 Footprint half_footprint(const OpCall& call, int threads);
 Status run_half(const Invocation& call, ElementType type);
 
-/// f32, up to eight rows by any b that has contiguous rows or columns, or any rows by one column.
-bool is_column_product(const OpCall& call);
+/// f32, contiguous rows by one column, any b.
+bool column_supports(const OpCall& call);
+Status run_column(const Invocation& call);
+
+/// f32, up to eight rows by any b that has contiguous rows or columns.
 bool rows_supports(const OpCall& call);
 Status run_rows(const Invocation& call);
 

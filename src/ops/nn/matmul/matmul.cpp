@@ -107,6 +107,10 @@ constexpr StoringKernel kHalf = {.supports = matmul::narrow_supports,
 
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
+    {.name = "f32_column__simd",
+     .supports = matmul::column_supports,
+     .run = matmul::run_column,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
     {.name = "f32_packed__simd",
      .supports = matmul::packed_supports,
      .footprint = matmul::packed_footprint,

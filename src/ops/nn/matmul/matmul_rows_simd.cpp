@@ -1,6 +1,6 @@
 // matmul in f32 of a few rows by a matrix that is no constant: it is read once, as it lies, since packing it would take
 // longer than the product. Rows of b are added to the results some at a time; a transposed b is multiplied by dots. A
-// product of many rows by one column is that of one row, which the column is, by the rows as columns.
+// product by one column is that of one row, which the column is, by the rows as columns.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -163,9 +163,9 @@ MatmulGeometry geometry(const MatmulParams& p, const TensorDesc& a, const Tensor
   return fold_batch(matmul_geometry(p, a, b, y));
 }
 
-/// Is it a product of many contiguous rows by a contiguous column?
+/// Is it a product of contiguous rows by a contiguous column? However many rows, so that parts of them give the same.
 bool turns(const MatmulGeometry& g) {
-  return g.n == 1 && g.m > kMostRows && g.a.column_stride == 1 && g.b.row_stride == 1 && g.y.row_stride == 1;
+  return g.n == 1 && g.a.column_stride == 1 && g.b.row_stride == 1 && g.y.row_stride == 1;
 }
 
 /// y^T = b^T a^T.
@@ -185,20 +185,21 @@ MatmulGeometry geometry_of(const OpCall& call) {
 
 }  // namespace
 
-bool is_column_product(const OpCall& call) { return dynamic_supports(call) && turns(geometry_of(call)); }
+bool column_supports(const OpCall& call) { return dynamic_supports(call) && turns(geometry_of(call)); }
+
+Status run_column(const Invocation& call) {
+  HWY_DYNAMIC_DISPATCH(multiply_few_rows)(call, turned(geometry_of({call.params, call.inputs, call.outputs})), true);
+  return ok_status();
+}
 
 bool rows_supports(const OpCall& call) {
   if (!dynamic_supports(call)) return false;
   const MatmulGeometry g = geometry_of(call);
-  return is_column_product(call) ||
-         (g.m <= kMostRows && g.a.column_stride == 1 && (g.b.row_stride == 1 || g.b.column_stride == 1));
+  return g.m <= kMostRows && g.a.column_stride == 1 && (g.b.row_stride == 1 || g.b.column_stride == 1);
 }
 
 Status run_rows(const Invocation& call) {
-  const OpCall described{call.params, call.inputs, call.outputs};
-  const MatmulGeometry g = geometry_of(described);
-  const bool column = is_column_product(described);
-  HWY_DYNAMIC_DISPATCH(multiply_few_rows)(call, column ? turned(g) : g, column);
+  HWY_DYNAMIC_DISPATCH(multiply_few_rows)(call, geometry_of({call.params, call.inputs, call.outputs}), false);
   return ok_status();
 }
 

@@ -84,9 +84,7 @@ void for_each_product(const Invocation& call, const MatmulGeometry& g, F f) {
 
 }  // namespace
 
-bool packed_supports(const OpCall& call) {
-  return is_float(call) && is_constant(call) && call.in(1).is_dense() && !is_column_product(call);
-}
+bool packed_supports(const OpCall& call) { return is_float(call) && is_constant(call) && call.in(1).is_dense(); }
 
 Footprint packed_footprint(const OpCall& call, int threads) {
   return {.scratch_bytes = gathered_floats(geometry(call)) * kFloat * threads};
