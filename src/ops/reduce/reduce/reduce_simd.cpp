@@ -81,19 +81,22 @@ struct Length : Squares {
     return hn::Sqrt(v);
   }
 };
-/// What is not a number stays: x86's Max gives its second operand where one of them is none, others' give none.
+/// The larger, or smaller, of two numbers; what is not a number stays. x86's Max and Min give their second operand
+/// where one of them is none; others' may give the other.
 struct Maximum : AsItIs {
   static constexpr float kStart = -std::numeric_limits<float>::infinity();
   template <class V>
   static HWY_INLINE V step(V a, V b) {
-    return hn::IfThenElse(hn::IsNaN(b), b, hn::Max(b, a));
+    if constexpr (HWY_ARCH_X86) return hn::IfThenElse(hn::IsNaN(b), b, hn::Max(b, a));
+    return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
   }
 };
 struct Minimum : AsItIs {
   static constexpr float kStart = std::numeric_limits<float>::infinity();
   template <class V>
   static HWY_INLINE V step(V a, V b) {
-    return hn::IfThenElse(hn::IsNaN(b), b, hn::Min(b, a));
+    if constexpr (HWY_ARCH_X86) return hn::IfThenElse(hn::IsNaN(b), b, hn::Min(b, a));
+    return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b);
   }
 };
 
