@@ -1,6 +1,7 @@
 // The kernels of `reduce`, for its table of variants. Contracts: reduce.h and ops/op.h.
 #pragma once
 
+#include "ops/common/strides.h"
 #include "ops/op.h"
 
 namespace bantam::ops {
@@ -11,6 +12,15 @@ Status run_reduce_ref(const Invocation& invocation);
 bool supports_reduce_f32_simd(const OpCall& call);
 Footprint reduce_footprint(const OpCall& call, int threads);
 Status run_reduce_f32_simd(const Invocation& invocation);
+
+/// One wide sum, of the elements that `reduced` places behind x.
+template <typename T>
+std::int32_t wide_sum(const StridedRows<1>& reduced, const T* x) {
+  std::uint32_t total = 0;
+  for_each_element(reduced,
+                   [&](const auto& offsets) { total += static_cast<std::uint32_t>(std::int32_t{x[offsets[0]]}); });
+  return static_cast<std::int32_t>(total);
+}
 
 /// Wide sums, where the innermost reduced or kept elements are contiguous.
 bool supports_wide_sums(const OpCall& call);

@@ -106,13 +106,6 @@ std::uint8_t reduce_bool(ReduceFunction function, const StridedRows<1>& elements
   return result ? 1 : 0;
 }
 
-std::int32_t wide_sum(const StridedRows<1>& elements, const auto* x) {
-  std::uint32_t total = 0;
-  for_each_element(elements,
-                   [&](const auto& offsets) { total += static_cast<std::uint32_t>(std::int32_t{x[offsets[0]]}); });
-  return static_cast<std::int32_t>(total);
-}
-
 }  // namespace
 
 Status run_reduce_ref(const Invocation& invocation) {

@@ -42,15 +42,6 @@ HWY_INLINE void sum_vectors(const StridedRows<1>& reduced, const T* x, std::int3
   unroll<kVectors>([&](auto v) HWY_ATTR { hn::StoreU(sums[v], Wide(), y + v * kWideLanes); });
 }
 
-/// One result, whose terms lie `reduced` says where.
-template <typename T>
-std::int32_t sum_one(const StridedRows<1>& reduced, const T* x) {
-  std::uint32_t total = 0;
-  for_each_element(reduced,
-                   [&](const auto& offsets) { total += static_cast<std::uint32_t>(std::int32_t{x[offsets[0]]}); });
-  return static_cast<std::int32_t>(total);
-}
-
 /// n neighbouring results; the last vector may come twice.
 template <typename T>
 void sum_columns(const StridedRows<1>& reduced, const T* x, std::int64_t n, std::int32_t* y) {
@@ -58,7 +49,7 @@ void sum_columns(const StridedRows<1>& reduced, const T* x, std::int64_t n, std:
   std::int64_t i = 0;
   for (; i + kVectors * kWideLanes <= n; i += kVectors * kWideLanes) sum_vectors<kVectors>(reduced, x + i, y + i);
   if (n < kWideLanes) {
-    for (; i < n; ++i) y[i] = sum_one(reduced, x + i);
+    for (; i < n; ++i) y[i] = wide_sum(reduced, x + i);
     return;
   }
   for (; i < n; i += kWideLanes) {
