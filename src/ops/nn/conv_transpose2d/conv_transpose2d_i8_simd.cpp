@@ -78,8 +78,8 @@ Geometry geometry_of(const OpCall& call) {
   return conv_transpose2d::geometry_of(call.as<ConvTranspose2dParams>(), call.in(0), call.in(1), call.out());
 }
 
-/// Calls f(output phase, offset of its weights) for those that there are, in the order of the packed weights; returns
-/// the bytes of them all.
+/// Calls f(output phase, offset of its weights) for all, in the order of the packed weights; returns the bytes of them
+/// all. Phases without outputs have weights too: those of a package serve images of several sizes.
 template <typename F>
 std::int64_t for_each_phase(const OpCall& call, F f) {
   const Geometry g = geometry_of(call);
@@ -88,7 +88,6 @@ std::int64_t for_each_phase(const OpCall& call, F f) {
     for (std::int64_t h = 0; h < g.horizontal.stride; ++h) {
       const AxisPhase vertical(g.vertical, v);
       const AxisPhase horizontal(g.horizontal, h);
-      if (vertical.count == 0 || horizontal.count == 0) continue;
       const OutputPhase phase{vertical, horizontal, problem_of(call, g, vertical, horizontal)};
       f(phase, offset);
       offset += packed_group_bytes(phase.problem) * g.groups;
