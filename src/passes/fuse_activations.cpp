@@ -11,6 +11,7 @@
 #include "ops/nn/conv2d/conv2d.h"
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
 #include "ops/nn/conv_transpose2d/conv_transpose2d.h"
+#include "ops/nn/conv_transpose2d_affine/conv_transpose2d_affine.h"
 #include "ops/nn/matmul/matmul.h"
 #include "ops/nn/matmul_affine/matmul_affine.h"
 #include "ops/nn/pool2d/pool2d.h"
@@ -34,6 +35,7 @@ constexpr Host kHosts[] = {
     {"conv2d", offsetof(ops::Conv2dParams, activation)},
     {"conv2d_affine", offsetof(ops::Conv2dAffineParams, form.activation)},
     {"conv_transpose2d", offsetof(ops::ConvTranspose2dParams, activation)},
+    {"conv_transpose2d_affine", offsetof(ops::ConvTranspose2dAffineParams, form.activation)},
     {"depthwise_conv2d", offsetof(ops::Conv2dParams, activation)},
     {"matmul", offsetof(ops::MatmulParams, activation)},
     {"matmul_affine", offsetof(ops::MatmulAffineParams, form.activation)},

@@ -2,8 +2,9 @@
 //
 // Two sweeps. The first moves dequantisations of 8 and 16-bit integers behind operators that only move elements, and
 // replaces each quantisation by the integer form of what it quantises, if there is one:
-//   convolutions and matrix products of 8-bit integers: conv2d_affine, matmul_affine (float rescaling, rounding to
-//     even, as ONNX Runtime fuses them); the sums are exact, where the float operator would round each of them
+//   convolutions and matrix products of 8-bit integers: conv2d_affine, conv_transpose2d_affine, matmul_affine (float
+//     rescaling, rounding to even, as ONNX Runtime fuses them); the sums are exact, where the float operator would
+//     round each of them
 //   arithmetic of two quantised operands: binary_affine, bit for bit what the three operators compute
 //   sums and means of 8-bit integers over axes: reduce_affine (exact sums, rescaled as ONNX Runtime does)
 //   any function of one 8-bit operand, another grid for the same numbers: lookup8, bit for bit
@@ -28,6 +29,8 @@
 #include "ops/elementwise/unary/unary.h"
 #include "ops/nn/conv2d/conv2d.h"
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
+#include "ops/nn/conv_transpose2d/conv_transpose2d.h"
+#include "ops/nn/conv_transpose2d_affine/conv_transpose2d_affine.h"
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
 #include "ops/nn/matmul/matmul.h"
 #include "ops/nn/matmul_affine/matmul_affine.h"
@@ -288,6 +291,25 @@ Replacement convolve_integers(Rewriter& rewriter, const Node& node, const Target
   return rewriter.emit(ops::kConv2dAffine, params, operands->after(x->q, w->w));
 }
 
+/// The integer form of a float transposed convolution. Groups of few channels stay: products of integers would leave
+/// most columns of their panels empty, what takes longer than the same in f32.
+Replacement convolve_transposed_integers(Rewriter& rewriter, const Node& node, const Target& wanted) {
+  constexpr std::int32_t kLeastOutputs = 8;
+  const auto& p = node.as<ops::ConvTranspose2dParams>();
+  const TensorDesc weights = rewriter.desc(node.inputs[1]);
+  if (p.groups != 1 && weights.dims[0] / p.groups < kLeastOutputs) return std::nullopt;
+  const auto target = target_behind(p.activation, wanted);
+  const auto x = target ? as_quantized(rewriter, node.inputs[0]) : std::nullopt;
+  if (!x || !is_8_bit(x->grid.type) || (target->grid && !is_8_bit(target->grid->type))) return std::nullopt;
+  const auto w = as_integer_weights(rewriter, node.inputs[1], 0);
+  const auto operands = w ? affine_operands(rewriter, *x, *w, operand(node, 2), *target) : std::nullopt;
+  if (!operands) return std::nullopt;
+  const ops::ConvTranspose2dAffineParams params{p.stride_h,     p.stride_w,     p.dilation_h, p.dilation_w,
+                                                p.pad_top,      p.pad_left,     p.pad_bottom, p.pad_right,
+                                                p.output_pad_h, p.output_pad_w, p.groups,     operands->form};
+  return rewriter.emit(ops::kConvTranspose2dAffine, params, operands->after(x->q, w->w));
+}
+
 /// The integer form of a float matrix product; `bias` is the product's own or one added to it.
 Replacement multiply_integers(Rewriter& rewriter, const Node& node, ValueId bias, const Target& wanted) {
   const auto& p = node.as<ops::MatmulParams>();
@@ -444,6 +466,7 @@ Replacement quantized_form(Rewriter& rewriter, ValueId x, const Target& target) 
   rewriter.set_source(node.name, node.origin);
   if (node.is(ops::kBinary)) return quantized_binary(rewriter, node, target);
   if (node.is(ops::kConv2d) || node.is(ops::kDepthwiseConv2d)) return convolve_integers(rewriter, node, target);
+  if (node.is(ops::kConvTranspose2d)) return convolve_transposed_integers(rewriter, node, target);
   if (node.is(ops::kMatmul)) return multiply_integers(rewriter, node, operand(node, 2), target);
   if (target.has_activation() && !only_moves(node)) return std::nullopt;
   if (node.op->name == "concat") return quantized_parts(rewriter, node, 0, target);
@@ -468,6 +491,7 @@ Replacement quantize_in_integers(Rewriter& rewriter, const Node& node) {
 Replacement compute_in_integers(Rewriter& rewriter, const Node& node) {
   if (node.outputs[0] == kNone || rewriter.desc(node.outputs[0]).type != ElementType::kF32) return std::nullopt;
   if (node.is(ops::kConv2d) || node.is(ops::kDepthwiseConv2d)) return convolve_integers(rewriter, node, {});
+  if (node.is(ops::kConvTranspose2d)) return convolve_transposed_integers(rewriter, node, {});
   if (node.is(ops::kMatmul)) {
     const auto product = multiply_integers(rewriter, node, operand(node, 2), {});
     return product ? product : multiply_by_blocks(rewriter, node);

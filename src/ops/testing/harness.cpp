@@ -230,6 +230,15 @@ bool variant_supports(const OpCase& op_case, const KernelVariant& variant) {
   return supports(variant, CallView(op_case, descs).call());
 }
 
+std::vector<std::byte> packed_operand(const OpCase& op_case, const KernelVariant& variant, int input) {
+  std::vector<TensorDesc> descs;
+  if (!infer_case(op_case, &descs).ok()) return {};
+  const CallView view(op_case, descs);
+  const RunMemory memory = make_memory(op_case, variant, view.call(), descs, 1, {});
+  const GuardedMemory& packed = memory.packed[static_cast<std::size_t>(input)];
+  return {packed.data(), packed.data() + packed.size()};
+}
+
 /// Bounds are relative to this where all of a result is smaller: kernels' exponentials end within the normal numbers,
 /// where the reference's go on to denormal ones and 0.
 constexpr double kSmallestMagnitude = 1e-30;

@@ -99,6 +99,9 @@ Outcome run_reference(const OpCase& op_case);
 /// Whether the variant supports the case with dense results.
 bool variant_supports(const OpCase& op_case, const KernelVariant& variant);
 
+/// What the variant, which must support the case, packs of constant operand `input`; empty where it uses it as it is.
+std::vector<std::byte> packed_operand(const OpCase& op_case, const KernelVariant& variant, int input);
+
 /// Makes one random case; everything random comes from the argument.
 using CaseGenerator = std::function<OpCase(Random&)>;
 

@@ -3,6 +3,7 @@
 
 #include "ops/elementwise/binary_affine/binary_affine.h"
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
+#include "ops/nn/conv_transpose2d_affine/conv_transpose2d_affine.h"
 #include "ops/nn/matmul_affine/matmul_affine.h"
 #include "ops/nn/matmul_blocks/matmul_blocks.h"
 #include "ops/nn/separable_conv2d_affine/separable_conv2d_affine.h"
@@ -107,6 +108,23 @@ void conv2d_affine(Sampling& s) {
   s.set_params(p);
 }
 
+void conv_transpose2d_affine(Sampling& s) {
+  const TensorDesc x = s.any(s.type({kI8, kU8}), 4, 4);
+  ConvTranspose2dAffineParams p;
+  p.stride_h = s.pick(1, 2);
+  p.stride_w = s.pick(1, 3);
+  p.dilation_h = s.one_in(4) ? 2 : 1;
+  p.pad_left = s.pick(0, 1);
+  p.pad_bottom = s.pick(0, 1);
+  p.output_pad_w = s.pick(0, 1);
+  if (s.one_in(3)) p.groups = std::max(x.dims[3], 1);
+  const std::int64_t out = p.groups * s.pick(1, s.one_in(3) ? 17 : 5);
+  const ElementType type = s.one_of({kI8, kU8});
+  weights(s, type, {out, s.pick(2, 4), s.pick(2, 4), x.dims[3] / p.groups});
+  affine_operands(s, p.form, x.type, type, out);
+  s.set_params(p);
+}
+
 void separable_conv2d_affine(Sampling& s) {
   const TensorDesc x = s.any(s.type({kI8, kU8}), 4, 4);
   SeparableConv2dAffineParams p;
@@ -177,9 +195,13 @@ void reduce_affine(Sampling& s) {
   s.set_params(p);
 }
 
-constexpr SamplerRow kRows[] = {{&kBinaryAffine, binary_affine}, {&kConv2dAffine, conv2d_affine},
-                                {&kMatmulAffine, matmul_affine}, {&kSeparableConv2dAffine, separable_conv2d_affine},
-                                {&kMatmulBlocks, matmul_blocks}, {&kReduceAffine, reduce_affine}};
+constexpr SamplerRow kRows[] = {{&kBinaryAffine, binary_affine},
+                                {&kConv2dAffine, conv2d_affine},
+                                {&kConvTranspose2dAffine, conv_transpose2d_affine},
+                                {&kMatmulAffine, matmul_affine},
+                                {&kSeparableConv2dAffine, separable_conv2d_affine},
+                                {&kMatmulBlocks, matmul_blocks},
+                                {&kReduceAffine, reduce_affine}};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "ops/elementwise/quantize/quantize.h"
+#include "ops/testing/affine_form.h"
 #include "ops/testing/harness.h"
 #include "ops/testing/large_window.h"
 
@@ -15,11 +16,6 @@ namespace {
 
 using namespace testing;  // NOLINT: the harness is this file's vocabulary
 using ::testing::ElementsAre;
-
-AffineForm form_to(ElementType to, std::int32_t x_zero = 0, std::int32_t w_zero = 0, std::int32_t y_zero = 0) {
-  const bool is_unsigned = to == ElementType::kU8;
-  return {to, x_zero, w_zero, y_zero, is_unsigned ? 0 : -128, is_unsigned ? 255 : 127, {}, 1.0F};
-}
 
 TEST(Conv2dAffine, SubtractsBothZeroPointsAndPadsWithNothing) {
   // (200 - 128) * (5 - 3) = 144 where the tap lies inside; the padding's tap counts nothing.

@@ -4,65 +4,25 @@
 
 #include "ops/common/operands.h"
 #include "ops/common/params.h"
+#include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/conv_transpose2d/geometry.h"
 #include "ops/nn/conv_transpose2d/kernels.h"
 
 namespace bantam::ops {
 namespace {
 
-struct AxisParams {
-  std::int32_t stride, dilation, pad_before, pad_after, output_pad;
-};
-
-Status output_extent(const AxisParams& a, std::int64_t in, std::int64_t kernel, std::int64_t* out) {
-  if (a.stride < 1) return failure(StatusCode::kInvalidModel, "stride must be positive", a.stride, 1);
-  if (a.dilation < 1) return failure(StatusCode::kInvalidModel, "dilation must be positive", a.dilation, 1);
-  if (kernel < 1) return failure(StatusCode::kInvalidModel, "kernel is empty", kernel, 1).at(1);
-  if (a.pad_before < 0 || a.pad_after < 0 || a.output_pad < 0)
-    return failure(StatusCode::kInvalidModel, "padding must not be negative",
-                   std::min({a.pad_before, a.pad_after, a.output_pad}), 0);
-  if (in == 0) {
-    *out = 0;
-    return ok_status();
-  }
-  // Two products of factors below 2^31: no overflow.
-  *out = a.stride * (in - 1) + a.dilation * (kernel - 1) + 1 + a.output_pad - a.pad_before - a.pad_after;
-  if (*out < 0) return failure(StatusCode::kInvalidModel, "padding removes more than there is", *out, 0);
-  return ok_status();
-}
-
-Status check_operands(const ConvTranspose2dParams& p, std::span<const Tensor> inputs) {
-  for (int i = 0; i < 2; ++i) BANTAM_RETURN_IF_ERROR(check_rank(desc_of(inputs, i), 4, i));
+Status infer_conv_transpose2d(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
+  const auto& p = *static_cast<const ConvTranspose2dParams*>(params);
   const TensorDesc& x = desc_of(inputs, 0);
   const TensorDesc& w = desc_of(inputs, 1);
-  if (p.groups < 1) return failure(StatusCode::kInvalidModel, "groups must be positive", p.groups, 1);
-  if (static_cast<std::int64_t>(w.dims[3]) * p.groups != x.dims[3])
-    return failure(StatusCode::kInvalidModel, "weights do not fit the operand's channels",
-                   static_cast<std::int64_t>(w.dims[3]) * p.groups, x.dims[3])
-        .at(1);
-  if (w.dims[0] % p.groups != 0)
-    return failure(StatusCode::kInvalidModel, "output channels are not a multiple of groups", w.dims[0], p.groups)
-        .at(1);
+  BANTAM_RETURN_IF_ERROR(check_grouped_weights(x, w, p.groups));
   LinearForm form{};
   BANTAM_RETURN_IF_ERROR(infer_linear_form(inputs, w.dims[0], p.activation, conv_transpose2d::int8_range(p), &form));
   if (form == LinearForm::kHybrid)
     return failure(StatusCode::kUnsupported, "weights must be f32 where the operand is",
                    static_cast<std::int64_t>(w.type), static_cast<std::int64_t>(x.type))
         .at(1);
-  return ok_status();
-}
-
-Status infer_conv_transpose2d(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
-  const auto& p = *static_cast<const ConvTranspose2dParams*>(params);
-  BANTAM_RETURN_IF_ERROR(check_operands(p, inputs));
-  const TensorDesc& x = desc_of(inputs, 0);
-  const TensorDesc& w = desc_of(inputs, 1);
-  std::int64_t dims[4] = {x.dims[0], 0, 0, w.dims[0]};
-  const AxisParams vertical{p.stride_h, p.dilation_h, p.pad_top, p.pad_bottom, p.output_pad_h};
-  const AxisParams horizontal{p.stride_w, p.dilation_w, p.pad_left, p.pad_right, p.output_pad_w};
-  BANTAM_RETURN_IF_ERROR(output_extent(vertical, x.dims[1], w.dims[1], &dims[1]));
-  BANTAM_RETURN_IF_ERROR(output_extent(horizontal, x.dims[2], w.dims[2], &dims[2]));
-  return make_desc(x.type, dims, 4, &outputs[0]);
+  return conv_transpose2d::infer_image(p, x, w, x.type, &outputs[0]);
 }
 
 std::int64_t work(const OpCall& call) {
@@ -101,6 +61,12 @@ constexpr KernelVariant kVariants[] = {
     computed_variant<conv_transpose2d::kGemm>("f32_gemm_dynamic__simd"),
     constant_variant<conv_transpose2d::kColumns>("f32_columns__simd"),
     computed_variant<conv_transpose2d::kColumns>("f32_columns_dynamic__simd"),
+    {.name = "i8_columns__simd",
+     .supports = conv_transpose2d::integer_columns_supports,
+     .footprint = conv_transpose2d::integer_columns_footprint,
+     .packed_bytes = conv_transpose2d::integer_columns_packed_bytes,
+     .pack = conv_transpose2d::integer_columns_pack,
+     .run = conv_transpose2d::run_integer_columns},
     {.name = "i8_gemm__simd",
      .supports = conv_transpose2d::integer_supports,
      .footprint = conv_transpose2d::integer_footprint,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "ops/testing/harness.h"
 
@@ -95,16 +96,20 @@ TEST(ConvTranspose2d, DepthwiseOfFewChannelsMatchesReference) {
 }
 
 /// A case of integers: scales reach from tiny to beyond 1. Windows of every phase reach beyond the image somewhere.
-OpCase random_integer_case(Random& random, ElementType type) {
+/// `group_outputs`: 0 for any.
+OpCase random_integer_case(Random& random, ElementType type, std::int64_t group_outputs = 0) {
   ConvTranspose2dParams p = random_params(random);
   const bool bytes = type == ElementType::kI8;
   const double lowest = bytes ? -128 : -32768, highest = bytes ? 127 : 32767;
-  p.groups = static_cast<std::int32_t>(random_int(random, 1, 3));
+  p.groups = static_cast<std::int32_t>(group_outputs != 0 ? 1 : random_int(random, 1, 3));
+  if (group_outputs != 0) p.dilation_h = p.dilation_w = 1;
   p.input_zero_point = bytes ? static_cast<std::int32_t>(random_int(random, -128, 127)) : 0;
   p.output_zero_point = bytes ? static_cast<std::int32_t>(random_int(random, -128, 127)) : 0;
   p.minimum = static_cast<std::int32_t>(random_int(random, static_cast<std::int64_t>(lowest), 0));
   p.maximum = static_cast<std::int32_t>(random_int(random, 0, static_cast<std::int64_t>(highest)));
-  const std::int64_t cg = random_int(random, 1, 40), og = random_int(random, 1, 40), oc = og * p.groups;
+  const std::int64_t cg = random_int(random, 1, 40),
+                     og = group_outputs != 0 ? group_outputs : random_int(random, 1, 40);
+  const std::int64_t oc = og * p.groups;
   const std::int64_t h = random_int(random, 1, 6), w = random_int(random, 1, 20);
   const std::int64_t kh = random_int(random, 1, 5), kw = random_int(random, 1, 5);
   const auto pad = [&](std::int64_t stride, std::int64_t in, std::int64_t dilation, std::int64_t kernel) {
@@ -129,6 +134,45 @@ TEST(ConvTranspose2d, IntegersMatchReferenceExactly) {
   for (const ElementType type : {ElementType::kI8, ElementType::kI16})
     expect_variants_match_reference([=](Random& random) { return random_integer_case(random, type); },
                                     {.cases = 150, .must_cover = {"i8_gemm__simd"}});
+}
+
+TEST(ConvTranspose2d, IntegersOfFewOutputsMatchReferenceExactly) {
+  expect_variants_match_reference(
+      [](Random& random) { return random_integer_case(random, ElementType::kI8, random_int(random, 1, 5)); },
+      {.cases = 150, .must_cover = {"i8_columns__simd"}});
+}
+
+/// Weights of 5x4 taps that meet an image of so many pixels a side; fewer outputs than the strides where it has one.
+OpCase strided_case(std::int64_t extent, std::int64_t outputs) {
+  Random random(5);
+  std::vector<std::int8_t> weights;
+  for (std::int64_t i = 0; i < outputs * 5 * 4 * 8; ++i)
+    weights.push_back(static_cast<std::int8_t>(i * 37 % 251 - 125));
+  const auto list = [&](std::int32_t value) {
+    return constant(
+        tensor_of<std::int32_t>({outputs}, std::vector<std::int32_t>(static_cast<std::size_t>(outputs), value)));
+  };
+  const ConvTranspose2dParams p{
+      .stride_h = 4, .stride_w = 4, .pad_top = 2, .pad_left = 1, .pad_bottom = 1, .pad_right = 2};
+  return make_case(
+      kConvTranspose2d, p,
+      {random_tensor(ElementType::kI8, {1, extent, extent, 8}, random, -128, 127),
+       constant(tensor_of<std::int8_t>({outputs, 5, 4, 8}, weights)), absent(), list(0x50000000), list(-7)});
+}
+
+// The weights of a package serve images of several sizes.
+TEST(ConvTranspose2d, WeightsArePackedTheSameForImagesOfEverySize) {
+  std::set<std::string_view> covered;
+  for (const std::int64_t outputs : {2, 20})
+    for (const KernelVariant& variant : kConvTranspose2d.variants) {
+      if (!variant_supports(strided_case(9, outputs), variant)) continue;
+      covered.insert(variant.name);
+      const std::vector<std::byte> packed = packed_operand(strided_case(9, outputs), variant, 1);
+      for (const std::int64_t extent : {1, 2})
+        EXPECT_EQ(packed_operand(strided_case(extent, outputs), variant, 1), packed)
+            << variant.name << ", " << extent << " pixels a side, " << outputs << " outputs";
+    }
+  EXPECT_TRUE(covered.contains("i8_columns__simd") && covered.contains("i8_gemm__simd"));
 }
 
 /// Overlapping frames of a signal, as the inverse of a short-time Fourier transform adds them: a stride beyond what the

@@ -1,5 +1,5 @@
 // Which taps of a transposed convolution reach an output, per axis. Freestanding, values only; shared by the kernels of
-// conv_transpose2d.
+// conv_transpose2d and conv_transpose2d_affine.
 #pragma once
 
 #include <cstdint>
@@ -73,14 +73,30 @@ inline Int8Range int8_range(const ConvTranspose2dParams& p) noexcept {
   return {p.input_zero_point, 0, p.output_zero_point, p.minimum, p.maximum};
 }
 
-inline Geometry geometry_of(const ConvTranspose2dParams& p, const TensorDesc& x, const TensorDesc& w,
-                            const TensorDesc& y) noexcept {
+/// Params: of either operator.
+template <class Params>
+Geometry geometry_of(const Params& p, const TensorDesc& x, const TensorDesc& w, const TensorDesc& y) noexcept {
   return {{x.dims[1], y.dims[1], w.dims[1], p.stride_h, p.dilation_h, p.pad_top},
           {x.dims[2], y.dims[2], w.dims[2], p.stride_w, p.dilation_w, p.pad_left},
           x.dims[0],
           x.dims[3],
           w.dims[0],
           p.groups};
+}
+
+/// What the size of a result depends on, per axis, besides the image and the kernel.
+struct AxisParams {
+  std::int32_t stride, dilation, pad_before, pad_after, output_pad;
+};
+
+/// Gives y the shape of the result; x and w have rank 4.
+Status infer_image(const AxisParams& vertical, const AxisParams& horizontal, const TensorDesc& x, const TensorDesc& w,
+                   ElementType type, TensorDesc* y);
+
+template <class Params>
+Status infer_image(const Params& p, const TensorDesc& x, const TensorDesc& w, ElementType type, TensorDesc* y) {
+  return infer_image(AxisParams{p.stride_h, p.dilation_h, p.pad_top, p.pad_bottom, p.output_pad_h},
+                     AxisParams{p.stride_w, p.dilation_w, p.pad_left, p.pad_right, p.output_pad_w}, x, w, type, y);
 }
 
 }  // namespace bantam::ops::conv_transpose2d

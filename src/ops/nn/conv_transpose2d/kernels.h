@@ -52,13 +52,18 @@ inline constexpr PackingKernel kColumns{.supports = columns_supports,
                                         .run = run_columns,
                                         .accuracy = {Accuracy::Kind::kRelative, 1e-5F}};
 
-/// int8 and int16, constant weights that reach every output. They are packed phase by phase: per vertical phase,
-/// horizontal phase and group the panels (nn/gemm/gemm_i8.h) of a matrix [vertical taps, horizontal taps, group's input
-/// channels] x output channels, the taps in reverse.
+/// int8 and int16, constant weights that reach every output, packed phase by phase (phases.h).
 bool integer_supports(const OpCall& call);
 Footprint integer_footprint(const OpCall& call, int threads);
 std::int64_t integer_packed_bytes(const OpCall& call, int input);
 void integer_pack(const OpCall& call, int input, std::byte* destination);
 Status run_integer(const Invocation& call);
+
+/// int8, constant weights of few outputs, packed for all phases at once (integer_columns.h).
+bool integer_columns_supports(const OpCall& call);
+Footprint integer_columns_footprint(const OpCall& call, int threads);
+std::int64_t integer_columns_packed_bytes(const OpCall& call, int input);
+void integer_columns_pack(const OpCall& call, int input, std::byte* destination);
+Status run_integer_columns(const Invocation& call);
 
 }  // namespace bantam::ops::conv_transpose2d

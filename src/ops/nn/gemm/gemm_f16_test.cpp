@@ -38,12 +38,12 @@ float scale_of(const float* numbers, std::int64_t count) {
   return largest > 0 ? std::ldexp(1.0F, std::ilogb(largest) - 3) : 1.0F;
 }
 
-struct Product {
+struct HalfProduct {
   std::int64_t m, k, n;
   std::vector<float> a, b, bias;
   std::vector<std::byte> panels;
 
-  Product(std::int64_t rows, std::int64_t depth, std::int64_t columns, Random& random, float largest = 1.0F)
+  HalfProduct(std::int64_t rows, std::int64_t depth, std::int64_t columns, Random& random, float largest = 1.0F)
       : m(rows),
         k(depth),
         n(columns),
@@ -95,8 +95,8 @@ class GemmF16 : public ::testing::Test {
 TEST_F(GemmF16, ResultsAreRoundedAsDefinedWhateverTheTilesAndTheRoom) {
   Random random(11);
   for (int i = 0; i < 60; ++i) {
-    const Product p(random_int(random, 1, 40), random_int(random, 1, i == 0 ? 600 : 130), random_int(random, 1, 140),
-                    random, i % 3 == 0 ? 1e6F : 1.0F);
+    const HalfProduct p(random_int(random, 1, 40), random_int(random, 1, i == 0 ? 600 : 130),
+                        random_int(random, 1, 140), random, i % 3 == 0 ? 1e6F : 1.0F);
     const std::int64_t least = gemm::HalfRoom::least_bytes(p.k, p.m);
     const std::vector<float> y = p.multiply(gemm::HalfRoom::useful_bytes(p.k, p.m));
     for (std::int64_t m = 0; m < p.m; ++m)
@@ -111,7 +111,7 @@ TEST_F(GemmF16, ResultsAreRoundedAsDefinedWhateverTheTilesAndTheRoom) {
 TEST_F(GemmF16, LargeAndSmallNumbersKeepTheirPrecision) {
   Random random(12);
   for (const float largest : {1e-30F, 1e-6F, 1.0F, 1e5F, 1e30F}) {
-    const Product p(9, 200, 33, random, largest);
+    const HalfProduct p(9, 200, 33, random, largest);
     const std::vector<float> y = p.multiply(gemm::HalfRoom::useful_bytes(p.k, p.m));
     for (std::int64_t m = 0; m < p.m; ++m)
       for (std::int64_t n = 0; n < p.n; ++n) {
@@ -127,7 +127,7 @@ TEST_F(GemmF16, LargeAndSmallNumbersKeepTheirPrecision) {
 
 TEST_F(GemmF16, InfinitiesAndNanStayInTheirRow) {
   Random random(13);
-  Product p(3, 100, 20, random);
+  HalfProduct p(3, 100, 20, random);
   p.a[5] = std::numeric_limits<float>::quiet_NaN();
   p.a[static_cast<std::size_t>(p.k + 7)] = std::numeric_limits<float>::infinity();
   const std::vector<float> y = p.multiply(gemm::HalfRoom::useful_bytes(p.k, p.m));

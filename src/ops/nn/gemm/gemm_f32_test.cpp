@@ -21,12 +21,12 @@ std::vector<float> random_floats(std::size_t n, Random& random) {
   return values;
 }
 
-struct Product {
+struct FloatProduct {
   std::int64_t m, k, n;
   std::vector<float> a, b, bias;
   std::vector<float> panels;
 
-  Product(std::int64_t rows, std::int64_t depth, std::int64_t columns, Random& random)
+  FloatProduct(std::int64_t rows, std::int64_t depth, std::int64_t columns, Random& random)
       : m(rows),
         k(depth),
         n(columns),
@@ -70,8 +70,8 @@ TEST(GemmF32, ChainsAreTheSameHoweverTheyAreCut) {
     for (int i = 0; i < 24; ++i) {
       const bool deep = i == 0;  // enough to be computed in pieces
       const bool few = i % 2 != 0;
-      const Product p(deep ? 26 : random_int(random, 1, few ? 8 : 30), deep ? 1600 : 8 * random_int(random, 1, 6),
-                      random_int(random, 1, few ? 170 : 70), random);
+      const FloatProduct p(deep ? 26 : random_int(random, 1, few ? 8 : 30), deep ? 1600 : 8 * random_int(random, 1, 6),
+                           random_int(random, 1, few ? 170 : 70), random);
       const std::vector<float> y = p.multiply(0, {.length = p.k});
       for (std::int64_t m = 0; m < p.m; ++m)
         for (std::int64_t n = 0; n < p.n + 2; ++n) {
