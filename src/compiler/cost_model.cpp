@@ -131,7 +131,7 @@ Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, cons
   const double macs = items * static_cast<double>(computed) * kTileProducts * x.dims[3] * y.dims[3];
   return {.macs = integer ? 0 : macs,
           .pairs = integer ? macs : 0,
-          .share = y.dims[3] <= kNarrow ? 0.35 : 0.9,
+          .share = integer || y.dims[3] > kNarrow ? 0.9 : 0.35,
           .moved = items * static_cast<double>(tiles) * kTileProducts * kTransforms *
                    (number * x.dims[3] + sizeof(float) * y.dims[3]),
           .weights = weight_bytes(variant, call) * (is_integer(call) && !integer ? 2 : 1),
