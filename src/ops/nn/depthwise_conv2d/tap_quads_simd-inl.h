@@ -247,7 +247,7 @@ class TapBlock {
     const std::uint64_t all = bits_of(0, pixels_);
     const auto load = [&](std::int64_t column) HWY_ATTR {
       const std::uint64_t bits = there ? bits_inside(column) : 0;
-      // Nothing is read where there are no bits.
+      if (bits == 0) return hn::Xor(outside, flip);  // what is no memory takes long, even to read nothing of it
       return hn::Xor(V8{_mm512_mask_loadu_epi8(outside.raw, bits, row + column * x.w_stride)}, flip);
     };
     const auto load_inside = [&](std::int64_t column) HWY_ATTR {
