@@ -16,6 +16,7 @@
 #include "ops/elementwise/select/select.h"
 #include "ops/elementwise/unary/unary.h"
 #include "ops/nn/conv2d/conv2d.h"
+#include "ops/nn/conv_transpose2d/conv_transpose2d.h"
 #include "ops/nn/depthwise_conv2d/depthwise_conv2d.h"
 #include "ops/nn/matmul/matmul.h"
 #include "ops/nn/pool2d/pool2d.h"
@@ -165,6 +166,27 @@ TEST(IntegerArithmetic, MovesIntegersInsteadOfTheirNumbers) {
   })"));
 }
 
+// x * relu(x - 1): all parts, quantised apart, are functions of the same integers. So one table gives the last.
+TEST(IntegerArithmetic, LooksUpFunctionsOfTheSameIntegersOnce) {
+  const std::string text = after(integer_arithmetic, R"(graph "g" {
+    %0 "x" = input : i8[1,5]
+    %1 = const : f32[] {0.5}
+    %2 = dequantize(%0, %1)
+    %3 = const : f32[] {1}
+    %4 = binary(%2, %3) {function="sub"}
+    %5 = quantize(%4, %1) {to="i8"}
+    %6 = dequantize(%5, %1)
+    %7 = unary(%6) {function="relu"}
+    %8 = quantize(%7, %1) {to="i8"}
+    %9 = dequantize(%8, %1)
+    %10 = binary(%2, %9) {function="mul"}
+    %11 "y" = quantize(%10, %1) {to="i8"}
+    output "y" %11
+  })");
+  EXPECT_NE(text.find("%2 \"y\" = lookup8(%0, %1)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("quantize"), std::string::npos) << text;
+}
+
 TEST(IntegerArithmetic, AddsIntegersAndRescalesTheirMeanOnce) {
   EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
     %0 "x" = input : u8[1,4,4,3]
@@ -268,7 +290,7 @@ class RandomQuantizedGraph {
     const int channels = builder_.desc(x).dims[3];
     const int outputs = pick(0, 1) == 0 ? pick(1, 20) : channels;
     ValueId y = graph::kNone;
-    switch (pick(0, 3)) {
+    switch (pick(0, 4)) {
       case 0:
         y = emit(ops::kConv2d, ops::Conv2dParams{.pad_top = pick(0, 1), .pad_right = pick(0, 1)},
                  {real(x), weights({outputs, 1, pick(1, 1), channels}, 0), bias(outputs)});
@@ -279,6 +301,10 @@ class RandomQuantizedGraph {
         break;
       case 2:
         y = emit(ops::kMatmul, ops::MatmulParams{}, {real(x), weights({channels, outputs}, 1), bias(outputs)});
+        break;
+      case 3:
+        y = emit(ops::kConvTranspose2d, ops::ConvTranspose2dParams{.stride_h = pick(1, 2), .pad_left = pick(0, 1)},
+                 {real(x), weights({outputs, pick(1, 3), 3, channels}, 0), bias(outputs)});
         break;
       default: {
         using enum ops::ReduceFunction;
@@ -423,7 +449,8 @@ std::map<std::string, HostTensor> random_bytes(const Graph& graph, unsigned seed
 
 bool has_float_sums(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const graph::Node& node) {
-    return node.is(ops::kConv2d) || node.is(ops::kDepthwiseConv2d) || node.is(ops::kMatmul) || node.is(ops::kReduce);
+    return node.is(ops::kConv2d) || node.is(ops::kDepthwiseConv2d) || node.is(ops::kConvTranspose2d) ||
+           node.is(ops::kMatmul) || node.is(ops::kReduce);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ops/elementwise/dequantize/dequantize.h"
+#include "ops/elementwise/lookup8/lookup8.h"
 #include "ops/elementwise/quantize/quantize.h"
 
 namespace bantam::passes {
@@ -116,22 +117,37 @@ std::optional<IntegerWeights> as_integer_weights(Rewriter& rewriter, ValueId w, 
   return IntegerWeights{integers_of(rewriter, w, *source), source->scales, source->zero_points};
 }
 
-std::optional<ValueId> lookup_table(Rewriter& rewriter, const Grid& from, const Grid& to, const Limits& limits,
+ByteFunction ByteFunction::of(const Rewriter& rewriter, const Quantized& x) {
+  ByteFunction result{x.q, {}, x.grid};
+  while (const Node* lookup = rewriter.producer(result.argument, ops::kLookup8)) {
+    result.tables.insert(result.tables.begin(), lookup->inputs[1]);
+    result.argument = lookup->inputs[0];
+  }
+  return result;
+}
+
+std::optional<ValueId> ByteFunction::operator()(Rewriter& rewriter, ValueId integers) const {
+  for (const ValueId table : tables) {
+    const auto looked_up = rewriter.emit(ops::kLookup8, graph::Params{}, {integers, table});
+    if (!looked_up) return std::nullopt;
+    integers = *looked_up;
+  }
+  std::vector<ValueId> inputs = grid_constants(rewriter, grid);
+  inputs.insert(inputs.begin(), integers);
+  return rewriter.emit(ops::kDequantize, ops::DequantizeParams{}, std::move(inputs));
+}
+
+std::optional<ValueId> lookup_table(Rewriter& rewriter, ElementType from, const Grid& to, const Limits& limits,
                                     const RealFunction& function) {
   constexpr std::int64_t kDims[] = {256};
   std::vector<std::int32_t> numbers;
   for (int pattern = 0; pattern < 256; ++pattern)  // entry 255 of an i8 is -1
-    numbers.push_back(from.type == ElementType::kI8 && pattern > 127 ? pattern - 256 : pattern);
-  const auto inputs_on = [&rewriter](ValueId x, const Grid& grid) {
-    std::vector<ValueId> inputs = grid_constants(rewriter, grid);
-    inputs.insert(inputs.begin(), x);
-    return inputs;
-  };
-  const ValueId all = integers_of_type(rewriter, from.type, kDims, numbers);
-  const auto x = rewriter.emit(ops::kDequantize, ops::DequantizeParams{}, inputs_on(all, from));
-  const auto y = x ? function(rewriter, *x) : std::nullopt;
+    numbers.push_back(from == ElementType::kI8 && pattern > 127 ? pattern - 256 : pattern);
+  const auto y = function(rewriter, integers_of_type(rewriter, from, kDims, numbers));
   if (!y) return std::nullopt;
-  const auto q = rewriter.emit(ops::kQuantize, ops::QuantizeParams{to.type, 0, 0}, inputs_on(*y, to));
+  std::vector<ValueId> inputs = grid_constants(rewriter, to);
+  inputs.insert(inputs.begin(), *y);
+  const auto q = rewriter.emit(ops::kQuantize, ops::QuantizeParams{to.type, 0, 0}, std::move(inputs));
   const auto results = q ? graph::constant_integers(rewriter.graph(), *q) : std::nullopt;
   if (!results || results->size() != numbers.size()) return std::nullopt;
   std::transform(results->begin(), results->end(), numbers.begin(), [&](std::int64_t v) {
