@@ -2,19 +2,14 @@
 #define HWY_TARGET_INCLUDE "ops/elementwise/binary_affine/binary_affine_simd.cpp"
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
-#include <type_traits>
-
 #include "hwy/highway.h"
 #include "ops/common/binary_rows_simd-inl.h"
-#include "ops/common/byte_rows_avx2-inl.h"
-#include "ops/common/byte_rows_avx512-inl.h"
-#include "ops/common/byte_rows_neon.h"
 #include "ops/common/dispatch.h"
 #include "ops/common/requantize_simd-inl.h"
+#include "ops/common/step_bytes_simd-inl.h"
 #include "ops/elementwise/binary_affine/binary_affine.h"
 #include "ops/elementwise/binary_affine/kernels.h"
 #include "ops/elementwise/binary_affine/nearest_steps_simd-inl.h"
-#include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -74,63 +69,6 @@ class Combine {
   VF high_;
 };
 
-/// Steps from the zero point as results of type T, four vectors at once.
-template <typename T>
-class StepBytes {
- public:
-  using D = hn::ScalableTag<std::int32_t>;
-  using V = hn::Vec<D>;
-  static constexpr std::size_t kVectors = 4;
-
-#if HWY_ARCH_ARM_A64 || ((HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86)
-  HWY_INLINE explicit StepBytes(const BinaryAffineParams& p) : bytes_(byte_rows(p)) {}
-
-  HWY_INLINE void store(const V (&v)[kVectors], T* y) const {
-    auto* to = reinterpret_cast<std::uint8_t*>(y);
-#if HWY_ARCH_ARM_A64
-    bytes_.store({v[0].raw, v[1].raw, v[2].raw, v[3].raw}, to);
-#else
-    bytes_.store(v[0], v[1], v[2], v[3], to, to + kRow);
-#endif
-  }
-
- private:
-  static constexpr std::int64_t kRow = 2 * hn::MaxLanes(D());                         ///< bytes of two vectors
-  static constexpr std::uint8_t kOffset = std::is_same_v<T, std::uint8_t> ? 128 : 0;  ///< of a number to int8
-
-#if HWY_ARCH_ARM_A64
-  using ByteRows = neon::ByteRows;
-#endif
-
-  static HWY_INLINE ByteRows byte_rows(const BinaryAffineParams& p) {
-    const std::int32_t zero_point = p.y_zero_point - kOffset;
-#if HWY_ARCH_ARM_A64 || HWY_TARGET == HWY_AVX2
-    return {zero_point, p.minimum - kOffset, p.maximum - kOffset, kOffset};
-#else
-    return {zero_point, p.minimum - kOffset, p.maximum - kOffset, kOffset, kRow};
-#endif
-  }
-
-  ByteRows bytes_;
-#else
-  HWY_INLINE explicit StepBytes(const BinaryAffineParams& p)
-      : low_(hn::Set(D(), p.minimum - p.y_zero_point)),
-        high_(hn::Set(D(), p.maximum - p.y_zero_point)),
-        zero_(hn::Set(D(), p.y_zero_point)) {}
-
-  HWY_INLINE void store(const V (&v)[kVectors], T* y) const {
-    unroll<kVectors>([&](auto i) HWY_ATTR {
-      store_narrow<T>(D(), hn::Add(hn::Min(hn::Max(v[i], low_), high_), zero_), y + i * hn::MaxLanes(D()));
-    });
-  }
-
- private:
-  V low_;
-  V high_;
-  V zero_;
-#endif
-};
-
 /// The same results for four vectors at once, without divisions as long as those are seldom needed.
 template <BinaryFunction kFunction, typename T>
 class CombineToBytes : public Combine<kFunction> {
@@ -138,21 +76,15 @@ class CombineToBytes : public Combine<kFunction> {
   static constexpr std::size_t kVectors = StepBytes<T>::kVectors;
 
   HWY_INLINE explicit CombineToBytes(const BinaryAffineParams& p)
-      : Combine<kFunction>(p), steps_(p), bytes_(p), tries_(steps_.applies()) {}
+      : Combine<kFunction>(p), steps_(p), bytes_({p.y_zero_point, p.minimum, p.maximum}), guesses_(steps_.applies()) {}
 
   template <class A, class B>
   HWY_INLINE void store(A a, B b, T* y) {
     V v[kVectors];
-    if (Steps::kIsDefined && tries_) {
-      ++tried_;
+    if (Steps::kIsDefined && guesses_.worth_it()) {
       unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = steps_(a(i), b(i)); });
-      V sure = Steps::sure_bits(v[0]);
-      unroll<kVectors - 1>([&](auto i) HWY_ATTR { sure = hn::Min(sure, Steps::sure_bits(v[i + 1])); });
-      if (HWY_LIKELY(hn::AllFalse(D(), hn::Eq(sure, hn::Zero(D()))))) {
-        unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = Steps::rounded(v[i]); });
-        return bytes_.store(v, y);
-      }
-      tries_ = ++failed_ < kFewTries + tried_ / 4;  // scales that make many ties need the divisions anyway
+      if (StepUnits::round(v)) return bytes_.store(v, y);
+      guesses_.failed();
     }
     unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = nearest_in_range(this->below_high(a(i), b(i))); });
     bytes_.store(v, y);
@@ -160,15 +92,11 @@ class CombineToBytes : public Combine<kFunction> {
 
  private:
   using Steps = NearestSteps<kFunction>;
-  using D = typename Combine<kFunction>::D;
   using V = typename Combine<kFunction>::V;
-  static constexpr std::int64_t kFewTries = 16;
 
   Steps steps_;
   StepBytes<T> bytes_;
-  bool tries_;
-  std::int64_t tried_ = 0;
-  std::int64_t failed_ = 0;
+  Guesses guesses_;
 };
 
 template <BinaryFunction kFunction, typename T>

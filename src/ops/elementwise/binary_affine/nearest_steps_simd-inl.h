@@ -8,6 +8,7 @@
 #endif
 
 #include "hwy/highway.h"
+#include "ops/common/step_bytes_simd-inl.h"
 #include "ops/elementwise/binary_affine/binary_affine.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,34 +16,29 @@ namespace bantam::ops::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The quotient v = f(a, b) / y_scale, nearly: as v + 1/2 + kGuard units in units of u = 2^-13, in integers.
+/// The quotient v = f(a, b) / y_scale as StepUnits.
 ///
-/// The number is computed as a float between 1024 and 2048, whose last bit is one unit. No bytes give |v| above
-/// kMostSteps, so that a relative error of 2^-24 is at most 0.24 u. Errors are at most,
+/// No bytes give |v| above kMostSteps, so that a relative error of 2^-24 is at most 0.24 u. Errors are at most,
 /// - of a sum: 0.24 u for both rounded factors, 0.5 u each for the rounded constant and the two sums, which are of its
 ///   size, and without fused multiply-adds 0.24 u for both rounded products;
 /// - of a product: 0.24 u each for the rounded factor and constant of b, for their sum, and without fused multiply-adds
 ///   for two rounded products, and 0.5 u for the sum in the end;
 /// - of v itself, by IEEE 754: 0.24 u for each of three or four operations.
-/// All together are less than 4 u. So where the fraction is kUnsure or more, v + 1/2 lies strictly between the same
-/// integers: v rounds to the lower one, and is no tie.
+/// All together are less than the 4 u of kGuard.
 template <BinaryFunction kFunction>
-class NearestSteps {
+class NearestSteps : private StepUnits {
  public:
-  using D = hn::ScalableTag<std::int32_t>;
-  using DF = hn::Rebind<float, D>;
-  using V = hn::Vec<D>;
+  using V = StepUnits::V;
   using VF = hn::Vec<DF>;
 
   static constexpr bool kIsDefined =
       kFunction == BinaryFunction::kAdd || kFunction == BinaryFunction::kSub || kFunction == BinaryFunction::kMul;
-  static constexpr int kFractionBits = 13;
 
   HWY_INLINE explicit NearestSteps(const BinaryAffineParams& p) {
     const double y = p.y_scale;
     const double a = p.a_scale / y;
     const double b = (kFunction == BinaryFunction::kSub ? -1.0 : 1.0) * p.b_scale / y;
-    double constant = kMiddle + 0.5 + kGuard * kUnit;
+    double constant = kConstant;
     if constexpr (kIsProduct) {
       a_factor_ = hn::Set(DF(), static_cast<float>(p.a_zero_point));
       b_factor_ = hn::Set(DF(), static_cast<float>(a * p.b_scale));
@@ -70,23 +66,11 @@ class NearestSteps {
     } else {
       sum = hn::MulAdd(b, b_factor_, hn::MulAdd(a, a_factor_, constant_));
     }
-    return hn::Sub(hn::BitCast(D(), sum), hn::Set(D(), kMiddleBits));
+    return of(sum);
   }
-
-  /// 0 in lanes where v may be next to a tie.
-  static HWY_INLINE V sure_bits(V units) { return hn::And(units, hn::Set(D(), (1 << kFractionBits) - kUnsure)); }
-
-  static HWY_INLINE V rounded(V units) { return hn::ShiftRight<kFractionBits>(units); }
 
  private:
   static constexpr bool kIsProduct = kFunction == BinaryFunction::kMul;
-  static constexpr double kUnit = 1.0 / (1 << kFractionBits);
-  static constexpr double kMiddle = 1536;
-  static constexpr std::int32_t kMiddleBits = 0x44C00000;  // of the float 1536
-  static constexpr int kGuard = 4;
-  static constexpr std::int32_t kUnsure = kGuard + 4;
-  static_assert((kUnsure & (kUnsure - 1)) == 0);
-  static constexpr double kMostSteps = 480;
 
   VF a_factor_;  // for products the zero point of a
   VF b_factor_;
