@@ -314,15 +314,16 @@ double winograd_fetched(const Load& load, const ops::OpCall& call, const ops::Fo
   return load.weights + (blocks - 1) * std::max(load.weights - kCacheBytes, 0.0);
 }
 
-/// Time for one item of a batch with the weights fetched for it alone; infinite where the scratch would enlarge the
-/// plan. Plans for several batch sizes so get the same kernels and share their weights.
+/// Time for one item of a batch with the weights fetched for it alone; infinite where the scratch, which is that of the
+/// whole batch, would enlarge the plan. Plans for several batch sizes, which share their weights, so mostly get the same
+/// kernels where each is made for itself.
 double weighed_ns(const ops::OpDef& op, const ops::KernelVariant& kernel, const ops::OpCall& call,
                   const Setting& setting) {
   const std::int64_t items = std::max(call.out().dims[0], 1);
   const std::int64_t values = value_bytes(call) / items;
   const std::int64_t room = setting.room_bytes / items - values;
   const ops::Footprint footprint = ops::footprint(kernel, call, 1);
-  if (footprint.scratch_bytes > std::max(values, room)) return std::numeric_limits<double>::infinity();
+  if (footprint.scratch_bytes > std::max(values, setting.room_bytes - value_bytes(call))) return std::numeric_limits<double>::infinity();
   const Load load = load_of(op, kernel, call, numbers_of(call));
   const bool winograd = find_row(op, kernel) != nullptr && find_row(op, kernel)->load == winograd_load;
   const double fetched = winograd ? winograd_fetched(load, call, footprint, room) : load.weights;

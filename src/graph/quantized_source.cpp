@@ -4,6 +4,7 @@
 
 #include "graph/builder.h"
 #include "ops/data/reshape/reshape.h"
+#include "ops/data/slice/slice.h"
 #include "ops/data/transpose/transpose.h"
 #include "ops/elementwise/dequantize/dequantize.h"
 
@@ -45,7 +46,7 @@ int axis_after_reshape(const TensorDesc& from, const TensorDesc& to, int axis) {
   return kNone;
 }
 
-/// A transpose or reshape of other elements of the constant's shape.
+/// A transpose, reshape or slice of other elements of the constant's shape.
 std::optional<Constant> moved(const Node& node, TensorDesc desc, std::span<const std::byte> bytes) {
   desc.set_dense_strides();
   const Tensor input{const_cast<std::byte*>(bytes.data()), &desc};
@@ -63,10 +64,17 @@ bool move_list(const Node& node, TensorDesc desc, std::vector<T>& list) {
   return result.has_value();
 }
 
-/// Where scales and their axis go; false when a reshape mixes slices with different scales.
+/// Does a slice take all of this axis as it is?
+bool keeps_axis(const Node& slice, const TensorDesc& x, int axis) {
+  const auto& p = slice.as<ops::SliceParams>();
+  return p.starts.v[axis] == 0 && p.steps.v[axis] == 1 && p.sizes.v[axis] == x.dims[axis];
+}
+
+/// Where scales and their axis go; false when a reshape mixes slices with different scales, or a slice cuts their axis.
 bool move_scales(const Graph& graph, const Node& node, QuantizedSource& source) {
   const TensorDesc& x = graph.value(node.inputs[0]).desc;
   if (source.scales.size() <= 1) return true;
+  if (node.is(ops::kSlice)) return source.block == 0 && keeps_axis(node, x, source.axis);
   if (node.is(ops::kTranspose)) {
     const TensorDesc scales = scales_desc(x, source);
     const auto& perm = node.as<ops::TransposeParams>().perm;
@@ -112,7 +120,7 @@ TensorDesc scales_desc(const TensorDesc& constant, const QuantizedSource& source
 
 std::shared_ptr<const QuantizedSource> quantized_source_of(const Graph& graph, const Node& node) {
   if (node.is(ops::kDequantize)) return of_dequantize(graph, node);
-  if (node.is(ops::kTranspose) || node.is(ops::kReshape)) return of_movement(graph, node);
+  if (node.is(ops::kTranspose) || node.is(ops::kReshape) || node.is(ops::kSlice)) return of_movement(graph, node);
   return nullptr;
 }
 

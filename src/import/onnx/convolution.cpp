@@ -68,6 +68,8 @@ struct Convolution {
   bool depthwise = false;
 };
 
+ValueId convolve(NodeLowering& n, ValueId x, const Convolution& c, std::span<const WindowAxis> window);
+
 ValueId convolve_planes(NodeLowering& n, ValueId x, const Convolution& c, std::span<const WindowAxis> window) {
   ops::Conv2dParams params;
   set_window(params, window[0], window[1]);
@@ -81,10 +83,37 @@ ValueId convolve_planes(NodeLowering& n, ValueId x, const Convolution& c, std::s
   return n.emit(ops::kDepthwiseConv2d, params, {x, n.transpose(flat, {1, 2, 0}), c.bias});
 }
 
+bool is_single_tap(const WindowAxis& a) {
+  return a.kernel == 1 && a.stride == 1 && a.pad_before == 0 && a.pad_after == 0;
+}
+
+/// Windows that see one element along the last two axes, which are one for them.
+ValueId convolve_merged_axes(NodeLowering& n, ValueId x, const Convolution& c, std::span<const WindowAxis> window) {
+  const auto merged = [&](ValueId value, std::size_t last) {
+    auto dims = n.dims(value);
+    if (n.failed()) return kNone;
+    dims[last - 1] *= dims[last];
+    dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(last));
+    return n.reshape(value, dims);
+  };
+  const std::size_t last = window.size();
+  Convolution rest = c;
+  rest.weights = merged(c.weights, last);
+  const ValueId y = convolve(n, merged(x, last), rest, window.first(last - 1));
+  const auto image = n.dims(x);
+  auto dims = n.dims(y);
+  if (n.failed()) return kNone;
+  dims[last - 1] = image[last - 1];
+  dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(last), image[last]);
+  return n.reshape(y, dims);
+}
+
 /// More than two axes: the sum over the taps of the first axis of convolutions along the others, in which the positions
 /// along the first axis join the batch.
 ValueId convolve(NodeLowering& n, ValueId x, const Convolution& c, std::span<const WindowAxis> window) {
   if (n.failed() || window.size() == 2) return n.failed() ? kNone : convolve_planes(n, x, c, window);
+  if (is_single_tap(window[window.size() - 2]) && is_single_tap(window.back()))
+    return convolve_merged_axes(n, x, c, window);
   const WindowAxis& axis = window.front();
   const std::int64_t batch = n.desc(x).dims[0];
   const std::int64_t count = positions(n, axis, n.desc(x).dims[1], false);
