@@ -399,12 +399,12 @@ class RandomQuantizedGraph {
       case 1:
       case 2: {
         using enum ops::BinaryFunction;
-        static constexpr ops::BinaryFunction kFunctions[] = {kAdd, kSub, kMul, kMin, kMax, kDiv};
+        static constexpr ops::BinaryFunction kFunctions[] = {kAdd, kSub, kMul, kMin, kMax, kDiv, kPrelu};
         ValueId other = x;
         for (const ValueId candidate : values_)
           if (same_shape(candidate, q) && pick(0, 1) == 0) other = real(candidate);
         if (pick(0, 4) == 0) other = floats({}, {number(-2.0F, 2.0F)});
-        y = emit(ops::kBinary, ops::BinaryParams{kFunctions[pick(0, 5)], {}}, {x, other});
+        y = emit(ops::kBinary, ops::BinaryParams{kFunctions[pick(0, 6)], {}}, {x, other});
         if (pick(0, 2) == 0) y = emit(ops::kUnary, ops::UnaryParams{ops::UnaryFunction::kRelu, 0, 0}, {y});
         break;
       }

@@ -78,8 +78,9 @@ void weights(Sampling& s, ElementType type, const std::vector<std::int64_t>& dim
 void binary_affine(Sampling& s) {
   const TensorDesc x = s.any(s.type({kI8, kU8, ElementType::kI16, ElementType::kU16}), 0, 4);
   s.like(broadcastable(x, s));
-  BinaryAffineParams p{.function = s.one_of({BinaryFunction::kAdd, BinaryFunction::kSub, BinaryFunction::kMul,
-                                             BinaryFunction::kDiv, BinaryFunction::kMin, BinaryFunction::kMax})};
+  BinaryAffineParams p{
+      .function = s.one_of({BinaryFunction::kAdd, BinaryFunction::kSub, BinaryFunction::kMul, BinaryFunction::kDiv,
+                            BinaryFunction::kMin, BinaryFunction::kMax, BinaryFunction::kPrelu})};
   p.a_scale = s.real(0.01, 0.1);
   p.b_scale = s.real(0.01, 0.1);
   p.y_scale = s.real(0.01, 0.1);

@@ -27,7 +27,8 @@ constexpr BinaryAffineParams kDefaults{};
 
 bool is_supported(BinaryFunction f) {
   return f == BinaryFunction::kAdd || f == BinaryFunction::kSub || f == BinaryFunction::kMul ||
-         f == BinaryFunction::kDiv || f == BinaryFunction::kMin || f == BinaryFunction::kMax;
+         f == BinaryFunction::kDiv || f == BinaryFunction::kMin || f == BinaryFunction::kMax ||
+         f == BinaryFunction::kPrelu;
 }
 
 /// Fails unless all of the list are values of type T.

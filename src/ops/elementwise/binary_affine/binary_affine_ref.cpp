@@ -16,6 +16,7 @@ float combine(BinaryFunction function, float a, float b) {
     case BinaryFunction::kDiv: return a / b;
     case BinaryFunction::kMin: return std::min(a, b);
     case BinaryFunction::kMax: return std::max(a, b);
+    case BinaryFunction::kPrelu: return a < 0.0F ? a * b : a;
     default: return a + b;
   }
 }

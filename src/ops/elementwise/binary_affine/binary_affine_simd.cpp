@@ -24,6 +24,8 @@ HWY_INLINE V combine_real(V a, V b) {
   if constexpr (kFunction == BinaryFunction::kDiv) return hn::Div(a, b);
   if constexpr (kFunction == BinaryFunction::kMin) return hn::Min(a, b);
   if constexpr (kFunction == BinaryFunction::kMax) return hn::Max(a, b);
+  if constexpr (kFunction == BinaryFunction::kPrelu)
+    return hn::IfThenElse(hn::Lt(a, hn::Zero(hn::DFromV<V>())), hn::Mul(a, b), a);
   return hn::Add(a, b);
 }
 
@@ -113,6 +115,7 @@ void run_binary_affine(const Invocation& invocation, const StridedRows<3>& rows)
       case BinaryFunction::kDiv: combine_affine<BinaryFunction::kDiv, T>(invocation, rows); break;
       case BinaryFunction::kMin: combine_affine<BinaryFunction::kMin, T>(invocation, rows); break;
       case BinaryFunction::kMax: combine_affine<BinaryFunction::kMax, T>(invocation, rows); break;
+      case BinaryFunction::kPrelu: combine_affine<BinaryFunction::kPrelu, T>(invocation, rows); break;
       default: combine_affine<BinaryFunction::kAdd, T>(invocation, rows); break;
     }
   });

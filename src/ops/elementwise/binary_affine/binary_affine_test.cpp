@@ -15,8 +15,9 @@ namespace {
 
 using namespace testing;  // NOLINT: the harness is this file's vocabulary
 
-constexpr BinaryFunction kFunctions[] = {BinaryFunction::kAdd, BinaryFunction::kSub, BinaryFunction::kMul,
-                                         BinaryFunction::kDiv, BinaryFunction::kMin, BinaryFunction::kMax};
+constexpr BinaryFunction kFunctions[] = {BinaryFunction::kAdd,  BinaryFunction::kSub, BinaryFunction::kMul,
+                                         BinaryFunction::kDiv,  BinaryFunction::kMin, BinaryFunction::kMax,
+                                         BinaryFunction::kPrelu};
 
 OpCase random_binary_affine_case(Random& random, bool whole_range) {
   constexpr ElementType kTypes[] = {ElementType::kI8, ElementType::kU8, ElementType::kI16, ElementType::kU16};
@@ -115,9 +116,10 @@ OpCase random_case_of_all_pairs(Random& random) {
   const bool ties = random() % 2 == 0;
   std::uniform_real_distribution<float> any(0.003F, 0.03F);
   const auto scale = [&] { return ties ? 0.01F * static_cast<float>(random_int(random, 1, 10)) : any(random); };
-  constexpr BinaryFunction kUndivided[] = {BinaryFunction::kAdd, BinaryFunction::kSub, BinaryFunction::kMul};
+  constexpr BinaryFunction kUndivided[] = {BinaryFunction::kAdd, BinaryFunction::kSub, BinaryFunction::kMul,
+                                           BinaryFunction::kPrelu};
   BinaryAffineParams p;
-  p.function = kUndivided[random() % 3];
+  p.function = kUndivided[random() % std::size(kUndivided)];
   p.a_scale = scale();
   p.b_scale = scale();
   p.y_scale = scale();

@@ -7,6 +7,8 @@
 #define BANTAM_OPS_NEAREST_STEPS_SIMD_INL_H_
 #endif
 
+#include <algorithm>
+
 #include "hwy/highway.h"
 #include "ops/common/step_bytes_simd-inl.h"
 #include "ops/elementwise/binary_affine/binary_affine.h"
@@ -31,8 +33,8 @@ class NearestSteps : private StepUnits {
   using V = StepUnits::V;
   using VF = hn::Vec<DF>;
 
-  static constexpr bool kIsDefined =
-      kFunction == BinaryFunction::kAdd || kFunction == BinaryFunction::kSub || kFunction == BinaryFunction::kMul;
+  static constexpr bool kIsDefined = kFunction == BinaryFunction::kAdd || kFunction == BinaryFunction::kSub ||
+                                     kFunction == BinaryFunction::kMul || kFunction == BinaryFunction::kPrelu;
 
   HWY_INLINE explicit NearestSteps(const BinaryAffineParams& p) {
     const double y = p.y_scale;
@@ -50,7 +52,9 @@ class NearestSteps : private StepUnits {
       constant -= p.a_zero_point * a + p.b_zero_point * b;
     }
     constant_ = hn::Set(DF(), static_cast<float>(constant));
-    const double most = kIsProduct ? 255.0 * 255.0 * a * p.b_scale : 255.0 * (a + (b < 0 ? -b : b));
+    whole_ = hn::Set(DF(), static_cast<float>(a));
+    const double factor = kFunction == BinaryFunction::kPrelu ? std::max(1.0, 255.0 * p.b_scale) : 255.0 * p.b_scale;
+    const double most = kIsProduct ? 255.0 * a * factor : 255.0 * (a + (b < 0 ? -b : b));
     const auto is_usual = [](float scale) { return scale > 0x1p-60F && scale < 0x1p60F; };
     applies_ = kIsDefined && is_usual(p.a_scale) && is_usual(p.b_scale) && is_usual(p.y_scale) && most <= kMostSteps;
   }
@@ -62,7 +66,11 @@ class NearestSteps : private StepUnits {
     const VF b = hn::ConvertTo(DF(), qb);
     VF sum;
     if constexpr (kIsProduct) {
-      sum = hn::MulAdd(hn::Sub(a, a_factor_), hn::MulAdd(b, b_factor_, b_constant_), constant_);
+      const VF centred = hn::Sub(a, a_factor_);
+      VF factor = hn::MulAdd(b, b_factor_, b_constant_);
+      if constexpr (kFunction == BinaryFunction::kPrelu)
+        factor = hn::IfThenElse(hn::Lt(centred, hn::Zero(DF())), factor, whole_);
+      sum = hn::MulAdd(centred, factor, constant_);
     } else {
       sum = hn::MulAdd(b, b_factor_, hn::MulAdd(a, a_factor_, constant_));
     }
@@ -70,12 +78,13 @@ class NearestSteps : private StepUnits {
   }
 
  private:
-  static constexpr bool kIsProduct = kFunction == BinaryFunction::kMul;
+  static constexpr bool kIsProduct = kFunction == BinaryFunction::kMul || kFunction == BinaryFunction::kPrelu;
 
   VF a_factor_;  // for products the zero point of a
   VF b_factor_;
   VF b_constant_;
   VF constant_;
+  VF whole_;  ///< of numbers that prelu leaves as they are
   bool applies_;
 };
 
