@@ -6,7 +6,9 @@
 //     rescaling, rounding to even, as ONNX Runtime fuses them); the sums are exact, where the float operator would
 //     round each of them
 //   arithmetic of two quantised operands: binary_affine, bit for bit what the three operators compute
-//   sums and means of 8-bit integers over axes: reduce_affine (exact sums, rescaled as ONNX Runtime does)
+//   sums and means of 8-bit integers over axes: reduce_affine (exact sums, rescaled as ONNX Runtime does); averages
+//   over
+//     windows that all count as many: conv2d_affine of ones
 //   any function of one 8-bit operand, another grid for the same numbers: lookup8, bit for bit
 //   relu and clip: limits of the results; other activations of convolutions and products: in their last step, bit for
 //     bit what they compute apart (but for activations with exponentials, see affine_form.h)
@@ -463,6 +465,36 @@ Replacement reduce_integers(Rewriter& rewriter, const Node& node, const Target& 
       {x->q});
 }
 
+/// An average over windows as a depthwise convolution with ones, where all windows count as many elements.
+Replacement average_integers(Rewriter& rewriter, const Node& node, const Target& target) {
+  constexpr std::int32_t kLeastChannels = 4;  // of the kernels of depthwise convolutions
+  constexpr std::int32_t kMostTaps = 64;
+  const auto& p = node.as<ops::Pool2dParams>();
+  const bool is_padded = p.pad_top != 0 || p.pad_left != 0 || p.pad_bottom != 0 || p.pad_right != 0;
+  const auto limited = limited_by(p.activation, target);
+  if (p.kind != ops::PoolKind::kAverage || !limited || (is_padded && p.count_include_pad == 0) || p.ceil_mode != 0 ||
+      std::int64_t{p.kernel_h} * p.kernel_w > kMostTaps)
+    return std::nullopt;
+  const auto x = as_quantized(rewriter, node.inputs[0]);
+  if (!x || !is_8_bit(x->grid.type) || !is_8_bit(target.grid->type)) return std::nullopt;
+  const std::int32_t channels = rewriter.desc(node.inputs[0]).dims[3];
+  const std::int32_t taps = p.kernel_h * p.kernel_w;
+  const float scale = x->grid.scale / (target.grid->scale * static_cast<float>(taps));
+  if (channels < kLeastChannels || !std::isfinite(scale)) return std::nullopt;
+  ops::Conv2dAffineParams params{p.stride_h, p.stride_w,   p.dilation_h, p.dilation_w, p.pad_top,
+                                 p.pad_left, p.pad_bottom, p.pad_right,  channels,     {}};
+  params.form.to = target.grid->type;
+  params.form.input_zero_point = x->grid.zero_point;
+  params.form.output_zero_point = target.grid->zero_point;
+  params.form.minimum = limited->limits.low;
+  params.form.maximum = limited->limits.high;
+  const std::vector<std::int8_t> ones(static_cast<std::size_t>(channels) * static_cast<std::size_t>(taps), 1);
+  const std::array<std::int64_t, 4> dims{channels, p.kernel_h, p.kernel_w, 1};
+  return rewriter.emit(
+      ops::kConv2dAffine, params,
+      {x->q, rewriter.constant<std::int8_t>(dims, ones), kNone, rewriter.constant<float>({}, std::span(&scale, 1))});
+}
+
 /// Concatenation and selection: operands without an integer form of their own are quantised one by one.
 Replacement quantized_parts(Rewriter& rewriter, const Node& node, std::size_t first, const Target& target) {
   std::vector<ValueId> inputs = node.inputs;
@@ -508,8 +540,10 @@ Replacement quantized_form(Rewriter& rewriter, ValueId x, const Target& target) 
   if (target.has_activation() && !only_moves(node)) return std::nullopt;
   if (node.op->name == "concat") return quantized_parts(rewriter, node, 0, target);
   if (node.op->name == "select") return quantized_parts(rewriter, node, 1, target);
-  if (!is_mover(rewriter, node, target.grid->type))
+  if (!is_mover(rewriter, node, target.grid->type)) {
+    if (node.is(ops::kPool2d)) return average_integers(rewriter, node, target);
     return node.is(ops::kReduce) ? reduce_integers(rewriter, node, target) : std::nullopt;
+  }
   // What is appended must be within the limits too.
   if (node.is(ops::kPad) && !target.is_unlimited()) return std::nullopt;
   const auto q = quantized_form(rewriter, node.inputs[0], target);

@@ -211,6 +211,34 @@ TEST(IntegerArithmetic, AddsIntegersAndRescalesTheirMeanOnce) {
   })"));
 }
 
+/// Averages over 2x2 windows of a dequantised image %2 with four channels.
+std::string averages(const std::string& more) {
+  return after(integer_arithmetic, R"(graph "g" {
+    %0 "x" = input : i8[1,4,4,4]
+    %1 = const : f32[] {0.5}
+    %2 = dequantize(%0, %1)
+    %3 = pool2d(%2) {kind="average", kernel_h=2, kernel_w=2)" +
+                                       more + R"(}
+    %4 = const : f32[] {0.25}
+    %5 = const : i8[] {7}
+    %6 "y" = quantize(%3, %4, %5) {to="i8"}
+    output "y" %6
+  })");
+}
+
+TEST(IntegerArithmetic, AveragesOfWholeWindowsAreConvolutionsWithOnes) {
+  EXPECT_EQ(averages(", stride_h=2, stride_w=2"), normalised(R"(graph "g" {
+    %0 "x" = input : i8[1,4,4,4]
+    %1 = const : i8[4,2,2,1] splat(1)
+    %2 = const : f32[] {0.5}
+    %3 "y" = conv2d_affine(%0, %1, _, %2) {stride_h=2, stride_w=2, groups=4, output_zero_point=7}
+    output "y" %3
+  })"));
+  EXPECT_NE(averages(", pad_top=1, count_include_pad=true").find("conv2d_affine"), std::string::npos);
+  EXPECT_NE(averages(", pad_top=1").find("pool2d"), std::string::npos) << "windows at the top count fewer elements";
+  EXPECT_NE(averages(", stride_h=3, ceil_mode=true").find("pool2d"), std::string::npos);
+}
+
 TEST(IntegerArithmetic, LeavesReductionsWithoutIntegerSumsAlone) {
   const std::string norm = R"(graph "g" {
     %0 "x" = input : i8[1,4]
@@ -290,7 +318,7 @@ class RandomQuantizedGraph {
     const int channels = builder_.desc(x).dims[3];
     const int outputs = pick(0, 1) == 0 ? pick(1, 20) : channels;
     ValueId y = graph::kNone;
-    switch (pick(0, 4)) {
+    switch (pick(0, 5)) {
       case 0:
         y = emit(ops::kConv2d, ops::Conv2dParams{.pad_top = pick(0, 1), .pad_right = pick(0, 1)},
                  {real(x), weights({outputs, 1, pick(1, 1), channels}, 0), bias(outputs)});
@@ -306,6 +334,14 @@ class RandomQuantizedGraph {
         y = emit(ops::kConvTranspose2d, ops::ConvTranspose2dParams{.stride_h = pick(1, 2), .pad_left = pick(0, 1)},
                  {real(x), weights({outputs, pick(1, 3), 3, channels}, 0), bias(outputs)});
         break;
+      case 4: {
+        const int pad = pick(0, 1);
+        y = emit(ops::kPool2d,
+                 ops::Pool2dParams{
+                     .kind = ops::PoolKind::kAverage, .kernel_h = 1 + pad, .pad_top = pad, .count_include_pad = 1},
+                 {real(x)});
+        break;
+      }
       default: {
         using enum ops::ReduceFunction;
         y = emit(ops::kReduce, ops::ReduceParams{pick(0, 1) == 0 ? kSum : kMean, {2, {1, 2}}, pick(0, 1)}, {real(x)});
