@@ -38,7 +38,7 @@ struct QuadProblem {
 
 #if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
 
-constexpr std::int64_t kMaxTaps = 32;  ///< quads of kernel rows times kernel columns times rows at once
+constexpr std::int64_t kMaxTaps = 40;  ///< quads of kernel rows times kernel columns times rows at once
 constexpr std::int64_t kMaxColumns = 32;
 static_assert(kMostWindowQuads <= kMaxTaps / 2 && kMostWindowQuads <= kMaxColumns / 2);
 
@@ -342,8 +342,8 @@ class QuadBlock : private QuadColumns {
   HWY_INLINE void convolve(std::int64_t n, std::int64_t oy, std::int64_t rows, std::int64_t ox,
                            std::int64_t count) const {
     switch (lanes_) {
-      case Lanes::kWhole: return convolve_as<Lanes::kWhole>(n, oy, rows, ox, count);
-      case Lanes::kPart: return convolve_as<Lanes::kPart>(n, oy, rows, ox, count);
+      case Lanes::kWhole: return convolve_pixels<Lanes::kWhole>(n, oy, rows, ox, count);
+      case Lanes::kPart: return convolve_pixels<Lanes::kPart>(n, oy, rows, ox, count);
       case Lanes::kHalves: return convolve_as<Lanes::kHalves>(n, oy, rows, ox, count);
       case Lanes::kStridedHalves: return convolve_as<Lanes::kStridedHalves>(n, oy, rows, ox, count);
       case Lanes::kStridedQuarters: return convolve_as<Lanes::kStridedQuarters>(n, oy, rows, ox, count);
@@ -355,7 +355,26 @@ class QuadBlock : private QuadColumns {
 
   std::int64_t row_weights() const { return p_.g.horizontal.kernel * column_bytes(); }
 
+  /// Of vectors that begin one or two columns apart the usual windows share columns.
   template <Lanes kLanes>
+  HWY_INLINE void convolve_pixels(std::int64_t n, std::int64_t oy, std::int64_t rows, std::int64_t ox,
+                                  std::int64_t count) const {
+    const WindowAxis& axis = p_.g.horizontal;
+    const std::int64_t apart = group_columns<kLanes>();
+    if (axis.dilation == 1 && apart <= 2) {
+      const bool every = apart == 1;
+      if (axis.kernel == 3)
+        return every ? convolve_as<kLanes, 3, 1>(n, oy, rows, ox, count)
+                     : convolve_as<kLanes, 3, 2>(n, oy, rows, ox, count);
+      if (axis.kernel == 5)
+        return every ? convolve_as<kLanes, 5, 1>(n, oy, rows, ox, count)
+                     : convolve_as<kLanes, 5, 2>(n, oy, rows, ox, count);
+    }
+    convolve_as<kLanes>(n, oy, rows, ox, count);
+  }
+
+  /// kTaps, kApart: of windows whose columns are shared, and from a vector's first column to the next's; 0 for others.
+  template <Lanes kLanes, int kTaps = 0, int kApart = 0>
   HWY_NOINLINE void convolve_as(std::int64_t n, std::int64_t oy, std::int64_t rows, std::int64_t ox,
                                 std::int64_t count) const {
     HWY_ALIGN std::uint8_t columns[kMaxColumns * 4 * kBlock];
@@ -364,8 +383,8 @@ class QuadBlock : private QuadColumns {
       interleave<kLanes>(n, window_origin(p_.g.vertical, oy), rows, window_origin(p_.g.horizontal, ox + done), pixels,
                          columns);
       for (std::int64_t row = 0; row < rows; ++row)
-        convolve_row<kLanes>(columns, weights_ + row * row_weights(), pixels,
-                             p_.y + p_.g.y.offset(n, oy + row, ox + done) + channels_.first);
+        convolve_row<kLanes, kTaps, kApart>(columns, weights_ + row * row_weights(), pixels,
+                                            p_.y + p_.g.y.offset(n, oy + row, ox + done) + channels_.first);
     }
   }
 
@@ -380,7 +399,7 @@ class QuadBlock : private QuadColumns {
   }
 
   /// The last pixels may be computed together with some before them, which then come twice.
-  template <Lanes kLanes>
+  template <Lanes kLanes, int kTaps, int kApart>
   HWY_INLINE void convolve_row(const std::uint8_t* columns, const std::uint8_t* w, std::int64_t pixels,
                                std::uint8_t* y) const {
     const std::int64_t at_once = kVectors * pixels_;
@@ -395,7 +414,7 @@ class QuadBlock : private QuadColumns {
     std::int64_t i = 0;
     for (; i < several; i += at_once, columns += kVectors * group_step) {
       const std::int64_t back = std::max<std::int64_t>(i + at_once - pixels, 0);
-      convolve_vectors<kVectors, kLanes>(columns - back * step, group_step, w, y + (i - back) * y_step);
+      convolve_vectors<kVectors, kLanes, kTaps, kApart>(columns - back * step, group_step, w, y + (i - back) * y_step);
     }
     for (; i < pixels; i += pixels_, columns += group_step) {
       const std::int64_t back = std::max<std::int64_t>(i + pixels_ - pixels, 0);
@@ -434,15 +453,11 @@ class QuadBlock : private QuadColumns {
     for (int j = 0; j < 4; ++j) start_[j] = hn::Sub(finish_.bias(j), hn::Mul(sums[j], zero));
   }
 
-  /// `step`: bytes from the columns of a vector to those of the next.
-  template <int kCount, Lanes kLanes>
-  HWY_INLINE void convolve_vectors(const std::uint8_t* columns, std::int64_t step, const std::uint8_t* w,
-                                   std::uint8_t* y) const {
+  /// Adds the products of each vector's columns, which are `step` bytes behind those of the vector before.
+  template <int kCount>
+  HWY_INLINE void add_columns(const std::uint8_t* columns, std::int64_t step, const std::uint8_t* w,
+                              V32 (&sums)[kCount][4]) const {
     using ops::HWY_NAMESPACE::unroll;
-    const std::int64_t y_step = pixels_ * p_.g.y.w_stride;
-    const __mmask64 bits = bits_;
-    V32 sums[kCount][4];
-    unroll<kCount>([&](auto i) HWY_ATTR { unroll<4>([&](auto j) HWY_ATTR { sums[i][j] = start_[j]; }); });
     for (std::int32_t kx = 0; kx < p_.g.horizontal.kernel; ++kx) {
       const std::uint8_t* x = columns + static_cast<std::int64_t>(kx) * p_.g.horizontal.dilation * column_bytes();
       for (std::int32_t quad = 0; quad < row_quads_; ++quad, x += 4 * kBlock, w += 4 * kBlock) {
@@ -455,6 +470,45 @@ class QuadBlock : private QuadColumns {
           });
         });
       }
+    }
+  }
+
+  /// The same of vectors that begin kApart columns apart: what lies in a column is loaded once for all of them, a
+  /// part of its channels after the other.
+  template <int kTaps, int kApart, int kCount>
+  HWY_INLINE void add_shared(const std::uint8_t* columns, const std::uint8_t* w, V32 (&sums)[kCount][4]) const {
+    using ops::HWY_NAMESPACE::unroll;
+    const std::int64_t column = column_bytes();
+    for (std::int32_t quad = 0; quad < row_quads_; ++quad, columns += 4 * kBlock, w += 4 * kBlock) {
+      unroll<4>([&](auto j) HWY_ATTR {
+        V32 weights[kTaps];
+        unroll<kTaps>([&](auto kx)
+                          HWY_ATTR { weights[kx] = hn::BitCast(D32(), hn::Load(D8(), w + kx * column + j * kBlock)); });
+        unroll<(kCount - 1) * kApart + kTaps>([&](auto c) HWY_ATTR {
+          const V32 bytes =
+              ops::HWY_NAMESPACE::in_register(hn::BitCast(D32(), hn::Load(D8(), columns + c * column + j * kBlock)));
+          unroll<kCount>([&](auto i) HWY_ATTR {
+            constexpr int kTap = c - i * kApart;
+            if constexpr (kTap >= 0 && kTap < kTaps) sums[i][j] = add_quad_products(sums[i][j], bytes, weights[kTap]);
+          });
+        });
+      });
+    }
+  }
+
+  /// `step`: bytes from the columns of a vector to those of the next.
+  template <int kCount, Lanes kLanes, int kTaps = 0, int kApart = 0>
+  HWY_INLINE void convolve_vectors(const std::uint8_t* columns, std::int64_t step, const std::uint8_t* w,
+                                   std::uint8_t* y) const {
+    using ops::HWY_NAMESPACE::unroll;
+    const std::int64_t y_step = pixels_ * p_.g.y.w_stride;
+    const __mmask64 bits = bits_;
+    V32 sums[kCount][4];
+    unroll<kCount>([&](auto i) HWY_ATTR { unroll<4>([&](auto j) HWY_ATTR { sums[i][j] = start_[j]; }); });
+    if constexpr (kTaps > 0) {
+      add_shared<kTaps, kApart>(columns, w, sums);
+    } else {
+      add_columns(columns, step, w, sums);
     }
     V8 bytes[kCount];
     finish_(sums, bytes);
