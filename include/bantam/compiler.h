@@ -181,8 +181,10 @@ struct PlanBlock {
 
 /// What an operand of a step, or an output, is in the source model.
 struct OperandReport {
-  std::string tensor{};              ///< its name there; empty for constants, and for values that the compiler made
-  std::vector<int> layout{};         ///< operand = transpose(tensor, layout); empty: the same axes
+  std::string tensor{};  ///< its name there; empty for constants, and for values that the compiler made
+  /// operand = transpose(tensor, layout), where -1 is an axis of one element that the tensor may lack; empty: the same
+  /// axes.
+  std::vector<int> layout{};
   std::vector<std::size_t> steps{};  ///< indices of the steps whose results it is, or is a view of
 };
 

@@ -23,12 +23,15 @@ std::optional<Counterpart> find_counterpart(const TensorSet& reference, const Op
                                             const TensorDesc& desc) {
   if (source.tensor.empty()) return std::nullopt;
   const io::Array* array = reference.find(source.tensor);
-  if (array == nullptr || array->desc.type != desc.type || array->desc.rank != desc.rank) return std::nullopt;
+  const bool turned = !source.layout.empty();
+  if (array == nullptr || array->desc.type != desc.type || (!turned && array->desc.rank != desc.rank) ||
+      array->desc.elements() != desc.elements())
+    return std::nullopt;
   Counterpart found{array, {}};
   for (int axis = 0; axis < desc.rank; ++axis) {
-    const int from = source.layout.empty() ? axis : source.layout[static_cast<std::size_t>(axis)];
-    if (from < 0 || from >= desc.rank || array->desc.dims[from] != desc.dims[axis]) return std::nullopt;
-    found.walk.strides[axis] = array->desc.strides[from];
+    const int from = turned ? source.layout[static_cast<std::size_t>(axis)] : axis;
+    if (from >= array->desc.rank || (from < 0 ? 1 : array->desc.dims[from]) != desc.dims[axis]) return std::nullopt;
+    found.walk.strides[axis] = from < 0 ? 0 : array->desc.strides[from];
   }
   return found;
 }
@@ -191,8 +194,7 @@ Tolerance tolerance_for(const Session& session, const TensorCheck& check, const 
   for (const std::size_t step : check.suspects) {
     tolerance.float_floor = std::max(tolerance.float_floor, kSumRounding * magnitudes[step]);
     for (std::size_t i = 0; i < session.step_inputs(step) && element_bits(check.type) <= kQuantizedBits; ++i)
-      if (is_float(session.step_operand(step, i).desc->type))
-        tolerance.integers = std::max(tolerance.integers, 1.0);
+      if (is_float(session.step_operand(step, i).desc->type)) tolerance.integers = std::max(tolerance.integers, 1.0);
   }
   return tolerance;
 }

@@ -26,7 +26,8 @@ namespace bantam::graph {
 
 using ValueId = std::int32_t;
 using NodeId = std::int32_t;
-inline constexpr std::int32_t kNone = -1;  ///< an absent operand or result, no producer
+inline constexpr std::int32_t kNone = -1;       ///< an absent operand or result, no producer
+inline constexpr std::int32_t kAddedAxis = -1;  ///< see Value::layout
 
 /// Bytes of a constant, dense and little endian, of any alignment. `owner` keeps them alive.
 struct Constant {
@@ -35,8 +36,8 @@ struct Constant {
 };
 
 /// The integers that an f32 constant was dequantised from, in the constant's own shape: element i is
-/// (integers[i] - zero_point) * scale. With several scales, slice j along `axis` has scale j; or, where `block` is not 0,
-/// scales have the constant's rank and each holds for so many elements along `axis`.
+/// (integers[i] - zero_point) * scale. With several scales, slice j along `axis` has scale j; or, where `block` is not
+/// 0, scales have the constant's rank and each holds for so many elements along `axis`.
 struct QuantizedSource {
   Constant integers;
   ElementType type = ElementType::kNone;
@@ -47,9 +48,11 @@ struct QuantizedSource {
 };
 
 struct Value {
-  std::string name;     ///< as in the model where it has one; unique is not required
-  ops::IntList layout;  ///< the named tensor's axes in their order here, where passes have turned it; empty: as there
-  TensorDesc desc;      ///< dense
+  std::string name;  ///< as in the model where it has one; unique is not required
+  /// The named tensor's axes in their order here, where passes have turned it or given it axes of one element, which
+  /// are kAddedAxis; empty: as there.
+  ops::IntList layout;
+  TensorDesc desc;  ///< dense
   std::optional<Constant> constant;
   std::shared_ptr<const QuantizedSource> quantized_source;  ///< of constants, kept for passes that compute in integers
   std::optional<Quantization> quantization;  ///< per-tensor, informative: arithmetic lives in operator parameters

@@ -70,6 +70,27 @@ TEST(ChannelsLast, KeepsTheNamesOfTransposesThatVanish) {
   EXPECT_EQ(named->desc.dims[3], 3);
 }
 
+// Of sequences, which are images with a row while they are convolved.
+TEST(ChannelsLast, KeepsTheNamesOfSequencesThatAreImages) {
+  auto graph = graph::from_text(R"(graph "g" {
+    %0 "x" = input : f32[1,1,5,2]
+    %1 = const : f32[3,1,1,2] splat(1)
+    %2 = conv2d(%0, %1)
+    %3 = reshape(%2) {shape=[1, 5, 3]}
+    %4 "sequence" = transpose(%3) {perm=[0, 2, 1]}
+    %5 = unary(%4) {function="relu"}
+    %6 "y" = reshape(%5) {shape=[15]}
+    output "y" %6
+  })");
+  ASSERT_TRUE(graph);
+  ASSERT_TRUE(name_turned(*graph));
+  const graph::Value& image = graph->value(graph->nodes[0].outputs[0]);
+  EXPECT_EQ(image.name, "sequence");
+  EXPECT_EQ(std::vector(image.layout.v, image.layout.v + image.layout.size),
+            (std::vector{graph::kAddedAxis, graph::kAddedAxis, 2, 1}));
+  EXPECT_EQ(graph->value(graph->nodes[3].outputs[0]).name, "") << "its elements are those of several axes";
+}
+
 TEST(ChannelsLast, RemapsTheParametersOfWhatItMoves) {
   EXPECT_EQ(after(channels_last, R"(graph "g" {
     %0 "x" = input : f32[1,4,4,2]
