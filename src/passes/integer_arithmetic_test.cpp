@@ -86,6 +86,28 @@ TEST(IntegerArithmetic, ConvolvesInIntegersWithAScalePerChannel) {
   })"));
 }
 
+// As convolutions of volumes are written, which add up those with slices of their weights.
+TEST(IntegerArithmetic, ConvolvesWithTheIntegersOfSlicedWeights) {
+  EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
+    %0 "x" = input : i8[1,3,3,1]
+    %1 = const : f32[] {0.5}
+    %2 = dequantize(%0, %1)
+    %3 = const : i8[2,2,1,1] {3, -4, 5, -6}
+    %4 = const : f32[2] {0.25, 0.5}
+    %5 = dequantize(%3, %4)
+    %6 = slice(%5) {starts=[0, 1, 0, 0], steps=[1, 1, 1, 1], sizes=[2, 1, 1, 1]}
+    %7 "y" = conv2d(%2, %6)
+    output "y" %7
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : i8[1,3,3,1]
+    %1 = const : i8[2,1,1,1] {-4, -6}
+    %2 = const : f32[2] {0.125, 0.25}
+    %3 "y" = conv2d_affine(%0, %1, _, %2) {to="f32"}
+    output "y" %3
+  })"));
+}
+
 TEST(IntegerArithmetic, QuantisesActivationsInTheConvolution) {
   EXPECT_EQ(after(integer_arithmetic, std::string(kQuantizedImage) + R"(
     %6 = const : f32[2] {1, -2}

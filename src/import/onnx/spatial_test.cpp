@@ -153,20 +153,37 @@ Array convolve(const Array& x, const Array& weights, const Array& bias, const Wi
   return y;
 }
 
+/// Compares a convolution with the window `w` of a random image of `groups` groups.
+void expect_convolves(const Window& w, std::int64_t groups, std::mt19937& random, unsigned seed) {
+  const Array x = random_array(image_dims(2, 4, w, random), random);
+  Ints dims{groups == 4 ? 8 : 6, 4 / groups};
+  dims.insert(dims.end(), w.kernel.begin(), w.kernel.end());
+  const Array weights = random_array(dims, random);
+  const Array bias = random_array({dims[0]}, random);
+  auto attributes = w.attributes();
+  attributes.push_back(attr("group", groups));
+  expect_near(run("Conv", x, {{"w", weights}, {"b", bias}}, attributes), convolve(x, weights, bias, w, groups),
+              describe(w, seed));
+}
+
 TEST(OnnxSpatial, ConvolutionsOfThreeAndFourAxes) {
   for (unsigned seed = 0; seed < 24; ++seed) {
     std::mt19937 random(seed);
     const Window w = random_window(seed % 4 == 3 ? 4 : 3, random);
-    const std::int64_t groups = std::array<std::int64_t, 3>{1, 2, 4}[seed % 3];
-    const Array x = random_array(image_dims(2, 4, w, random), random);
-    Ints dims{groups == 4 ? 8 : 6, 4 / groups};
-    dims.insert(dims.end(), w.kernel.begin(), w.kernel.end());
-    const Array weights = random_array(dims, random);
-    const Array bias = random_array({dims[0]}, random);
-    auto attributes = w.attributes();
-    attributes.push_back(attr("group", groups));
-    expect_near(run("Conv", x, {{"w", weights}, {"b", bias}}, attributes), convolve(x, weights, bias, w, groups),
-                describe(w, seed));
+    expect_convolves(w, std::array<std::int64_t, 3>{1, 2, 4}[seed % 3], random, seed);
+  }
+}
+
+// They are planes with one row for the last two axes.
+TEST(OnnxSpatial, ConvolutionsAlongTheFirstOfThreeOrFourAxes) {
+  for (unsigned seed = 0; seed < 24; ++seed) {
+    std::mt19937 random(seed);
+    Window w = random_window(seed % 4 == 3 ? 4 : 3, random);
+    for (std::size_t i = w.kernel.size() - 2; i < w.kernel.size(); ++i) {
+      w.kernel[i] = w.strides[i] = 1;
+      w.before[i] = w.after[i] = 0;
+    }
+    expect_convolves(w, std::array<std::int64_t, 3>{1, 2, 4}[seed % 3], random, seed);
   }
 }
 
