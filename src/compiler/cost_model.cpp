@@ -323,7 +323,8 @@ double weighed_ns(const ops::OpDef& op, const ops::KernelVariant& kernel, const 
   const std::int64_t values = value_bytes(call) / items;
   const std::int64_t room = setting.room_bytes / items - values;
   const ops::Footprint footprint = ops::footprint(kernel, call, 1);
-  if (footprint.scratch_bytes > std::max(values, setting.room_bytes - value_bytes(call))) return std::numeric_limits<double>::infinity();
+  if (footprint.scratch_bytes > std::max(values, setting.room_bytes - value_bytes(call)))
+    return std::numeric_limits<double>::infinity();
   const Load load = load_of(op, kernel, call, numbers_of(call));
   const bool winograd = find_row(op, kernel) != nullptr && find_row(op, kernel)->load == winograd_load;
   const double fetched = winograd ? winograd_fetched(load, call, footprint, room) : load.weights;

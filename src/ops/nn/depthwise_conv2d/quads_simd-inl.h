@@ -246,8 +246,8 @@ class QuadColumns {
     const std::int64_t to_step = column_bytes();
     const V8 flip = hn::Set(D8(), p_.form.flip);
     const V8 outside = hn::Set(D8(), static_cast<std::uint8_t>(p_.form.zero ^ p_.form.flip));
-    // Rows that are not there are read where another one is: without its bits, a load of what may be no memory takes as
-    // long as a hundred others.
+    // Rows and pixels that are not there are read where others are: even with an empty mask, to load what may be no
+    // memory takes as long as hundreds of loads.
     const auto offset_of = [](const bool(&is_there)[4], int i, std::int64_t step) {
       const int some = is_there[0] ? 0 : is_there[1] ? 1 : is_there[2] ? 2 : 3;
       return (is_there[i] ? i : some) * step;
