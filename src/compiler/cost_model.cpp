@@ -315,8 +315,8 @@ double winograd_fetched(const Load& load, const ops::OpCall& call, const ops::Fo
 }
 
 /// Time for one item of a batch with the weights fetched for it alone; infinite where the scratch, which is that of the
-/// whole batch, would enlarge the plan. Plans for several batch sizes, which share their weights, so mostly get the same
-/// kernels where each is made for itself.
+/// whole batch, would enlarge the plan. Plans for several batch sizes, which share their weights, so mostly get the
+/// same kernels where each is made for itself.
 double weighed_ns(const ops::OpDef& op, const ops::KernelVariant& kernel, const ops::OpCall& call,
                   const Setting& setting) {
   const std::int64_t items = std::max(call.out().dims[0], 1);

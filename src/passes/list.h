@@ -25,6 +25,7 @@ Result<bool> fuse_affine(graph::Graph& graph);
 Result<bool> fuse_pads(graph::Graph& graph);
 Result<bool> fuse_activations(graph::Graph& graph);
 Result<bool> common_subexpressions(graph::Graph& graph);
+Result<bool> join_groups(graph::Graph& graph);
 Result<bool> order_channels(graph::Graph& graph);
 Result<bool> merge_convolutions(graph::Graph& graph);
 

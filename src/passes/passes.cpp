@@ -26,6 +26,7 @@ constexpr Pass kPasses[] = {
     {"fuse-pads", "moves padding into the convolution or pooling behind it", fuse_pads},
     {"fuse-activations", "applies activations in the operator before them", fuse_activations},
     {"common-subexpressions", "computes equal expressions once", common_subexpressions},
+    {"join-groups", "computes integer 1x1 convolutions of groups of few channels as one", join_groups},
     {"order-channels", "gives channels in the order in which a transpose behind wants them", order_channels},
     {"merge-convolutions", "computes small convolutions of one image as one", merge_convolutions},
 };

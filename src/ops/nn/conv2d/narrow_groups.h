@@ -47,9 +47,12 @@ struct WeightStrides {
 };
 
 /// Is this faster than a matrix product per group? One of many outputs fills vectors too, but has to gather windows.
+/// Those of single taps lie where they are; products of some inputs are faster there than to copy them.
 constexpr bool fits(const Problem& p) noexcept {
   constexpr std::int64_t kFew = kBlock / 2;
   constexpr std::int64_t kMost = 4 * kBlock;
+  const bool one_tap = p.g.vertical.kernel == 1 && p.g.horizontal.kernel == 1;
+  if (one_tap && p.inputs >= (p.unit == 1 ? 8 : 16)) return false;
   return p.g.groups > 1 && (p.outputs <= kFew || (p.outputs <= kMost && p.g.horizontal.kernel > 2));
 }
 
