@@ -96,6 +96,18 @@ void widen_quads(const std::uint8_t* from, std::int64_t n, ByteForm form, std::i
       hn::StoreU(hn::Sub(hn::PromoteTo(d16, bytes), zero), d16, to + i);
     }
   }
+  // Short rows are quads.
+  const hn::CappedTag<std::int16_t, 4> quad16;
+  const hn::Rebind<std::uint8_t, decltype(quad16)> quad8;
+  if (hn::Lanes(quad16) == 4) {
+    const auto quad_order = hn::LoadU(quad8, kOrder);
+    for (; i + 4 <= n; i += 4) {
+      const auto bytes =
+          hn::TableLookupBytes(hn::Xor(hn::LoadU(quad8, from + i), hn::Set(quad8, form.flip)), quad_order);
+      const auto numbers = hn::PromoteTo(quad16, bytes);
+      hn::StoreU(hn::Sub(numbers, hn::Set(quad16, static_cast<std::int16_t>(form.zero))), quad16, to + i);
+    }
+  }
   for (; i < n; i += 4) {
     std::int16_t quad[4] = {};
     widen_bytes(from + i, std::min<std::int64_t>(n - i, 4), form, quad);
