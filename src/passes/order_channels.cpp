@@ -71,6 +71,7 @@ Replacement reordered(Rewriter& rewriter, ValueId id, const Parts& parts) {
 /// The convolution with its channels in that order.
 Replacement convolve_in_order(Rewriter& rewriter, const Node& convolution, const Parts& parts) {
   const std::int32_t channels = rewriter.desc(convolution.inputs[1]).dims[0];
+  if (channels == 0) return std::nullopt;
   std::vector<ValueId> inputs = convolution.inputs;
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     if (inputs[i] == kNone || (i > 1 && rewriter.desc(inputs[i]).elements() == 1)) continue;

@@ -74,6 +74,18 @@ TEST(OrderChannels, StaysWhereRunsOfChannelsMoveAnyway) {
   EXPECT_EQ(after(order_channels, text), normalised(text));
 }
 
+TEST(OrderChannels, StaysWhereThereAreNoChannels) {
+  const std::string text = R"(graph "g" {
+    %0 "x" = input : f32[1,1,3,1]
+    %1 = const : f32[0,1,1,1] {}
+    %2 = conv2d(%0, %1)
+    %3 = reshape(%2) {shape=[1, 1, 3, 0, 2]}
+    %4 "y" = transpose(%3) {perm=[0, 1, 2, 4, 3]}
+    output "y" %4
+  })";
+  EXPECT_EQ(after(order_channels, text), normalised(text));
+}
+
 TEST(OrderChannels, StaysInGroupsWhoseChannelsBelongTogether) {
   const std::string text = R"(graph "g" {
     %0 "x" = input : f32[1,1,3,2]
