@@ -143,10 +143,7 @@ Replacement move_integers(Rewriter& rewriter, const Node& node, ValueId q, const
 }
 
 Replacement dequantized(Rewriter& rewriter, Replacement q, const Grid& grid) {
-  if (!q) return std::nullopt;
-  std::vector<ValueId> inputs = grid_constants(rewriter, grid);
-  inputs.insert(inputs.begin(), *q);
-  return rewriter.emit(ops::kDequantize, ops::DequantizeParams{}, std::move(inputs));
+  return q ? dequantize_from(rewriter, *q, grid) : std::nullopt;
 }
 
 /// What lies behind operand `i`: a dequantize, not a constant.
@@ -508,9 +505,7 @@ Replacement quantized_parts(Rewriter& rewriter, const Node& node, std::size_t fi
   }
   if (real.size() == inputs.size() - first || (!real.empty() && !target.is_unlimited())) return std::nullopt;
   for (const std::size_t i : real) {
-    std::vector<ValueId> operands = grid_constants(rewriter, *target.grid);
-    operands.insert(operands.begin(), inputs[i]);
-    const auto q = rewriter.emit(ops::kQuantize, ops::QuantizeParams{target.grid->type, 0, 0}, std::move(operands));
+    const auto q = quantize_on(rewriter, inputs[i], *target.grid);
     if (!q) return std::nullopt;
     inputs[i] = *q;
   }

@@ -71,9 +71,22 @@ ValueId integer_list(Rewriter& rewriter, ElementType type, std::span<const std::
   return integers_of_type(rewriter, type, dims, values);
 }
 
-std::vector<ValueId> grid_constants(Rewriter& rewriter, const Grid& grid) {
+namespace {
+
+/// `x`, and scale and zero point of the grid: the operands of quantize and dequantize.
+std::vector<ValueId> with_grid(Rewriter& rewriter, ValueId x, const Grid& grid) {
   const ValueId scale = rewriter.constant<float>({}, std::span(&grid.scale, 1));
-  return {scale, integer_constant(rewriter, grid.type, grid.zero_point)};
+  return {x, scale, integer_constant(rewriter, grid.type, grid.zero_point)};
+}
+
+}  // namespace
+
+std::optional<ValueId> quantize_on(Rewriter& rewriter, ValueId x, const Grid& grid) {
+  return rewriter.emit(ops::kQuantize, ops::QuantizeParams{grid.type, 0, 0}, with_grid(rewriter, x, grid));
+}
+
+std::optional<ValueId> dequantize_from(Rewriter& rewriter, ValueId q, const Grid& grid) {
+  return rewriter.emit(ops::kDequantize, ops::DequantizeParams{}, with_grid(rewriter, q, grid));
 }
 
 std::shared_ptr<const graph::QuantizedSource> quantized_source(const Rewriter& rewriter, ValueId x) {
@@ -132,9 +145,7 @@ std::optional<ValueId> ByteFunction::operator()(Rewriter& rewriter, ValueId inte
     if (!looked_up) return std::nullopt;
     integers = *looked_up;
   }
-  std::vector<ValueId> inputs = grid_constants(rewriter, grid);
-  inputs.insert(inputs.begin(), integers);
-  return rewriter.emit(ops::kDequantize, ops::DequantizeParams{}, std::move(inputs));
+  return dequantize_from(rewriter, integers, grid);
 }
 
 std::optional<ValueId> lookup_table(Rewriter& rewriter, ElementType from, const Grid& to, const Limits& limits,
@@ -144,10 +155,7 @@ std::optional<ValueId> lookup_table(Rewriter& rewriter, ElementType from, const 
   for (int pattern = 0; pattern < 256; ++pattern)  // entry 255 of an i8 is -1
     numbers.push_back(from == ElementType::kI8 && pattern > 127 ? pattern - 256 : pattern);
   const auto y = function(rewriter, integers_of_type(rewriter, from, kDims, numbers));
-  if (!y) return std::nullopt;
-  std::vector<ValueId> inputs = grid_constants(rewriter, to);
-  inputs.insert(inputs.begin(), *y);
-  const auto q = rewriter.emit(ops::kQuantize, ops::QuantizeParams{to.type, 0, 0}, std::move(inputs));
+  const auto q = y ? quantize_on(rewriter, *y, to) : std::nullopt;
   const auto results = q ? graph::constant_integers(rewriter.graph(), *q) : std::nullopt;
   if (!results || results->size() != numbers.size()) return std::nullopt;
   std::transform(results->begin(), results->end(), numbers.begin(), [&](std::int64_t v) {

@@ -54,8 +54,11 @@ struct Limits {
 std::optional<Grid> grid_of(const graph::Graph& graph, ElementType type, graph::ValueId scale,
                             graph::ValueId zero_point);
 
-/// Scale and zero point of a grid as constants, operands 1 and 2 of quantize and dequantize.
-std::vector<graph::ValueId> grid_constants(Rewriter& rewriter, const Grid& grid);
+/// The integers of `grid` for the f32 numbers `x`, rounded half to even.
+std::optional<graph::ValueId> quantize_on(Rewriter& rewriter, graph::ValueId x, const Grid& grid);
+
+/// The f32 numbers that integers of `grid` stand for.
+std::optional<graph::ValueId> dequantize_from(Rewriter& rewriter, graph::ValueId q, const Grid& grid);
 
 /// The integers behind `x`, when it is the result of a dequantize or a constant that once was one, with one grid.
 std::optional<Quantized> as_quantized(Rewriter& rewriter, graph::ValueId x);
