@@ -47,20 +47,21 @@ inline std::int64_t window_columns(const ConvGeometry& g) {
   return static_cast<std::int64_t>(g.horizontal.kernel - 1) * g.horizontal.dilation + 1;
 }
 
-/// Output rows that see no more rows of the image than four times row_quads(): they share what is interleaved.
+/// Output rows that together see no more rows of the image than four times row_quads(): they share what is interleaved.
 inline std::int64_t quad_rows(const ConvGeometry& g) {
-  if (g.vertical.stride != 1 || g.vertical.dilation != 1) return 1;
+  if (g.vertical.dilation != 1) return 1;
   const std::int64_t taps = row_quads(g) * static_cast<std::int64_t>(g.horizontal.kernel);
-  return std::min<std::int64_t>(4 * row_quads(g) - g.vertical.kernel + 1, std::max<std::int64_t>(kMaxTaps / taps, 1));
+  const std::int64_t rows = (4 * row_quads(g) - g.vertical.kernel) / g.vertical.stride + 1;
+  return std::min(rows, std::max<std::int64_t>(kMaxTaps / taps, 1));
 }
 
 /// Do the pixels of a row follow each other, in x and in y?
 inline bool is_dense_row(const ConvGeometry& g) { return g.x.w_stride == g.x.c && g.y.w_stride == g.x.c; }
 
 /// May a vector hold so many neighbouring pixels? Then they are convolved in groups, of which a row has some. With
-/// strides, columns of more kernel rows cost more than groups save.
+/// strides, columns of more kernel rows cost more than groups save, unless output rows share them.
 inline bool fits_pixels(const ConvGeometry& g, std::int64_t pixels) {
-  return (g.horizontal.stride == 1 || row_quads(g) == 1) && g.y.w >= kMaxRunPixels * pixels;
+  return (g.horizontal.stride == 1 || row_quads(g) == 1 || quad_rows(g) > 1) && g.y.w >= kMaxRunPixels * pixels;
 }
 
 /// Is the window small enough for half the buffers (is_large_window), and are there channels enough that a block does
@@ -120,16 +121,16 @@ class QuadColumns {
                              std::uint8_t* to) const {
     const ImageShape& x = p_.g.x;
     const std::int64_t stride = p_.g.horizontal.stride;
-    const std::int64_t seen = p_.g.vertical.kernel + rows - 1;
+    const std::int64_t seen = p_.g.vertical.kernel + (rows - 1) * p_.g.vertical.stride;
     const std::int64_t runs = in_groups(kLanes) ? (pixels + pixels_ - 1) / pixels_ : 1;
     const std::int64_t columns = window_columns(p_.g) + (in_groups(kLanes) ? 0 : (pixels - pixels_) * stride);
     for (std::int32_t quad = 0; quad < row_quads_; ++quad, to += 4 * kBlock) {
-      // Rows that there are: others stand for zero like the zero point, or have no weights. Groups read those, too,
-      // since whole vectors of pixels that lie apart are loaded faster.
+      // Rows that there are: others stand for zero like the zero point. Those without weights are read, too, since four
+      // rows are loaded faster; but where y lies over x only by groups, which it helps most.
       bool there[4];
       for (int i = 0; i < 4; ++i) {
         const std::int64_t iy = y0 + (4 * quad + std::int64_t{i}) * p_.g.vertical.dilation;
-        there[i] = (in_groups(kLanes) || 4 * quad + i < seen) && iy >= 0 && iy < x.h;
+        there[i] = (in_groups(kLanes) || !p_.overlaps || 4 * quad + i < seen) && iy >= 0 && iy < x.h;
       }
       const std::int64_t iy = y0 + 4 * std::int64_t{quad} * p_.g.vertical.dilation;
       const std::uint8_t* from = p_.x + x.offset(n, iy, 0) + channels_.first;
@@ -437,8 +438,9 @@ class QuadBlock : private QuadColumns {
   /// Those of output row `row` of those at once, which sees the interleaved rows from the row-th on.
   HWY_INLINE void load_weights(std::int64_t row) {
     std::uint8_t* to = weights_ + row * row_weights();
+    const std::int64_t first = -row * p_.g.vertical.stride;
     for (std::int64_t kx = 0; kx < p_.g.horizontal.kernel; ++kx)
-      for (std::int64_t ky = -row; ky < 4 * row_quads_ - row; ky += 4, to += 4 * kBlock)
+      for (std::int64_t ky = first; ky < first + 4 * row_quads_; ky += 4, to += 4 * kBlock)
         Quads(load_weight(ky, kx), load_weight(ky + 1, kx), load_weight(ky + 2, kx), load_weight(ky + 3, kx)).store(to);
   }
 
