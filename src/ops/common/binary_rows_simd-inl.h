@@ -53,18 +53,40 @@ class FourVectors {
 #endif
 };
 
+/// The same of a row that comes with numbers that were made of its elements beforehand.
+template <typename T>
+class PreparedVectors : public FourVectors<T> {
+ public:
+  HWY_INLINE PreparedVectors(OperandRow<T> row, const float* prepared, std::size_t first)
+      : FourVectors<T>(row, first), prepared_(prepared + first) {}
+  HWY_INLINE hn::Vec<hn::ScalableTag<float>> prepared(std::size_t i) const {
+    const hn::ScalableTag<float> d;
+    return hn::LoadU(d, prepared_ + i * hn::Lanes(d));
+  }
+
+ private:
+  const float* prepared_;
+};
+
 /// n elements: combine(d, a, b) gives stored values as int32 for two vectors of them. y may be an operand that moves. A
-/// combine with kVectors has combine.store(a, b, y) too, which does so for FourVectors of each. It may remember what it
-/// saw.
-template <typename T, class Combine>
-HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, OperandRow<T> a, OperandRow<T> b) {
+/// combine with kVectors has combine.store(a, b, y) too, which does so for FourVectors of each, and for PreparedVectors
+/// of b if `prepared` is what it made of them (else null). It may remember what it saw.
+template <bool kPrepared = false, typename T, class Combine>
+HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, OperandRow<T> a, OperandRow<T> b,
+                            const float* prepared = nullptr) {
   const hn::ScalableTag<std::int32_t> d;
   const std::size_t lanes = hn::Lanes(d);
   constexpr std::size_t kMaxLanes = HWY_MAX_BYTES / sizeof(std::int32_t);
   std::size_t i = 0;
   if constexpr (requires { Combine::kVectors; }) {
     static_assert(Combine::kVectors == 4);
-    for (; i + 4 * lanes <= n; i += 4 * lanes) combine.store(FourVectors<T>(a, i), FourVectors<T>(b, i), y + i);
+    for (; i + 4 * lanes <= n; i += 4 * lanes) {
+      if constexpr (kPrepared) {
+        combine.store(FourVectors<T>(a, i), PreparedVectors<T>(b, prepared, i), y + i);
+      } else {
+        combine.store(FourVectors<T>(a, i), FourVectors<T>(b, i), y + i);
+      }
+    }
   }
   for (; i + lanes <= n; i += lanes) store_narrow<T>(d, combine(d, a.load_wide(d, i), b.load_wide(d, i)), y + i);
   if (i == n) return;
@@ -77,6 +99,19 @@ HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, OperandRow<T>
   std::copy_n(result, n - i, y + i);
 }
 
+/// Elements [begin, end) of rows that share operand 1: what combine makes of its elements is made once for all of them.
+template <typename T, class Combine>
+HWY_NOINLINE void combine_prepared(Combine combine, const T* a, const SharedRow<T>& shared, std::int64_t row_length,
+                                   std::int64_t begin, std::int64_t end, T* y) {
+  float row[SharedRow<T>::kLongest];
+  combine.prepare(shared.from(0), row_length, row);
+  const SharedRow<float, 4 * SharedRow<T>::kLongest> prepared(row, row_length, begin, end);
+  shared.for_each_run(begin, end, [&](std::int64_t first, std::int64_t n, const T* b) HWY_ATTR {
+    combine_row<true>(combine, static_cast<std::size_t>(n), y + first, OperandRow<T>{a + first, true},
+                      OperandRow<T>{b, true}, prepared.from(first));
+  });
+}
+
 /// The elements [begin, end) of the result. Not in line, but rows are: short ones would take less time than a call.
 template <typename T, class Combine>
 HWY_NOINLINE void combine_range(const Invocation& invocation, const StridedRows<3>& rows, Combine combine,
@@ -87,6 +122,10 @@ HWY_NOINLINE void combine_range(const Invocation& invocation, const StridedRows<
   const int shared = shared_operand(rows);
   if (shared != 0 && SharedRow<T>::saves_time(rows.row_length, begin, end)) {
     const SharedRow<T> copies(shared == 1 ? a : b, rows.row_length, begin, end);
+    if constexpr (requires { combine.prepares(); }) {
+      if (shared == 2 && combine.prepares())
+        return combine_prepared<T>(combine, a, copies, rows.row_length, begin, end, y);
+    }
     copies.for_each_run(begin, end, [&](std::int64_t first, std::int64_t n, const T* row) HWY_ATTR {
       combine_row(combine, static_cast<std::size_t>(n), y + first, OperandRow<T>{shared == 1 ? row : a + first, true},
                   OperandRow<T>{shared == 2 ? row : b + first, true});

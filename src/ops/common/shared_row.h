@@ -18,13 +18,16 @@ inline int shared_operand(const StridedRows<3>& rows) noexcept {
   return steps[2] == 0 && steps[1] == rows.row_length ? 2 : 0;
 }
 
-/// Rows of an operand, copied side by side; T is its type, a few KiB of it lie on the stack.
-template <typename T>
+/// Rows of an operand, copied side by side, up to so many numbers; T is its type. They lie on the stack.
+template <typename T, std::int64_t kCopied = 4096 / static_cast<std::int64_t>(sizeof(T))>
 class SharedRow {
  public:
+  /// The longest row that is copied.
+  static constexpr std::int64_t kLongest = kCopied / 4;
+
   /// Are rows so short, and elements [begin, end) so many, that copies save time?
   static bool saves_time(std::int64_t row_length, std::int64_t begin, std::int64_t end) noexcept {
-    return row_length <= kCopied / 4 && end - begin >= 4 * row_length;
+    return row_length <= kLongest && end - begin >= 4 * row_length;
   }
 
   /// Requires saves_time.
@@ -40,14 +43,15 @@ class SharedRow {
     for (std::int64_t i = begin; i < end;) {
       // One copy less, so that it may begin anywhere.
       const std::int64_t n = std::min(end - i, (copies_ - 1) * row_length_);
-      f(i, n, copied_ + i % row_length_);
+      f(i, n, from(i));
       i += n;
     }
   }
 
- private:
-  static constexpr std::int64_t kCopied = 4096 / static_cast<std::int64_t>(sizeof(T));
+  /// What meets element i, and as many after it as a run has.
+  const T* from(std::int64_t i) const noexcept { return copied_ + i % row_length_; }
 
+ private:
   std::int64_t row_length_;
   std::int64_t copies_;
   T copied_[kCopied];

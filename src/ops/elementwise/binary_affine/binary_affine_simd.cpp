@@ -80,11 +80,29 @@ class CombineToBytes : public Combine<kFunction> {
   HWY_INLINE explicit CombineToBytes(const BinaryAffineParams& p)
       : Combine<kFunction>(p), steps_(p), bytes_({p.y_zero_point, p.minimum, p.maximum}), guesses_(steps_.applies()) {}
 
+  /// Of operand b's elements.
+  bool prepares() const { return Steps::kIsDefined && steps_.applies(); }
+  void prepare(const T* b, std::int64_t n, float* prepared) const {
+    const std::int64_t lanes = hn::Lanes(D());
+    const OperandRow<T> row{b, true};
+    std::int64_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+      hn::StoreU(steps_.prepared(row.load_wide(D(), static_cast<std::size_t>(i))), DF(), prepared + i);
+    for (; i < n; ++i) prepared[i] = hn::GetLane(steps_.prepared(hn::Set(D(), b[i])));
+  }
+
+  /// b: FourVectors, or PreparedVectors of what `prepare` made of them.
   template <class A, class B>
   HWY_INLINE void store(A a, B b, T* y) {
     V v[kVectors];
     if (Steps::kIsDefined && guesses_.worth_it()) {
-      unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = steps_(a(i), b(i)); });
+      unroll<kVectors>([&](auto i) HWY_ATTR {
+        if constexpr (requires { b.prepared(i); }) {
+          v[i] = steps_(a(i), b.prepared(i));
+        } else {
+          v[i] = steps_(a(i), b(i));
+        }
+      });
       if (StepUnits::round(v)) return bytes_.store(v, y);
       guesses_.failed();
     }
@@ -94,6 +112,8 @@ class CombineToBytes : public Combine<kFunction> {
 
  private:
   using Steps = NearestSteps<kFunction>;
+  using D = typename Combine<kFunction>::D;
+  using DF = typename Combine<kFunction>::DF;
   using V = typename Combine<kFunction>::V;
 
   Steps steps_;
@@ -130,14 +150,40 @@ namespace bantam::ops {
 
 HWY_EXPORT(run_binary_affine);
 
+namespace {
+
+StridedRows<3> rows_of(const Invocation& call) {
+  return make_rows<3>(call.out(), {&call.out(), &call.in(0), &call.in(1)});
+}
+
+bool commutes(BinaryFunction function) { return function == BinaryFunction::kAdd || function == BinaryFunction::kMul; }
+
+/// With the operands exchanged: the one that all rows share is then the second.
+void run_exchanged(const Invocation& call) {
+  BinaryAffineParams p = call.as<BinaryAffineParams>();
+  std::swap(p.a_scale, p.b_scale);
+  std::swap(p.a_zero_point, p.b_zero_point);
+  const Tensor inputs[] = {call.inputs[1], call.inputs[0]};
+  Invocation exchanged = call;
+  exchanged.params = &p;
+  exchanged.inputs = inputs;
+  HWY_DYNAMIC_DISPATCH(run_binary_affine)(exchanged, rows_of(exchanged));
+}
+
+}  // namespace
+
 bool supports_binary_affine_i8_simd(const OpCall& call) {
   if (!is_one_of<std::int8_t, std::uint8_t>(call.out().type)) return false;
   return make_rows<3>(call.out(), {&call.out(), &call.in(0), &call.in(1)}).contiguous_or_broadcast();
 }
 
 Status run_binary_affine_i8_simd(const Invocation& invocation) {
-  const auto rows = make_rows<3>(invocation.out(), {&invocation.out(), &invocation.in(0), &invocation.in(1)});
-  HWY_DYNAMIC_DISPATCH(run_binary_affine)(invocation, rows);
+  const auto rows = rows_of(invocation);
+  if (shared_operand(rows) == 1 && commutes(invocation.as<BinaryAffineParams>().function)) {
+    run_exchanged(invocation);
+  } else {
+    HWY_DYNAMIC_DISPATCH(run_binary_affine)(invocation, rows);
+  }
   return ok_status();
 }
 

@@ -137,7 +137,11 @@ TEST(BinaryAffine, VariantsMatchReferenceToTheBitWhereRowsShareAnOperand) {
   const auto generate = [](Random& random) {
     std::uniform_real_distribution<float> scale(0.003F, 0.03F);
     BinaryAffineParams p;
-    p.function = random() % 2 == 0 ? BinaryFunction::kSub : BinaryFunction::kMul;
+    constexpr BinaryFunction kShared[] = {BinaryFunction::kAdd, BinaryFunction::kSub, BinaryFunction::kMul,
+                                             BinaryFunction::kPrelu, BinaryFunction::kMax};
+    p.function = kShared[random() % std::size(kShared)];
+    p.a_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
+    p.b_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
     p.a_scale = scale(random);
     p.b_scale = scale(random);
     p.y_scale = scale(random);
@@ -148,7 +152,7 @@ TEST(BinaryAffine, VariantsMatchReferenceToTheBitWhereRowsShareAnOperand) {
     if (random() % 2 == 0) std::swap(rows, row);
     return make_case(kBinaryAffine, p, {std::move(rows), std::move(row)});
   };
-  expect_variants_match_reference(generate, {.cases = 40, .must_cover = {kBinaryAffine.variants[0].name}});
+  expect_variants_match_reference(generate, {.cases = 80, .must_cover = {kBinaryAffine.variants[0].name}});
 }
 
 TEST(BinaryAffine, VariantsMatchReferenceToTheBit) {

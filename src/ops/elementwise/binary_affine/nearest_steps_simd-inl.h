@@ -40,7 +40,6 @@ class NearestSteps : private StepUnits {
     const double y = p.y_scale;
     const double a = p.a_scale / y;
     const double b = (kFunction == BinaryFunction::kSub ? -1.0 : 1.0) * p.b_scale / y;
-    double constant = kConstant;
     if constexpr (kIsProduct) {
       a_factor_ = hn::Set(DF(), static_cast<float>(p.a_zero_point));
       b_factor_ = hn::Set(DF(), static_cast<float>(a * p.b_scale));
@@ -48,10 +47,10 @@ class NearestSteps : private StepUnits {
     } else {
       a_factor_ = hn::Set(DF(), static_cast<float>(a));
       b_factor_ = hn::Set(DF(), static_cast<float>(b));
-      b_constant_ = hn::Zero(DF());
-      constant -= p.a_zero_point * a + p.b_zero_point * b;
+      const double constant = kConstant - (p.a_zero_point * a + p.b_zero_point * b);
+      b_constant_ = hn::Set(DF(), static_cast<float>(constant));
     }
-    constant_ = hn::Set(DF(), static_cast<float>(constant));
+    constant_ = hn::Set(DF(), static_cast<float>(kConstant));
     whole_ = hn::Set(DF(), static_cast<float>(a));
     const double factor = kFunction == BinaryFunction::kPrelu ? std::max(1.0, 255.0 * p.b_scale) : 255.0 * p.b_scale;
     const double most = kIsProduct ? 255.0 * a * factor : 255.0 * (a + (b < 0 ? -b : b));
@@ -61,20 +60,17 @@ class NearestSteps : private StepUnits {
 
   bool applies() const { return applies_; }
 
-  HWY_INLINE V operator()(V qa, V qb) const {
+  HWY_INLINE V operator()(V qa, V qb) const { return (*this)(qa, prepared(qb)); }
+
+  /// What b contributes: a factor, or, with the constant, an addend.
+  HWY_INLINE VF prepared(V qb) const { return hn::MulAdd(hn::ConvertTo(DF(), qb), b_factor_, b_constant_); }
+
+  HWY_INLINE V operator()(V qa, VF b) const {
     const VF a = hn::ConvertTo(DF(), qa);
-    const VF b = hn::ConvertTo(DF(), qb);
-    VF sum;
-    if constexpr (kIsProduct) {
-      const VF centred = hn::Sub(a, a_factor_);
-      VF factor = hn::MulAdd(b, b_factor_, b_constant_);
-      if constexpr (kFunction == BinaryFunction::kPrelu)
-        factor = hn::IfThenElse(hn::Lt(centred, hn::Zero(DF())), factor, whole_);
-      sum = hn::MulAdd(centred, factor, constant_);
-    } else {
-      sum = hn::MulAdd(b, b_factor_, hn::MulAdd(a, a_factor_, constant_));
-    }
-    return of(sum);
+    if constexpr (!kIsProduct) return of(hn::MulAdd(a, a_factor_, b));
+    const VF centred = hn::Sub(a, a_factor_);
+    if constexpr (kFunction == BinaryFunction::kPrelu) b = hn::IfThenElse(hn::Lt(centred, hn::Zero(DF())), b, whole_);
+    return of(hn::MulAdd(centred, b, constant_));
   }
 
  private:
@@ -83,8 +79,8 @@ class NearestSteps : private StepUnits {
   VF a_factor_;  // for products the zero point of a
   VF b_factor_;
   VF b_constant_;
-  VF constant_;
-  VF whole_;  ///< of numbers that prelu leaves as they are
+  VF constant_;  ///< of products
+  VF whole_;     ///< of numbers that prelu leaves as they are
   bool applies_;
 };
 
