@@ -19,6 +19,7 @@ namespace bantam::ops::narrow_groups::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using ops::HWY_NAMESPACE::cover;
+using ops::HWY_NAMESPACE::cover_exactly;
 using ops::HWY_NAMESPACE::in_register;
 using ops::HWY_NAMESPACE::unroll;
 
@@ -36,6 +37,9 @@ template <int kUsed>
 constexpr int tile_pixels() {
   return kLanes == 16 ? 14 : (kLanes == 8 ? 12 : 8) / kUsed;
 }
+
+/// Sums of which fewer take no less time, since each waits for the one before.
+inline constexpr int kLeastSums = kLanes == 16 ? 4 : 8;
 
 /// Taps whose weights are in registers together: a unit is then loaded once for all neighbouring windows that it is in.
 /// Processors with AVX-512 were measured to multiply two vectors in the time of one load.
@@ -102,7 +106,7 @@ struct LaneInputs {
 
 /// One block of channels of results along a row. Products: how units are multiplied and summed. Result: begin(v, taps)
 /// gives what the sums of vector v of the block over these kernel rows begin with, finish(sums, v, offset) stores those
-/// of neighbouring pixels.
+/// of neighbouring pixels. kHasAllTiles of both: is code for tiles of nearly every size worth its room?
 template <typename Products, typename Result>
 class RowConvolver {
  public:
@@ -174,9 +178,14 @@ class RowConvolver {
 
   template <Spreading kSpreading, int kTaps, int kStride, int kUsed>
   HWY_NOINLINE void all_pixels(const Rows& rows, std::int64_t count, std::int64_t offset) const {
-    cover<tile_pixels<kUsed>()>(count, [&](auto pixels, std::int64_t first) HWY_ATTR {
-      this->pixels<pixels, kSpreading, kTaps, kStride, kUsed>(rows, first, offset);
-    });
+    constexpr int kMost = tile_pixels<kUsed>();
+    const auto tile = [&](auto pixels, std::int64_t first)
+                          HWY_ATTR { this->pixels<pixels, kSpreading, kTaps, kStride, kUsed>(rows, first, offset); };
+    if constexpr (Products::kHasAllTiles && Result::kHasAllTiles) {
+      cover_exactly<kMost, (kLeastSums + kUsed - 1) / kUsed>(count, tile);
+    } else {
+      cover<kMost>(count, tile);
+    }
   }
 
   template <int kCount, Spreading kSpreading, int kTaps, int kStride, int kUsed>

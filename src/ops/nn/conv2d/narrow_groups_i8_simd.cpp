@@ -57,6 +57,7 @@ struct QuadProducts {
   using Weights = V32;
   using D8 = hn::Repartition<std::uint8_t, D32>;
   static constexpr std::int64_t kUnitsOfWeight = 1;
+  static constexpr bool kHasAllTiles = true;
 
   static std::int64_t units(const Problem& p) { return p.units(); }
   static HWY_INLINE V32 weights(V32 w, std::int64_t /*unit*/) { return in_register(w); }
@@ -103,6 +104,7 @@ struct PairProducts {
   using Number = std::int16_t;
   using Weights = hn::Vec<D16>;
   static constexpr std::int64_t kUnitsOfWeight = 2;
+  static constexpr bool kHasAllTiles = false;
 
   static std::int64_t units(const Problem& p) { return (p.inputs + 1) / 2; }
 
@@ -268,6 +270,10 @@ class ByteSpreader {
 template <typename Y>
 class ByteImageBlock {
  public:
+  /// Not of the rare results.
+  static constexpr bool kHasAllTiles =
+      std::is_same_v<Y, gemm::Int8Result> || std::is_same_v<Y, gemm::AffineResult<std::uint8_t>>;
+
   /// row_sums: those of the block's weights, kBlock for each kernel row; `surplus` times these are taken off.
   ByteImageBlock(const Problem& p, const Y& y, const Block& block, const std::int32_t* row_sums, std::int32_t surplus)
       : p_(p), y_(y), first_(block.first), channels_(block.count), row_sums_(row_sums), surplus_(surplus) {}

@@ -123,7 +123,9 @@ inline std::int64_t band_rows(const Problem& p) {
 template <typename Convolve>
 void for_each_part(const Invocation& call, const Problem& p, Convolve convolve) {
   const std::int64_t slot_bytes = slot_scratch_bytes(call);
-  const std::int64_t columns = columns_within(p, slot_bytes);
+  // Of rows that are cut all parts are about as long.
+  const std::int64_t parts = (p.g.y.w - 1) / columns_within(p, slot_bytes) + 1;
+  const std::int64_t columns = (p.g.y.w - 1) / parts + 1;
   const std::int64_t height = p.g.y.h;
   const std::int64_t rows = band_rows(p);
   const std::int64_t blocks = block_count(p);

@@ -49,6 +49,7 @@ struct FloatProducts {
   using Unit = float;
   using Weights = Vector;
   static constexpr std::int64_t kUnitsOfWeight = 1;
+  static constexpr bool kHasAllTiles = true;
 
   static std::int64_t units(const Problem& p) { return p.inputs; }
   static HWY_INLINE Vector weights(Vector w, std::int64_t /*unit*/) { return in_register(w); }
@@ -129,6 +130,8 @@ class FloatSpreader {
 /// Of one block.
 class FloatResult {
  public:
+  static constexpr bool kHasAllTiles = true;
+
   FloatResult(const Operands& o, const Block& block) : o_(o), channels_(block.count), store_(o.activation) {
     for (std::int64_t i = 0; i < channels_ && o.bias != nullptr; ++i) bias_[i] = o.bias[block.first + i];
   }

@@ -45,6 +45,50 @@ HWY_INLINE void cover(std::int64_t count, F&& tile) {
   }
 }
 
+/// How a row of results is cut into tiles of which there is one for each of a few sizes, so that it takes least time: a
+/// tile takes as long as its results, or as kLeast of them, and one more.
+template <int kMost, int kLeast>
+class TileCuts {
+ public:
+  /// Is there a tile of that size?
+  static constexpr bool has(int size) { return size == kMost || size == 10 || (size <= 7 && size != 2); }
+
+  constexpr TileCuts() {
+    int least[kCounts] = {};
+    for (int count = 1; count < kCounts; ++count)
+      for (int size = 1; size <= std::min(count, kMost); ++size) {
+        if (!has(size)) continue;
+        const int cost = std::max(size, kLeast) + 1 + least[count - size];
+        if (first_[count] != 0 && cost > least[count]) continue;
+        least[count] = cost;
+        first_[count] = size;
+      }
+  }
+
+  /// The first tile of `count` results.
+  constexpr int first(std::int64_t count) const { return count < kCounts ? first_[count] : kMost; }
+
+ private:
+  static constexpr int kCounts = 2 * kMost;
+  int first_[kCounts] = {};
+};
+
+/// Calls tile(size, first) for tiles that make up [0, count), as TileCuts cuts it.
+template <int kMost, int kLeast, typename F>
+HWY_INLINE void cover_exactly(std::int64_t count, F&& tile) {
+  using Cuts = TileCuts<kMost, kLeast>;
+  static constexpr Cuts kCuts;
+  for (std::int64_t i = 0; i < count;) {
+    const int size = kCuts.first(count - i);
+    unroll<kMost>([&](auto index) HWY_ATTR {
+      constexpr int kSize = index + 1;
+      if constexpr (Cuts::has(kSize))
+        if (size == kSize) tile(std::integral_constant<int, kSize>(), i);
+    });
+    i += size;
+  }
+}
+
 /// The same vector, in a register: gcc would read a value that several multiply-adds use from memory for each of them.
 template <class V>
 HWY_INLINE V in_register(V v) {
