@@ -437,7 +437,7 @@ void convolve_strips(const FloatProblem& problem, std::int64_t n, std::int64_t o
                         .first_row = window_origin(g.vertical, row),
                         .rows = at_once,
                         .origin = window_origin(g.horizontal, ox)};
-      strip_function<decltype(d)>(strip, widths.of(i), g.x.w, problem.separate)(d, problem, strip, store);
+      strip_function<decltype(d)>(g, strip, widths.of(i), problem.separate)(d, problem, strip, store);
     }
 }
 
@@ -489,15 +489,22 @@ RowFunction row_of_kernel(const FloatProblem& problem) {
   return convolve_row<0, 1, kLanes>;
 }
 
+/// Of an image that the second-level cache does not hold.
+bool is_far(const ConvGeometry& g) {
+  constexpr std::int64_t kFloats = 262144;
+  return static_cast<std::int64_t>(g.x.h) * g.x.w * g.x.c > kFloats;
+}
+
 using StripsFunction = void (*)(const FloatProblem&, std::int64_t, std::int64_t, std::int64_t, const ClampedStore&);
 
 /// Null where rows are computed a few pixels at a time. Of rows that overwrite the image those of two strips only where
-/// registers hold strips: elsewhere two vectors of a few pixels use up lines at once.
+/// registers hold strips: elsewhere two vectors of a few pixels use up lines at once. So they do where an image from
+/// afar is read with strides.
 template <int kLanes>
 StripsFunction strips_of_kernel(const FloatProblem& problem) {
   const ConvGeometry& g = problem.g;
   const bool takes = problem.separate ? suits_strips_of_rows(g) && (kTakesStrips || g.y.w <= kMostStrip)
-                                      : suits_strips(g) && kTakesStrips;
+                                      : suits_strips(g) && kTakesStrips && (g.horizontal.stride == 1 || !is_far(g));
   return takes ? convolve_strips<kLanes> : nullptr;
 }
 
@@ -516,12 +523,6 @@ RowKernel row_kernel(const FloatProblem& problem) {
   if (g.x.c >= 8) return of_lanes(std::integral_constant<int, std::min(kFullLanes, 8)>());
   if (g.x.c >= 4) return of_lanes(std::integral_constant<int, std::min(kFullLanes, 4)>());
   return of_lanes(std::integral_constant<int, 1>());
-}
-
-/// Of an image that the second-level cache does not hold.
-bool is_far(const ConvGeometry& g) {
-  constexpr std::int64_t kFloats = 262144;
-  return static_cast<std::int64_t>(g.x.h) * g.x.w * g.x.c > kFloats;
 }
 
 /// Channels that are gone through at once: as many as leave the rows of a window in the first-level cache, or all, in

@@ -132,19 +132,25 @@ TEST(DepthwiseConv2d, FloatVariantsMatchReferenceInStripsOfSeveralRows) {
         const auto some = [&](std::int64_t low, std::int64_t high) {
           return static_cast<std::int32_t>(random_int(random, low, high));
         };
-        const Conv2dParams p{.pad_top = some(0, 4),
-                             .pad_left = some(0, 4),
+        const std::int32_t stride = some(1, 2);
+        // More padding than a column on a side is no matter of strips.
+        const std::int32_t padding = some(0, 2) == 0 ? 4 : 1;
+        const Conv2dParams p{.stride_h = stride,
+                             .stride_w = stride,
+                             .pad_top = some(0, 4),
+                             .pad_left = some(0, padding),
                              .pad_bottom = some(0, 4),
-                             .pad_right = some(0, 4),
+                             .pad_right = some(0, padding),
                              .activation = {some(0, 1) == 0 ? UnaryFunction::kRelu : UnaryFunction::kSilu, 0, 0}};
         const std::int64_t c = some(16, 70);
         std::vector<testing::Operand> inputs;
-        inputs.emplace_back(random_tensor(ElementType::kF32, {some(1, 2), some(3, 21), some(3, 30), c}, random));
+        inputs.emplace_back(
+            random_tensor(ElementType::kF32, {some(1, 2), some(3, 21), some(3, 30 * stride), c}, random));
         inputs.push_back(testing::constant(random_tensor(ElementType::kF32, {3, 3, c}, random)));
         if (some(0, 2) != 0) inputs.push_back(testing::constant(random_tensor(ElementType::kF32, {c}, random)));
         return make_case(kDepthwiseConv2d, p, std::move(inputs));
       },
-      {.cases = 60, .must_cover = {"f32_channels__simd"}});
+      {.cases = 120, .must_cover = {"f32_channels__simd"}});
 }
 
 // The taps of wide windows are gone through in chunks, for tiles of pixels that may reach beyond the image's edges.

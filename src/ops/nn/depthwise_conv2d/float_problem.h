@@ -42,17 +42,20 @@ inline Columns columns_of(const ConvGeometry& g, std::int64_t ox, std::int64_t n
 inline constexpr int kMostStrip = 7;
 inline constexpr int kLeastStrip = 4;
 
-/// Stride 1, and at most one column of any window outside the image.
+/// 3x3 with equal strides of 1 or 2, and at most one column of any window outside the image.
 inline bool suits_strips(const ConvGeometry& g) {
-  const auto fits = [](const WindowAxis& axis) { return axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1; };
-  return fits(g.horizontal) && fits(g.vertical) && g.y.w >= kLeastStrip && g.horizontal.pad_before <= 1 &&
-         window_origin(g.horizontal, g.y.w - 1) + 2 <= g.x.w;
+  const std::int32_t stride = g.horizontal.stride;
+  const auto fits = [&](const WindowAxis& axis) {
+    return axis.kernel == 3 && axis.stride == stride && axis.dilation == 1;
+  };
+  return stride <= 2 && fits(g.horizontal) && fits(g.vertical) && g.y.w >= kLeastStrip &&
+         g.horizontal.pad_before <= 1 && window_origin(g.horizontal, g.y.w - 1) + 2 <= g.x.w;
 }
 
-/// May rows go in strips one by one, where they overwrite the image? Those of few strips, but not those of one run: of
-/// wider ones runs of few pixels take less time.
+/// May rows go in strips one by one, where they overwrite the image? Those of stride 1 and few strips, but not those of
+/// one run: of wider ones runs of few pixels take less time.
 inline bool suits_strips_of_rows(const ConvGeometry& g) {
-  return suits_strips(g) && g.y.w > kMaxRunPixels && g.y.w <= 2 * kMostStrip;
+  return suits_strips(g) && g.horizontal.stride == 1 && g.y.w > kMaxRunPixels && g.y.w <= 2 * kMostStrip;
 }
 
 /// How a row of results is cut into strips: about equal ones, the first of them the widest.

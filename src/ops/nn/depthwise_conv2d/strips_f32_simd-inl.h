@@ -124,6 +124,68 @@ HWY_NOINLINE void convolve_strip(DF d, const FloatProblem& problem, const Strip&
   }
 }
 
+/// Adds what column kColumn of a strip of stride 2, in a row of the image, gives to the windows that read it: `weights`
+/// are those of one row.
+template <int kColumn, int kPixels, class V>
+HWY_INLINE void accumulate_strided_pixel(V pixel, const V (&weights)[3], V (&sums)[kPixels]) {
+  unroll<3>([&](auto kx) HWY_ATTR {
+    constexpr int kOffset = kColumn - kx;
+    if constexpr (kOffset >= 0 && kOffset % 2 == 0 && kOffset / 2 < kPixels)
+      sums[kOffset / 2] = hn::MulAdd(pixel, weights[kx], sums[kOffset / 2]);
+  });
+}
+
+/// Calls f(column, pixel), a constant and a vector, for the columns of a strip that lie inside the image; x is at its
+/// first channel in column 0 of a row.
+template <int kColumns, bool kLeft, bool kRight, class DF, class F>
+HWY_INLINE void for_strip_columns(DF d, const FloatProblem& problem, const Strip& strip, const float* x, F f) {
+  unroll<kColumns>([&](auto l) HWY_ATTR {
+    if constexpr ((kLeft || l > 0) && (kRight || l + 1 < kColumns))
+      f(l, in_register(hn::LoadU(d, x + (strip.origin + l) * problem.g.x.w_stride)));
+  });
+}
+
+/// convolve_strip with stride 2: every other row of the image is the last row of one row of results and the first of
+/// the next.
+template <int kPixels, bool kLeft, bool kRight, class DF>
+HWY_NOINLINE void convolve_strided_strip(DF d, const FloatProblem& problem, const Strip& strip, std::int64_t c,
+                                         const ClampedStore& store) {
+  using V = hn::Vec<DF>;
+  constexpr int kColumns = 2 * kPixels + 1;
+  const ConvGeometry& g = problem.g;
+  V weights[3][3];
+  unroll<9>([&](auto i) HWY_ATTR { weights[i / 3][i % 3] = in_register(hn::LoadU(d, problem.w + i * g.x.c + c)); });
+  const V start = problem.bias != nullptr ? hn::LoadU(d, problem.bias + c) : hn::Zero(d);
+  V sums[kPixels];
+  V next[kPixels];
+  unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = start; });
+  const auto has_row = [&](std::int64_t row) { return row >= 0 && row < g.x.h; };
+  const float* x = strip.x + strip.first_row * g.x.h_stride + c;
+  if (has_row(strip.first_row))
+    for_strip_columns<kColumns, kLeft, kRight>(
+        d, problem, strip, x, [&](auto l, V pixel) HWY_ATTR { accumulate_strided_pixel<l>(pixel, weights[0], sums); });
+  float* y = strip.y + c;
+  for (std::int64_t i = 0; i < strip.rows; ++i, y += g.y.h_stride) {
+    const std::int64_t middle = strip.first_row + 2 * i + 1;
+    x += g.x.h_stride;
+    if (has_row(middle))
+      for_strip_columns<kColumns, kLeft, kRight>(d, problem, strip, x, [&](auto l, V pixel) HWY_ATTR {
+        accumulate_strided_pixel<l>(pixel, weights[1], sums);
+      });
+    x += g.x.h_stride;
+    unroll<kPixels>([&](auto pixel) HWY_ATTR { next[pixel] = start; });
+    if (has_row(middle + 1))
+      for_strip_columns<kColumns, kLeft, kRight>(d, problem, strip, x, [&](auto l, V pixel) HWY_ATTR {
+        accumulate_strided_pixel<l>(pixel, weights[2], sums);
+        accumulate_strided_pixel<l>(pixel, weights[0], next);
+      });
+    unroll<kPixels>([&](auto pixel) HWY_ATTR {
+      store(d, sums[pixel], y + pixel * g.y.w_stride);
+      sums[pixel] = next[pixel];
+    });
+  }
+}
+
 /// The vector of channels from c on of one row of a strip at `y`, whose windows have the rows of `taps` inside the
 /// image, the first at `x`: fewer registers, and nothing is stored before all is read.
 template <int kPixels, bool kLeft, bool kRight, class DF>
@@ -168,34 +230,46 @@ HWY_NOINLINE void convolve_strip_by_rows(DF d, const FloatProblem& problem, cons
 }
 
 /// The same, a vector of channels before the next.
-template <int kPixels, bool kLeft, bool kRight, class DF>
+template <int kPixels, int kStride, bool kLeft, bool kRight, class DF>
 void convolve_strip_by_channels(DF d, const FloatProblem& problem, const Strip& strip, const ClampedStore& store) {
-  for_vectors(d, problem.g.x.c,
-              [&](std::int64_t c) HWY_ATTR { convolve_strip<kPixels, kLeft, kRight>(d, problem, strip, c, store); });
+  for_vectors(d, problem.g.x.c, [&](std::int64_t c) HWY_ATTR {
+    if constexpr (kStride == 1) {
+      convolve_strip<kPixels, kLeft, kRight>(d, problem, strip, c, store);
+    } else {
+      convolve_strided_strip<kPixels, kLeft, kRight>(d, problem, strip, c, store);
+    }
+  });
 }
 
 template <class DF>
 using StripFunction = void (*)(DF, const FloatProblem&, const Strip&, const ClampedStore&);
 
-template <class DF, int kPixels, bool kLeft, bool kRight>
+/// By rows: for results that overwrite the image; stride 1 only.
+template <class DF, int kPixels, int kStride, bool kLeft, bool kRight>
 StripFunction<DF> strip_function_in_order(bool by_rows) {
   if constexpr (kTakesStrips)
-    if (!by_rows) return convolve_strip_by_channels<kPixels, kLeft, kRight, DF>;
+    if (!by_rows) return convolve_strip_by_channels<kPixels, kStride, kLeft, kRight, DF>;
   return convolve_strip_by_rows<kPixels, kLeft, kRight, DF>;
 }
 
-/// Of a strip of `pixels`, from kLeastStrip to kMostStrip, in an image of `width` columns. By rows: for results that
-/// overwrite the image.
+template <class DF, int kPixels, int kStride>
+StripFunction<DF> strip_function_inside(bool left, bool right, bool by_rows) {
+  if (left && right) return strip_function_in_order<DF, kPixels, kStride, true, true>(by_rows);
+  if (left) return strip_function_in_order<DF, kPixels, kStride, true, false>(by_rows);
+  if (right) return strip_function_in_order<DF, kPixels, kStride, false, true>(by_rows);
+  return strip_function_in_order<DF, kPixels, kStride, false, false>(by_rows);
+}
+
+/// Of a strip of `pixels`, from kLeastStrip to kMostStrip.
 template <class DF, int kPixels = kMostStrip>
-StripFunction<DF> strip_function(const Strip& strip, std::int64_t pixels, std::int64_t width, bool by_rows) {
+StripFunction<DF> strip_function(const ConvGeometry& g, const Strip& strip, std::int64_t pixels, bool by_rows) {
   if constexpr (kPixels > kLeastStrip)
-    if (pixels < kPixels) return strip_function<DF, kPixels - 1>(strip, pixels, width, by_rows);
+    if (pixels < kPixels) return strip_function<DF, kPixels - 1>(g, strip, pixels, by_rows);
   const bool left = strip.origin >= 0;
-  const bool right = strip.origin + kPixels + 2 <= width;
-  if (left && right) return strip_function_in_order<DF, kPixels, true, true>(by_rows);
-  if (left) return strip_function_in_order<DF, kPixels, true, false>(by_rows);
-  if (right) return strip_function_in_order<DF, kPixels, false, true>(by_rows);
-  return strip_function_in_order<DF, kPixels, false, false>(by_rows);
+  const bool right = strip.origin + (kPixels - 1) * g.horizontal.stride + 3 <= g.x.w;
+  if constexpr (kTakesStrips)
+    if (g.horizontal.stride == 2) return strip_function_inside<DF, kPixels, 2>(left, right, by_rows);
+  return strip_function_inside<DF, kPixels, 1>(left, right, by_rows);
 }
 
 }  // namespace bantam::ops::depthwise::HWY_NAMESPACE
