@@ -370,8 +370,14 @@ void store_tiles_of(const Piece& a, std::int64_t tiles, const TileColumns& b, co
   if (a.bytes == nullptr) return sum_tiles_of<kRows, kTileVectors>(a.numbers, tiles, span, panel, end);
   if (a.pairs != nullptr) return sum_pair_tiles<kTileVectors>(a.bytes, *a.pairs, tiles, span, panel, b.start, end);
 #endif
-  sum_byte_tiles_of<QuadProducts, byte_rows(kTileVectors), kTileVectors>(a.bytes, tiles, span, panel,
-                                                                         {.columns = b.start}, end);
+  const auto sum_with = [&](auto products) HWY_ATTR {
+    sum_byte_tiles_of<decltype(products), byte_rows(kTileVectors), kTileVectors>(a.bytes, tiles, span, panel,
+                                                                                 {.columns = b.start}, end);
+  };
+#if HWY_TARGET == HWY_AVX3_DL
+  if ((b.columns - 1) % kPanel < kPanel / 2) return sum_with(HalfQuadProducts());
+#endif
+  sum_with(QuadProducts());
 }
 #endif
 

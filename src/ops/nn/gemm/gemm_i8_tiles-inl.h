@@ -288,6 +288,18 @@ struct QuadProducts {
   }
 };
 
+#if HWY_TARGET == HWY_AVX3_DL
+/// The same where no more than half of a tile's last vector has columns: processors that compute with vectors of 64
+/// bytes in two halves take half the time for it.
+struct HalfQuadProducts : QuadProducts {
+  /// The first half of the sum; the rest is 0.
+  HWY_INLINE hn::Vec<D32> add_half(hn::Vec<D32> sum, hn::Vec<D32> x, Right w) const {
+    asm("vpdpbusd %t2, %t1, %t0" : "+v"(sum.raw) : "v"(x.raw), "v"(w.raw));
+    return sum;
+  }
+};
+#endif
+
 /// Adds the products of one quad of each row.
 template <int kTileRows, int kTileVectors, class Products, class V32>
 HWY_INLINE void add_quads(const Products& products, const TileRows<kTileRows, std::uint8_t>& rows, std::int64_t quad,
@@ -297,7 +309,13 @@ HWY_INLINE void add_quads(const Products& products, const TileRows<kTileRows, st
       [&](auto v) HWY_ATTR { right[v] = products.load(vector_at<v>(panel + 4 * kPanel * quad, panel_stride)); });
   unroll<kTileRows>([&](auto r) HWY_ATTR {
     const V32 x = rows.template broadcast<r>(4 * quad);
-    unroll<kTileVectors>([&](auto v) HWY_ATTR { sum[r][v] = products.add(sum[r][v], x, right[v]); });
+    unroll<kTileVectors>([&](auto v) HWY_ATTR {
+      if constexpr (v + 1 == kTileVectors && requires { products.add_half(x, x, right[v]); }) {
+        sum[r][v] = products.add_half(sum[r][v], x, right[v]);
+      } else {
+        sum[r][v] = products.add(sum[r][v], x, right[v]);
+      }
+    });
   });
 }
 
