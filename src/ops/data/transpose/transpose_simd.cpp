@@ -65,17 +65,18 @@ HWY_INLINE void transpose_tile(const Matrix& m, const T* from, T* to) {
   unroll<N>([&](auto i) HWY_ATTR { hn::StoreU(v[i], d, to + i * m.to_column); });
 }
 
-/// How tiles follow each other: along the operand's columns, along its rows, or in blocks of whole cache lines.
-enum class Order { kAlongColumns, kAlongRows, kBlocks };
+/// How tiles follow each other: along the operand's rows, along its columns, or along columns of the height of one
+/// cache line of the result.
+enum class Order { kAlongRows, kAlongColumns, kBlocks };
 
-/// Along what is contiguous on the side where the others lie further apart, or else on the other side, as long as the
-/// first-level cache keeps the lines that a strip crosses until they are used up: a multiple of 1 KiB apart they lie in
-/// few of its sets.
+/// Along the operand's rows as long as the first-level cache keeps the lines of the result that a strip crosses until
+/// they are used up: a multiple of 1 KiB apart they lie in few of its sets. Then along its columns, if those of the
+/// operand are kept.
 template <typename T>
 Order order_of(const Matrix& m) {
   const auto stays = [](std::int64_t apart) { return apart * static_cast<std::int64_t>(sizeof(T)) % 1024 != 0; };
-  if (m.to_column > m.from_row && stays(m.from_row)) return Order::kAlongRows;
-  return stays(m.to_column) ? Order::kAlongColumns : Order::kBlocks;
+  if (stays(m.to_column)) return Order::kAlongRows;
+  return stays(m.from_row) ? Order::kAlongColumns : Order::kBlocks;
 }
 
 /// Tiles that cover the matrix, which is no smaller than one; the last ones reach back over those before them.
@@ -88,20 +89,18 @@ HWY_INLINE void cover_with_tiles(const Matrix& m, const T* from, T* to) {
     const std::int64_t c = std::min(column, m.columns - N);
     transpose_tile<kBlocks, N>(m, from + r * m.from_row + c, to + c * m.to_column + r);
   };
-  const auto along_columns = [&](std::int64_t row, std::int64_t end, std::int64_t column, std::int64_t last) HWY_ATTR {
-    for (; row < end; row += kRows)
-      for (std::int64_t c = column; c < last; c += N) tile(row, c);
+  const auto along_columns = [&](std::int64_t first, std::int64_t end) HWY_ATTR {
+    for (std::int64_t column = 0; column < m.columns; column += N)
+      for (std::int64_t row = first; row < end; row += kRows) tile(row, column);
   };
   switch (order_of<T>(m)) {
-    case Order::kAlongColumns: return along_columns(0, m.rows, 0, m.columns);
     case Order::kAlongRows:
-      for (std::int64_t column = 0; column < m.columns; column += N)
-        for (std::int64_t row = 0; row < m.rows; row += kRows) tile(row, column);
+      for (std::int64_t row = 0; row < m.rows; row += kRows)
+        for (std::int64_t column = 0; column < m.columns; column += N) tile(row, column);
       return;
+    case Order::kAlongColumns: return along_columns(0, m.rows);
     case Order::kBlocks:
-      for (std::int64_t row = 0; row < m.rows; row += kLine)
-        for (std::int64_t column = 0; column < m.columns; column += kLine)
-          along_columns(row, std::min(row + kLine, m.rows), column, std::min(column + kLine, m.columns));
+      for (std::int64_t row = 0; row < m.rows; row += kLine) along_columns(row, std::min(row + kLine, m.rows));
   }
 }
 
