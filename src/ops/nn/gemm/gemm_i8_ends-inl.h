@@ -540,33 +540,34 @@ class PanelEnd {
     template <int kTileRows, int kTileVectors>
     HWY_INLINE void operator()(V (&sum)[kTileRows][kTileVectors], std::int64_t tile) const {
       std::uint8_t* y = y_ + tile * kTileRows * end_.row_stride_;
-      unroll<kTileVectors>([&](auto v) HWY_ATTR {
-        unroll<kTileRows>([&](auto r) HWY_ATTR { sum[r][v] = make_(end_.scales_[v], sum[r][v]); });
+      unroll<kTileVectors>([&](auto v) __attribute__((always_inline)) HWY_ATTR {
+        unroll<kTileRows>([&](auto r) __attribute__((always_inline))
+                          HWY_ATTR { sum[r][v] = make_(end_.scales_[v], sum[r][v]); });
       });
       end_.bytes_.is_plain() ? store<true>(sum, y) : store<false>(sum, y);
     }
 
    private:
-    /// Numbers of a whole tile.
+    /// Numbers of a whole tile. In line by request: a call would put all sums into memory.
     template <bool kPlain, int kTileRows, int kTileVectors>
     HWY_INLINE void store(const V (&sum)[kTileRows][kTileVectors], std::uint8_t* y) const {
       // Copies, which nobody else has: bytes that are stored might change the members.
       const ByteRows bytes = end_.bytes_;
       const std::int64_t stride = end_.row_stride_;
       if constexpr (kTileVectors > 2) {
-        unroll<kTileRows>([&](auto r) HWY_ATTR {
+        unroll<kTileRows>([&](auto r) __attribute__((always_inline)) HWY_ATTR {
           bytes.template store<kPlain>(sum[r][0], sum[r][1], sum[r][2], sum[r][kTileVectors - 1], y + r * stride);
         });
       } else if constexpr (kTileVectors == 2) {
         static_assert(kTileRows % 2 == 0);
-        unroll<kTileRows / 2>([&](auto i) HWY_ATTR {
+        unroll<kTileRows / 2>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
           constexpr int r = 2 * i;
           bytes.template store<kPlain>(sum[r][0], sum[r][1], sum[r + 1][0], sum[r + 1][1], y + r * stride,
                                        y + (r + 1) * stride);
         });
       } else {
         static_assert(kTileRows % 4 == 0);
-        unroll<kTileRows / 4>([&](auto i) HWY_ATTR {
+        unroll<kTileRows / 4>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
           constexpr int r = 4 * i;
           bytes.template store_halves<kPlain>(sum[r][0], sum[r + 1][0], sum[r + 2][0], sum[r + 3][0], y + r * stride,
                                               stride);
