@@ -3,6 +3,7 @@
 // or, as in channels-last images, runs of them. What is nearest is only moved.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "ops/common/operands.h"
 #include "ops/common/parallel.h"
@@ -288,6 +289,38 @@ void sample_elements(const TapTable& table, std::int64_t in, const float* from, 
   }
 }
 
+/// Does a vector hold a row of the operand, and are parts of vectors loaded and stored as fast as whole ones?
+bool fits_vector(const Resampling& r) {
+  return HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && r.run == 1 && r.in <= static_cast<std::int64_t>(hn::Lanes(DF()));
+}
+
+/// A row of the result from rows of the operand that fit a vector: blended and sampled in registers.
+HWY_INLINE void sample_vector(const TapTable& table, std::size_t in, const Samples& samples, const float* x,
+                              float* to) {
+  const DF d;
+  const DI di;
+  auto row = hn::Mul(hn::Set(d, samples.weight[0]), load_partial(d, x + samples.from[0], in));
+  for (int s = 1; s < samples.count; ++s)
+    row = hn::MulAdd(hn::Set(d, samples.weight[s]), load_partial(d, x + samples.from[s], in), row);
+  const auto size = static_cast<std::size_t>(table.size);
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t i = 0; i < size; i += lanes) {
+    const std::size_t n = std::min(size - i, lanes);
+    const auto tap = [&](int t) HWY_ATTR {
+      const std::size_t at = static_cast<std::size_t>(t) * size + i;
+      const auto places = hn::IndicesFromVec(d, load_partial(di, table.offset + at, n));
+      return std::pair(load_partial(d, table.weight + at, n), hn::TableLookupLanes(row, places));
+    };
+    const auto [first_weight, first] = tap(0);
+    auto sum = hn::Mul(first_weight, first);
+    for (int t = 1; t < table.count; ++t) {
+      const auto [weight, element] = tap(t);
+      sum = hn::MulAdd(weight, element, sum);
+    }
+    store_partial(sum, d, to + i, n);
+  }
+}
+
 /// The same of runs of several elements, which are the lanes.
 template <int kTaps>
 void sample_runs(const TapTable& table, std::int64_t run, const float* from, float* to) {
@@ -321,11 +354,13 @@ HWY_INLINE void store_repeated(D d, V v, hn::TFromD<D>* to) {
   if constexpr (kTimes == 4) hn::StoreInterleaved4(v, v, v, v, d, to);
 }
 
-/// A row of n elements, each kTimes in turn, as so many rows of the result.
-template <int kTimes, typename T>
-void repeat_row(const T* from, std::size_t n, std::int64_t rows, T* to) {
-  const hn::ScalableTag<T> d;
+/// A row of n elements, each kTimes in turn, as so many rows of the result; by shorter vectors if the row is.
+template <int kTimes, class D, typename T = hn::TFromD<D>>
+void repeat_row(D d, const T* from, std::size_t n, std::int64_t rows, T* to) {
   const std::size_t lanes = hn::Lanes(d);
+  if constexpr (hn::MaxLanes(D()) * sizeof(T) > 16) {
+    if (n < lanes) return repeat_row<kTimes>(hn::Half<D>(), from, n, rows, to);
+  }
   const auto repeat_vector = [=](std::size_t i) HWY_ATTR {
     const auto v = hn::LoadU(d, from + i);
     T* at = to + i * kTimes;
@@ -345,7 +380,7 @@ void repeat_rows(const std::byte* from, std::int64_t count, std::int64_t n, std:
   const auto* source = reinterpret_cast<const T*>(from);
   auto* result = reinterpret_cast<T*>(to);
   for (std::int64_t row = 0; row < count; ++row, source += n, result += rows * n * kTimes)
-    repeat_row<kTimes>(source, static_cast<std::size_t>(n), rows, result);
+    repeat_row<kTimes>(hn::ScalableTag<T>(), source, static_cast<std::size_t>(n), rows, result);
 }
 
 template <int kTimes>
@@ -373,12 +408,17 @@ void upsample_rows(const Repetition& times, std::int64_t element, const std::byt
 void interpolate_rows(const Resampling& r, const TapTables& tables, const float* from, std::int64_t begin,
                       std::int64_t end, float* row, float* to) {
   const TapTable& table = tables.axes[r.last];
-  const bool close = r.run == 1 && is_close(table, r.in);
+  const bool small = fits_vector(r);
+  const bool close = !small && r.run == 1 && is_close(table, r.in);
   RowCursor cursor(r, tables, r.last, begin);
   Samples samples{};
   to += begin * r.out * r.run;
   for (std::int64_t i = begin; i < end; ++i, cursor.next(), to += r.out * r.run) {
     cursor.find(&samples);
+    if (small) {
+      sample_vector(table, static_cast<std::size_t>(r.in), samples, from, to);
+      continue;
+    }
     const bool as_it_lies = samples.count == 1;
     if (!as_it_lies) blend(samples, from, static_cast<std::size_t>(r.in * r.run), row);
     const float* blended = as_it_lies ? from + samples.from[0] : row;
