@@ -263,12 +263,14 @@ class QuadColumns {
       pixel_offsets[i] = offset_of(pixels_there, i, pixel);
       masks[i] = there[i] ? bits : 0;
     }
-    const auto interleave_as = [&](auto flips) HWY_ATTR {
+    const auto interleave_as = [&](auto flips, auto every_other) HWY_ATTR {
       const auto load = [&](const std::uint8_t* top, auto i) HWY_ATTR {
         const std::uint8_t* at = top + row_offsets[i];
         V8 bytes;
         if constexpr (kLanes == Lanes::kHalves || kLanes == Lanes::kStridedHalves) {
           bytes = load_halves<kPlain>(at, pixel_offsets, bits);
+        } else if constexpr (every_other) {
+          bytes = load_every_other_quarter(at);
         } else if constexpr (kLanes == Lanes::kStridedQuarters) {
           bytes = load_quarters<kPlain>(at, pixel_offsets, bits);
         } else if constexpr (kPlain) {
@@ -288,7 +290,12 @@ class QuadColumns {
               .store(to);
       }
     };
-    p_.form.flip != 0 ? interleave_as(std::true_type()) : interleave_as(std::false_type());
+    const auto interleave_from = [&](auto every_other) HWY_ATTR {
+      p_.form.flip != 0 ? interleave_as(std::true_type(), every_other) : interleave_as(std::false_type(), every_other);
+    };
+    if constexpr (kPlain && kLanes == Lanes::kStridedQuarters)
+      if (pixel == kBlock / 2) return interleave_from(std::true_type());
+    interleave_from(std::false_type());
   }
 
   /// 32 bytes of each of two pixels, which begin so many bytes behind `at`. kPlain: all; else those of which the mask
@@ -318,6 +325,14 @@ class QuadColumns {
     const __m512i two = _mm512_inserti32x4(first, quarter(integral_constant<int, 1>()), 1);
     const __m512i three = _mm512_inserti32x4(two, quarter(integral_constant<int, 2>()), 2);
     return V8{_mm512_inserti32x4(three, quarter(integral_constant<int, 3>()), 3)};
+  }
+
+  /// The same of pixels two apart that lie one behind the other: the first and third of four, and of the four from the
+  /// fourth on the second and last, so that nothing behind them is read.
+  static HWY_INLINE V8 load_every_other_quarter(const std::uint8_t* at) {
+    const __m512i first = _mm512_loadu_si512(at);
+    const __m512i last = _mm512_loadu_si512(at + 3 * (kBlock / 4));
+    return V8{_mm512_shuffle_i32x4(first, last, _MM_SHUFFLE(3, 1, 2, 0))};
   }
 };
 
