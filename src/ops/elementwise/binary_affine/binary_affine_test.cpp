@@ -138,7 +138,7 @@ TEST(BinaryAffine, VariantsMatchReferenceToTheBitWhereRowsShareAnOperand) {
     std::uniform_real_distribution<float> scale(0.003F, 0.03F);
     BinaryAffineParams p;
     constexpr BinaryFunction kShared[] = {BinaryFunction::kAdd, BinaryFunction::kSub, BinaryFunction::kMul,
-                                             BinaryFunction::kPrelu, BinaryFunction::kMax};
+                                          BinaryFunction::kPrelu, BinaryFunction::kMax};
     p.function = kShared[random() % std::size(kShared)];
     p.a_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
     p.b_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
