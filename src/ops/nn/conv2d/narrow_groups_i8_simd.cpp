@@ -57,7 +57,6 @@ struct QuadProducts {
   using Weights = V32;
   using D8 = hn::Repartition<std::uint8_t, D32>;
   static constexpr std::int64_t kUnitsOfWeight = 1;
-  static constexpr bool kHasAllTiles = true;
 
   static std::int64_t units(const Problem& p) { return p.units(); }
   static HWY_INLINE V32 weights(V32 w, std::int64_t /*unit*/) { return in_register(w); }
@@ -104,7 +103,6 @@ struct PairProducts {
   using Number = std::int16_t;
   using Weights = hn::Vec<D16>;
   static constexpr std::int64_t kUnitsOfWeight = 2;
-  static constexpr bool kHasAllTiles = false;
 
   static std::int64_t units(const Problem& p) { return (p.inputs + 1) / 2; }
 

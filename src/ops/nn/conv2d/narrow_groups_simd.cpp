@@ -49,7 +49,6 @@ struct FloatProducts {
   using Unit = float;
   using Weights = Vector;
   static constexpr std::int64_t kUnitsOfWeight = 1;
-  static constexpr bool kHasAllTiles = true;
 
   static std::int64_t units(const Problem& p) { return p.inputs; }
   static HWY_INLINE Vector weights(Vector w, std::int64_t /*unit*/) { return in_register(w); }
