@@ -82,6 +82,7 @@ using ops::HWY_NAMESPACE::cover;
 using ops::HWY_NAMESPACE::in_register;
 using ops::HWY_NAMESPACE::store_partial;
 using ops::HWY_NAMESPACE::unroll;
+using ops::HWY_NAMESPACE::windows_of_column;
 
 using D = hn::CappedTag<float, kPanel>;
 using V = hn::Vec<D>;
@@ -278,7 +279,10 @@ class RowConvolver {
     unroll<(kCount - 1) * kStride + kNumber>([&](auto i) HWY_ATTR {
       constexpr int kFirst = i < kNumber ? 0 : (i - kNumber) / kStride + 1;  // the first result that may see column i
       if constexpr (kFirst * kStride <= i) {
-        const V input = in_register(hn::Set(kD, x[i]));
+        V input = hn::Set(kD, x[i]);
+        // With strides, what a single multiply-add uses it reads itself, where it can.
+        if constexpr (kStride == 1 || kVectors * windows_of_column<i, kNumber, kStride, kCount>() > 1)
+          input = in_register(input);
         unroll<kNumber>([&](auto t) HWY_ATTR {
           constexpr int kResult = (i - t) / kStride;
           if constexpr (i >= t && (i - t) % kStride == 0 && kResult < kCount)

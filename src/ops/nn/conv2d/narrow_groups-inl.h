@@ -22,6 +22,7 @@ using ops::HWY_NAMESPACE::cover;
 using ops::HWY_NAMESPACE::cover_exactly;
 using ops::HWY_NAMESPACE::in_register;
 using ops::HWY_NAMESPACE::unroll;
+using ops::HWY_NAMESPACE::windows_of_column;
 
 /// Lanes of one output each; units have the type T.
 template <typename T>
@@ -245,7 +246,10 @@ class RowConvolver {
           } else if constexpr (kSpreading == Spreading::kPermuted) {
             inputs = hn::TableLookupLanes(hn::LoadU(d, column), hn::IndicesFromVec(d, places));
           } else if constexpr (v == 0 || kSpreading == Spreading::kGroups) {
-            inputs = in_register(hn::Set(d, column[kSpreading == Spreading::kGroups ? groups_[v * kLanes] : 0]));
+            inputs = hn::Set(d, column[kSpreading == Spreading::kGroups ? groups_[v * kLanes] : 0]);
+            // With strides, what a single multiply-add uses it reads itself, where it can.
+            if constexpr (kStride == 1 || kUsed * windows_of_column<c, kTaps, kStride, kCount>() > 1)
+              inputs = in_register(inputs);
           }
           unroll<kTaps>([&](auto t) HWY_ATTR {
             constexpr int kPixel = (c - t) / kStride;

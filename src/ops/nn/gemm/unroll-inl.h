@@ -89,6 +89,15 @@ HWY_INLINE void cover_exactly(std::int64_t count, F&& tile) {
   }
 }
 
+/// How many of kCount windows of kTaps columns, kStride apart, see column kColumn of those that they see together.
+template <int kColumn, int kTaps, int kStride, int kCount>
+constexpr int windows_of_column() {
+  int windows = 0;
+  for (int tap = 0; tap < kTaps; ++tap)
+    windows += kColumn >= tap && (kColumn - tap) % kStride == 0 && (kColumn - tap) / kStride < kCount ? 1 : 0;
+  return windows;
+}
+
 /// The same vector, in a register: gcc would read a value that several multiply-adds use from memory for each of them.
 template <class V>
 HWY_INLINE V in_register(V v) {
