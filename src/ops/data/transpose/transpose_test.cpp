@@ -122,7 +122,7 @@ TEST(Transpose, VariantsMatchReference) {
       {.cases = 200, .must_cover = {kTranspose.variants[0].name}});
 }
 
-// How tiles follow each other depends on which side's strides are longer, and on which are multiples of 1 KiB.
+// How tiles follow each other depends on which side's strides are multiples of 1 KiB.
 TEST(Transpose, VariantsMatchReferenceWhateverTheDistanceOfRows) {
   expect_variants_match_reference(
       [](Random& random) {

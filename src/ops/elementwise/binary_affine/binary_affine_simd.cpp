@@ -152,7 +152,9 @@ HWY_EXPORT(run_binary_affine);
 
 namespace {
 
-StridedRows<3> rows_of(const Invocation& call) {
+/// Of an OpCall or an Invocation.
+template <typename Call>
+StridedRows<3> rows_of(const Call& call) {
   return make_rows<3>(call.out(), {&call.out(), &call.in(0), &call.in(1)});
 }
 
@@ -174,7 +176,7 @@ void run_exchanged(const Invocation& call) {
 
 bool supports_binary_affine_i8_simd(const OpCall& call) {
   if (!is_one_of<std::int8_t, std::uint8_t>(call.out().type)) return false;
-  return make_rows<3>(call.out(), {&call.out(), &call.in(0), &call.in(1)}).contiguous_or_broadcast();
+  return rows_of(call).contiguous_or_broadcast();
 }
 
 Status run_binary_affine_i8_simd(const Invocation& invocation) {
