@@ -35,7 +35,11 @@ class Table {
   /// Of n < 64 bytes.
   HWY_INLINE void look_up_part(const std::uint8_t* x, std::int64_t n, std::uint8_t* y) const {
     const __mmask64 mask = (__mmask64{1} << n) - 1;
-    _mm512_mask_storeu_epi8(y, mask, bytes(hn::Vec<D8>{_mm512_maskz_loadu_epi8(mask, x)}).raw);
+    look_up_some(_mm512_maskz_loadu_epi8(mask, x), mask, y);
+  }
+  /// Those of x whose bits are set, to their places in y.
+  HWY_INLINE void look_up_some(__m512i x, __mmask64 bits, std::uint8_t* y) const {
+    _mm512_mask_storeu_epi8(y, bits, bytes(hn::Vec<D8>{x}).raw);
   }
 
  private:
@@ -149,12 +153,71 @@ class ShortRows {
   HWY_ALIGN std::uint8_t buffer_[kMostBytes];
 };
 
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+/// Rows shorter than a vector, each `step` bytes behind the one before in y, and in x as well or one behind the other.
+struct SpreadRows {
+  std::int64_t bytes;
+  std::int64_t step;
+  bool dense_x;
+
+  /// Are these such rows?
+  static bool fit(const StridedRows<2>& rows) {
+    const auto& steps = rows.outer_strides[0];
+    return rows.outer_rank == 1 && rows.row_length < 64 && steps[0] > rows.row_length &&
+           (steps[1] == steps[0] || steps[1] == rows.row_length);
+  }
+
+  /// `count` > 0 rows. Several are looked up together: what is between them in y stays as it is. Row by row, each load
+  /// would wait for the store before, since either may touch 64 bytes.
+  void look_up(const Table& in_vectors, const std::uint8_t* x, std::int64_t count, std::uint8_t* y) const {
+    const std::uint64_t row = (std::uint64_t{1} << bytes) - 1;
+    std::uint64_t pattern = 0;  // of vectors that begin with a row
+    for (std::int64_t at = 0; at < 64; at += step) pattern |= row << at;
+    const std::int64_t end = (count - 1) * step + bytes;
+    // Whole lines of the cache: a store of some bytes to two of them takes several times as long.
+    const auto head = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(y) % 64);
+    std::int64_t phase = (step - head % step) % step;  // places between the begin of a row and that of a vector
+    for (std::int64_t i = -head; i < end; i += 64) {
+      const std::int64_t next = step - phase;
+      std::uint64_t bits = (phase < 64 ? pattern >> phase : 0) | (next < 64 ? pattern << next : 0);
+      if (i < 0) bits &= ~std::uint64_t{0} << -i;
+      if (end - i < 64) bits &= (std::uint64_t{1} << (end - i)) - 1;
+      phase = (phase + 64) % step;
+      if (bits == 0) continue;
+      if (!dense_x) {
+        in_vectors.look_up_some(_mm512_maskz_loadu_epi8(bits, x + i), bits, y + i);
+        continue;
+      }
+      const int loaded = __builtin_popcountll(bits);
+      const __m512i some = _mm512_maskz_loadu_epi8(~std::uint64_t{0} >> (64 - loaded), x);
+      in_vectors.look_up_some(_mm512_maskz_expand_epi8(bits, some), bits, y + i);
+      x += loaded;
+    }
+  }
+};
+#endif
+
 /// Elements [begin, end).
 void look_up_range(const Invocation& invocation, const StridedRows<2>& rows, std::int64_t begin, std::int64_t end) {
   const auto* table = invocation.input<std::uint8_t>(1);
   const auto* x = invocation.input<std::uint8_t>(0);
   auto* y = invocation.output<std::uint8_t>();
   const Table in_vectors(table);
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+  if (SpreadRows::fit(rows)) {
+    const std::int64_t length = rows.row_length;
+    const auto& steps = rows.outer_strides[0];
+    const std::int64_t first = (begin + length - 1) / length;
+    const std::int64_t last = end / length;
+    if (first < last) {
+      const SpreadRows spread{length, steps[0], steps[1] == length};
+      spread.look_up(in_vectors, x + first * steps[1], last - first, y + first * steps[0]);
+      look_up_range(invocation, rows, begin, first * length);
+      look_up_range(invocation, rows, last * length, end);
+      return;
+    }
+  }
+#endif
   if (rows.row_length < ShortRows::kLongest && rows.outer_rank > 0) {
     ShortRows short_rows(table, in_vectors);
     for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {

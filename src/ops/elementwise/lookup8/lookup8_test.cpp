@@ -36,5 +36,16 @@ TEST(Lookup8, VariantsMatchReference) {
   });
 }
 
+// Several short rows that lie apart are looked up together.
+TEST(Lookup8, VariantsMatchReferenceOnManyShortRows) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        const std::vector<std::int64_t> dims{random_int(random, 1, 90), random_int(random, 1, 70)};
+        return make_case(kLookup8, {random_tensor(ElementType::kI8, dims, random, -128, 127),
+                                    constant(random_tensor(ElementType::kI8, {256}, random, -128, 127))});
+      },
+      {.cases = 150});
+}
+
 }  // namespace
 }  // namespace bantam::ops
