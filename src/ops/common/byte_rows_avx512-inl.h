@@ -82,18 +82,27 @@ class ByteRows {
     _mm256_mask_storeu_epi8(b, stored, _mm512_extracti64x4_epi64(bytes, 1));
   }
 
-  /// Four rows of at most 16 results, each `stride` bytes behind the one before.
-  template <bool kPlain = false, class V>
+  /// Four rows of at most 16 results, each `stride` bytes behind the one before. kWhole: of 16.
+  template <bool kPlain = false, bool kWhole = false, class V>
   HWY_INLINE void store_halves(V a, V b, V c, V d, std::uint8_t* to, std::int64_t stride) const {
     const __m512i bytes = in_order<kPlain>(a.raw, b.raw, c.raw, d.raw);
-    const auto stored = static_cast<__mmask16>(stored_);
-    _mm_mask_storeu_epi8(to, stored, _mm512_castsi512_si128(bytes));
-    _mm_mask_storeu_epi8(to + stride, stored, _mm512_extracti32x4_epi32(bytes, 1));
-    _mm_mask_storeu_epi8(to + 2 * stride, stored, _mm512_extracti32x4_epi32(bytes, 2));
-    _mm_mask_storeu_epi8(to + 3 * stride, stored, _mm512_extracti32x4_epi32(bytes, 3));
+    store_quarter<kWhole, 0>(bytes, to);
+    store_quarter<kWhole, 1>(bytes, to + stride);
+    store_quarter<kWhole, 2>(bytes, to + 2 * stride);
+    store_quarter<kWhole, 3>(bytes, to + 3 * stride);
   }
 
  private:
+  template <bool kWhole, int kQuarter>
+  HWY_INLINE void store_quarter(__m512i bytes, std::uint8_t* to) const {
+    const __m128i quarter = _mm512_extracti32x4_epi32(bytes, kQuarter);
+    if constexpr (kWhole) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to), quarter);
+    } else {
+      _mm_mask_storeu_epi8(to, static_cast<__mmask16>(stored_), quarter);
+    }
+  }
+
   /// The bytes of a, then those of b, c and d.
   template <bool kPlain>
   HWY_INLINE __m512i in_order(__m512i a, __m512i b, __m512i c, __m512i d) const {

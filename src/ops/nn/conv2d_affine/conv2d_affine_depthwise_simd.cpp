@@ -1,8 +1,7 @@
 // Depthwise conv2d_affine with multiplier 1: vectors run over channels, sums are int32. Weights are packed as
 // [KH,KW,C]; zero points are taken off at the end: SUM (x - a)(w - b) = SUM x w - a SUM w - b SUM x + n a b. Where
 // there are channels enough, two taps at a time are interleaved and multiplied as int16 pairs. Most applications go
-// another way where bytes are multiplied by quads (depthwise_conv2d/quads_simd-inl.h, tap_quads_simd-inl.h), with AVX2
-// (depthwise_conv2d/pairs_avx2-inl.h), and on 64-bit Arm (depthwise_conv2d/bytes_neon-inl.h).
+// another way on x86 (depthwise_conv2d/any_bytes_simd-inl.h) and on 64-bit Arm (depthwise_conv2d/bytes_neon-inl.h).
 #include <algorithm>
 
 #include "ops/common/dispatch.h"
@@ -18,9 +17,8 @@
 #include "ops/common/activate_rows.h"
 #include "ops/common/activation_steps_simd-inl.h"
 #include "ops/common/affine_simd-inl.h"
+#include "ops/nn/depthwise_conv2d/any_bytes_simd-inl.h"
 #include "ops/nn/depthwise_conv2d/bytes_neon-inl.h"
-#include "ops/nn/depthwise_conv2d/pairs_avx2-inl.h"
-#include "ops/nn/depthwise_conv2d/tap_quads_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -259,40 +257,33 @@ void convolve_row(const Invocation& call, const ConvGeometry& g, const AffineSca
     activate_rows(scaler.activation, y + g.y.offset(n, oy, 0), g.y.w, g.y.w_stride, g.y.c);
 }
 
-#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
+#if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
 /// Output rows [begin, end) of all items by what finishes them fastest; false if their windows do not fit.
-bool convolve_quads_of(const depthwise::HWY_NAMESPACE::QuadProblem& problem, const AffineScaler& scaler,
-                       std::int64_t begin, std::int64_t end) {
-  namespace quads = depthwise::HWY_NAMESPACE;
-  if (!scaler.has_activation()) return quads::convolve_any_quads<quads::AffineBlock>(problem, scaler, begin, end);
+bool convolve_images(const depthwise::ByteImages& images, const AffineScaler& scaler, std::int64_t begin,
+                     std::int64_t end) {
+  namespace bytes = depthwise::HWY_NAMESPACE;
+  if (!scaler.has_activation()) return bytes::convolve_any_bytes<bytes::PlainStages>(images, scaler, begin, end);
   bool fits = false;
   const bool is_short = with_short_steps(scaler, [&](const auto& steps) HWY_ATTR {
     using Steps = std::remove_cvref_t<decltype(steps)>;
-    fits = quads::convolve_any_quads<quads::ShortStepsBlock<Steps>>(problem, scaler, begin, end);
+    fits = bytes::convolve_any_bytes<bytes::ShortStepsStages<Steps>>(images, scaler, begin, end);
   });
-  return is_short ? fits : quads::convolve_any_quads<quads::ActivatedBlock>(problem, scaler, begin, end);
+  return is_short ? fits : bytes::convolve_any_bytes<bytes::ActivatedStages>(images, scaler, begin, end);
 }
 #endif
 
-/// Output rows [begin, end) of all items in quads of bytes, or AVX2's or Arm's way, if that is possible.
-bool convolve_in_quads(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler,
-                       const ZeroPoints& w_zeros, std::int32_t x_zero, std::int64_t begin, std::int64_t end) {
-#if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
-  namespace quads = depthwise::HWY_NAMESPACE;
+/// Output rows [begin, end) of all items by x86's or Arm's own way, if that is possible.
+bool convolve_bytes(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler,
+                    const ZeroPoints& w_zeros, std::int32_t x_zero, std::int64_t begin, std::int64_t end) {
+#if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
   if (element_size(call.out().type) != 1 || !w_zeros.are_zero()) return false;
-  const quads::QuadProblem problem{g,
-                                   call.input<std::uint8_t>(0),
-                                   gemm::byte_form(sign_flip(call.in(0).type), x_zero),
-                                   call.input<std::int8_t>(1),
-                                   call.output<std::uint8_t>(),
-                                   result_overlaps(call)};
-#if HWY_TARGET == HWY_AVX2
-  const bool fits = quads::pairs_fit(problem);
-  if (fits) quads::convolve_pairs<quads::AffinePairs>(problem, scaler, begin, end);
-  return fits;
-#else
-  return convolve_quads_of(problem, scaler, begin, end);
-#endif
+  const depthwise::ByteImages images{g,
+                                     call.input<std::uint8_t>(0),
+                                     gemm::byte_form(sign_flip(call.in(0).type), x_zero),
+                                     call.input<std::int8_t>(1),
+                                     call.output<std::uint8_t>(),
+                                     result_overlaps(call)};
+  return convolve_images(images, scaler, begin, end);
 #elif HWY_ARCH_ARM_A64
   if (element_size(call.out().type) != 1 || !w_zeros.are_zero()) return false;
   namespace bytes = depthwise::HWY_NAMESPACE;
@@ -318,7 +309,7 @@ void convolve_rows(const Invocation& call, const ConvGeometry& g, std::int64_t b
   const AffineScaler scaler = make_affine_scaler(call, form);
   const ZeroPoints w_zeros = zero_points(call, 1, 5, form.weights_zero_point);
   const std::int32_t zero = zero_points(call, 0, 4, form.input_zero_point)[0];
-  if (convolve_in_quads(call, g, scaler, w_zeros, zero, begin, end)) return;
+  if (convolve_bytes(call, g, scaler, w_zeros, zero, begin, end)) return;
   with_affine_result(call, [&](auto* y) {
     for (std::int64_t row = begin; row < end; ++row) {
       if (call.in(0).type == ElementType::kU8) {

@@ -1,6 +1,6 @@
 // depthwise_conv2d in int8 with multiplier 1, exact: vectors run over channels, products and sums are int32, and the
-// zero point is taken off at the end: sum((x - z) w) = sum(x w) - z sum(w). Most applications go another way where
-// bytes are multiplied by quads (quads_simd-inl.h), with AVX2 (pairs_avx2-inl.h), and on 64-bit Arm (bytes_neon-inl.h).
+// zero point is taken off at the end: sum((x - z) w) = sum(x w) - z sum(w). Most applications go another way on
+// x86 (any_bytes_simd-inl.h) and on 64-bit Arm (bytes_neon-inl.h).
 #include <algorithm>
 
 #include "ops/nn/conv2d/overlap.h"
@@ -13,9 +13,8 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "ops/common/requantize_simd-inl.h"
+#include "ops/nn/depthwise_conv2d/any_bytes_simd-inl.h"
 #include "ops/nn/depthwise_conv2d/bytes_neon-inl.h"
-#include "ops/nn/depthwise_conv2d/pairs_avx2-inl.h"
-#include "ops/nn/depthwise_conv2d/tap_quads_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -105,17 +104,13 @@ void convolve_rows_i8(const Invocation& call, const ConvGeometry& g, std::int64_
   const auto& params = call.as<Conv2dParams>();
   const Requantizer requantize = make_requantizer(call, int8_range(params));
 #if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
-  const QuadProblem problem{g,
-                            call.input<std::uint8_t>(0),
-                            gemm::byte_form(0, params.input_zero_point),
-                            call.input<std::int8_t>(1),
-                            call.output<std::uint8_t>(),
-                            result_overlaps(call)};
-#if HWY_TARGET == HWY_AVX2
-  if (pairs_fit(problem)) return convolve_pairs<RequantizePairs>(problem, requantize, begin, end);
-#else
-  if (convolve_any_quads<RequantizeBlock>(problem, requantize, begin, end)) return;
-#endif
+  const ByteImages images{g,
+                          call.input<std::uint8_t>(0),
+                          gemm::byte_form(0, params.input_zero_point),
+                          call.input<std::int8_t>(1),
+                          call.output<std::uint8_t>(),
+                          result_overlaps(call)};
+  if (convolve_any_bytes<RequantizeStages>(images, requantize, begin, end)) return;
 #elif HWY_ARCH_ARM_A64
   if (bytes_fit(g, call.input<std::int8_t>(1))) {
     const ByteProblem<std::int8_t> problem{

@@ -237,6 +237,39 @@ TEST(DepthwiseConv2d, Int8VariantsMatchReferenceOverWideRowsOfRoundChannels) {
       {.cases = 120, .must_cover = {"i8_channels__simd"}});
 }
 
+// Rows are interleaved as they lie, and vectors may take whatever channels come; rows and channels that are too many
+// for the buffers are cut.
+TEST(DepthwiseConv2d, Int8VariantsMatchReferenceOverFewAndManyChannels) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const auto some = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        const bool few = some(0, 1) == 0;
+        const std::int64_t c = few ? some(4, 40) : some(100, 700);
+        const std::int64_t kh = some(1, 6);
+        const std::int64_t kw = some(1, 6);
+        Conv2dParams p{.stride_h = some(1, 2), .stride_w = some(0, 2) == 0 ? some(2, 3) : 1};
+        p.dilation_w = some(0, 5) == 0 ? 2 : 1;
+        p.pad_top = some(0, 2);
+        p.pad_left = some(0, 3);
+        p.pad_bottom = some(0, 2);
+        p.pad_right = some(0, 3);
+        p.input_zero_point = some(-128, 127);
+        p.output_zero_point = some(-128, 127);
+        const std::int64_t wide = few && some(0, 3) == 0 ? 2600 / c : 24;
+        return make_case(
+            kDepthwiseConv2d, p,
+            {random_tensor(ElementType::kI8, {1, kh + some(0, 5), (kw - 1) * p.dilation_w + some(1, wide), c}, random,
+                           -128, 127),
+             testing::constant(random_tensor(ElementType::kI8, {kh, kw, c}, random, -128, 127)),
+             testing::constant(random_tensor(ElementType::kI32, {c}, random, -9000, 9000)),
+             testing::constant(random_tensor(ElementType::kI32, {c}, random, 0x40000000, 0x7fffffff)),
+             testing::constant(random_tensor(ElementType::kI32, {c}, random, -9, -4))});
+      },
+      {.cases = 150, .must_cover = {"i8_channels__simd"}});
+}
+
 OpCase random_large_window_case(Random& random, ElementType type) {
   const auto some = [&](std::int64_t low, std::int64_t high) {
     return static_cast<std::int32_t>(random_int(random, low, high));

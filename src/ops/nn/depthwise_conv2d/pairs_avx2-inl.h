@@ -22,8 +22,8 @@
 #include "ops/common/byte_rows_avx2-inl.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/nn/conv2d/geometry.h"
+#include "ops/nn/depthwise_conv2d/byte_images.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
-#include "ops/nn/depthwise_conv2d/quads_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -56,12 +56,12 @@ inline std::int64_t column_pairs(const ConvGeometry& g, std::int64_t rows) {
 
 /// Blocks of channels whose columns are interleaved before any of them is computed: all, where results are written over
 /// what other channels read.
-inline std::int64_t blocks_at_once(const QuadProblem& p) {
+inline std::int64_t blocks_at_once(const ByteImages& p) {
   return p.overlaps ? (p.g.x.c + kBlockChannels - 1) / kBlockChannels : 1;
 }
 
 /// Neighbours whose columns are interleaved at once.
-inline std::int64_t pixels_at_once(const QuadProblem& p) {
+inline std::int64_t pixels_at_once(const ByteImages& p) {
   const ConvGeometry& g = p.g;
   const std::int64_t columns = kMaxColumnPairs / blocks_at_once(p) / column_pairs(g, rows_at_once(g));
   const std::int64_t pixels =
@@ -71,7 +71,7 @@ inline std::int64_t pixels_at_once(const QuadProblem& p) {
 
 /// Are windows dense and small enough for the buffers, are there channels for a lane, and is no column interleaved in
 /// vain? Many blocks that would take turns within a row are faster another way.
-inline bool pairs_fit(const QuadProblem& p) {
+inline bool pairs_fit(const ByteImages& p) {
   const ConvGeometry& g = p.g;
   const std::int64_t blocks = blocks_at_once(p);
   return g.x.c >= kLaneChannels && g.horizontal.dilation == 1 && g.horizontal.stride <= g.horizontal.kernel &&
@@ -235,7 +235,7 @@ template <class Finish>
 class PairBlock {
  public:
   template <class Scaler>
-  HWY_INLINE PairBlock(const QuadProblem& p, const Scaler& scaler, const LaneChannels& lanes)
+  HWY_INLINE PairBlock(const ByteImages& p, const Scaler& scaler, const LaneChannels& lanes)
       : p_(p),
         lanes_(lanes),
         pairs_(column_pairs(p.g, rows_at_once(p.g))),
@@ -474,7 +474,7 @@ class PairBlock {
     });
   }
 
-  const QuadProblem& p_;
+  const ByteImages& p_;
   LaneChannels lanes_;
   std::int64_t pairs_;
   std::int64_t window_rows_;
@@ -493,7 +493,7 @@ inline LaneChannels lanes_from(std::int64_t c, std::int64_t channels) {
 
 /// Output rows [first, last) of kCount blocks, counted through all items.
 template <std::size_t kCount, class Finish>
-HWY_INLINE void convolve_band(const QuadProblem& p, const PairBlock<Finish> (&blocks)[kCount], std::int64_t first,
+HWY_INLINE void convolve_band(const ByteImages& p, const PairBlock<Finish> (&blocks)[kCount], std::int64_t first,
                               std::int64_t last) {
   const ConvGeometry& g = p.g;
   const std::int64_t most = pixels_at_once(p);
@@ -528,7 +528,7 @@ HWY_INLINE void convolve_band(const QuadProblem& p, const PairBlock<Finish> (&bl
 
 /// Output rows [begin, end) of all channels, which are those of kCount blocks.
 template <class Finish, class Scaler, int... kBlock>
-HWY_NOINLINE void convolve_blocks(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end,
+HWY_NOINLINE void convolve_blocks(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end,
                                   std::integer_sequence<int, kBlock...>) {
   const PairBlock<Finish> blocks[] = {{p, scaler, lanes_from(kBlock * kBlockChannels, p.g.x.c)}...};
   convolve_band(p, blocks, begin, end);
@@ -537,7 +537,7 @@ HWY_NOINLINE void convolve_blocks(const QuadProblem& p, const Scaler& scaler, st
 /// Output rows [begin, end), counted through all items. Blocks follow each other over a band of rows, so that what
 /// these read stays in a cache; where results are written over the operand, they go together.
 template <class Finish, class Scaler>
-HWY_NOINLINE void convolve_pairs(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
+HWY_NOINLINE void convolve_pairs(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
   const std::int64_t channels = p.g.x.c;
   switch (blocks_at_once(p)) {
     case 2: return convolve_blocks<Finish>(p, scaler, begin, end, std::make_integer_sequence<int, 2>());

@@ -1,6 +1,6 @@
-// Blocks of 64 channels of depthwise convolutions of bytes (quads_simd-inl.h, tap_quads_simd-inl.h): rows interleaved
-// to quads, and the last stage, which makes bytes of a block's sums. These come in the order that interleaving has made
-// and that packing to bytes unmakes. Included by *_simd.cpp files inside Highway's per-target compilation.
+// Blocks of 64 channels of depthwise convolutions of bytes (tap_quads_simd-inl.h): four vectors interleaved to quads,
+// and the last stage, which makes bytes of a block's sums. These come in the order that interleaving has made and that
+// packing to bytes unmakes. Included by *_simd.cpp files inside Highway's per-target compilation.
 #if defined(BANTAM_OPS_DEPTHWISE_QUAD_BLOCKS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_DEPTHWISE_QUAD_BLOCKS_SIMD_INL_H_
 #undef BANTAM_OPS_DEPTHWISE_QUAD_BLOCKS_SIMD_INL_H_

@@ -1,10 +1,10 @@
 // Depthwise convolution of bytes by quads of neighbouring taps of a window's row, where the processor multiplies quads
-// of them (VNNI): for windows of one row, of which quads_simd-inl.h would fill a quarter of each quad, and for those
-// too large for its buffers. Exact. For blocks of 64 channels the bytes of four columns are interleaved, from every
-// column on that a quad of some window begins at, so that windows which overlap share them. A window's row is cut into
-// passes of some quads; between passes the sums of a strip of pixels lie in memory. Columns outside the image stand for
-// zero like the zero point. Included by *_simd.cpp files inside Highway's per-target compilation; buffers of 44 KiB lie
-// on the stack.
+// of them (VNNI): for windows of one row, of which groups of rows would fill a quarter, and for those too large for the
+// buffers of flat rows. Exact. For blocks of 64 channels the bytes of four columns are interleaved, from every column
+// on that a quad of some window begins at, so that windows which overlap share them. A window's row is cut into passes
+// of some quads; between passes the sums of a strip of pixels lie in memory. Columns outside the image stand for zero
+// like the zero point. Included by *_simd.cpp files inside Highway's per-target compilation; buffers of 44 KiB lie on
+// the stack.
 #if defined(BANTAM_OPS_DEPTHWISE_TAP_QUADS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_DEPTHWISE_TAP_QUADS_SIMD_INL_H_
 #undef BANTAM_OPS_DEPTHWISE_TAP_QUADS_SIMD_INL_H_
@@ -19,8 +19,9 @@
 
 #include "hwy/highway.h"
 #include "ops/nn/conv2d/geometry.h"
+#include "ops/nn/depthwise_conv2d/byte_images.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
-#include "ops/nn/depthwise_conv2d/quads_simd-inl.h"
+#include "ops/nn/depthwise_conv2d/quad_blocks_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -72,12 +73,12 @@ struct TapPasses {
 
 /// A convolution whose quads lie along the image's rows, or, `turned`, one with rows and columns exchanged.
 struct TapProblem {
-  QuadProblem quads;
+  ByteImages quads;
   std::int64_t w_row_step;  ///< from one row of a window's weights to the next, and from one tap to the next
   std::int64_t w_tap_step;
 
-  static TapProblem of(const QuadProblem& p) { return {p, p.g.horizontal.kernel * std::int64_t{p.g.x.c}, p.g.x.c}; }
-  static TapProblem turned(const QuadProblem& p, const ConvGeometry& turned_geometry) {
+  static TapProblem of(const ByteImages& p) { return {p, p.g.horizontal.kernel * std::int64_t{p.g.x.c}, p.g.x.c}; }
+  static TapProblem turned(const ByteImages& p, const ConvGeometry& turned_geometry) {
     const std::int64_t w_step = p.g.horizontal.kernel * std::int64_t{p.g.x.c};
     return {{turned_geometry, p.x, p.form, p.w, p.y, p.overlaps}, p.g.x.c, w_step};
   }
@@ -328,7 +329,7 @@ class TapBlock {
     for (int j = 0; j < 4; ++j) start_[j] = hn::Sub(finish_.bias(j), hn::Mul(sums[j], zero));
   }
 
-  const QuadProblem& p_;
+  const ByteImages& p_;
   std::int64_t w_row_step_;
   std::int64_t w_tap_step_;
   BlockChannels channels_;
@@ -352,7 +353,7 @@ inline bool turns_better(const ConvGeometry& g) {
 /// byte_run_pixels() at a time where results are written over what further blocks read. A single block has read all
 /// that a strip needs before it writes the strip.
 template <class Finish, class Scaler>
-HWY_NOINLINE void convolve_tap_quads(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
+HWY_NOINLINE void convolve_tap_quads(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
   const ConvGeometry& g = p.g;
   const TapProblem problem = TapProblem::of(p);
   if (!p.overlaps || g.x.c <= kBlock) {
@@ -371,7 +372,7 @@ HWY_NOINLINE void convolve_tap_quads(const QuadProblem& p, const Scaler& scaler,
 
 /// The same by quads along columns; no result may lie over the image.
 template <class Finish, class Scaler>
-HWY_NOINLINE void convolve_columns(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
+HWY_NOINLINE void convolve_columns(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
   const std::int64_t height = p.g.y.h;
   const ConvGeometry g = turned(p.g);
   const TapProblem problem = TapProblem::turned(p, g);
@@ -383,25 +384,6 @@ HWY_NOINLINE void convolve_columns(const QuadProblem& p, const Scaler& scaler, s
         block.convolve(row / height, column, row % height, next - row);
     }
   }
-}
-
-/// The same by whichever quads the windows fit; false if there are none.
-template <class Finish, class Scaler>
-bool convolve_any_quads(const QuadProblem& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
-  if (tap_quads_fit(p.g)) {
-    if (!turns_better(p.g)) {
-      convolve_tap_quads<Finish>(p, scaler, begin, end);
-    } else if (!p.overlaps) {
-      convolve_columns<Finish>(p, scaler, begin, end);
-    } else {
-      return false;
-    }
-  } else if (quads_fit(p.g)) {
-    convolve_quads<Finish>(p, scaler, begin, end);
-  } else {
-    return false;
-  }
-  return true;
 }
 #endif
 

@@ -1,0 +1,82 @@
+// Depthwise convolution of bytes on x86 by whichever way suits the windows: by quads of neighbouring taps
+// (tap_quads_simd-inl.h) or in flat rows (flat_bytes_simd-inl.h). Included by *_simd.cpp files inside Highway's
+// per-target compilation.
+#if defined(BANTAM_OPS_DEPTHWISE_ANY_BYTES_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BANTAM_OPS_DEPTHWISE_ANY_BYTES_SIMD_INL_H_
+#undef BANTAM_OPS_DEPTHWISE_ANY_BYTES_SIMD_INL_H_
+#else
+#define BANTAM_OPS_DEPTHWISE_ANY_BYTES_SIMD_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "ops/nn/depthwise_conv2d/byte_images.h"
+#include "ops/nn/depthwise_conv2d/flat_bytes_simd-inl.h"
+#include "ops/nn/depthwise_conv2d/pairs_avx2-inl.h"
+#include "ops/nn/depthwise_conv2d/tap_quads_simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::depthwise::HWY_NAMESPACE {
+
+#if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
+
+#if HWY_TARGET == HWY_AVX3_DL
+/// The last stages of one arithmetic: in flat rows, and of blocks of channels.
+template <class FlatStage, class BlockStage>
+struct Stages {
+  using Tile = FlatStage;
+  using Block = BlockStage;
+};
+using PlainStages = Stages<PlainTile, AffineBlock>;
+template <class Steps>
+using ShortStepsStages = Stages<ShortStepsTile<Steps>, ShortStepsBlock<Steps>>;
+using ActivatedStages = Stages<ActivatedTile, ActivatedBlock>;
+using RequantizeStages = Stages<RequantizeTile, RequantizeBlock>;
+
+/// By quads of taps, if there are many.
+template <class Of, class Scaler>
+bool convolve_blocks_of_channels(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
+  if (!tap_quads_fit(p.g)) return false;
+  const bool turned = turns_better(p.g);
+  if (turned && p.overlaps) return false;
+  turned ? convolve_columns<typename Of::Block>(p, scaler, begin, end)
+         : convolve_tap_quads<typename Of::Block>(p, scaler, begin, end);
+  return true;
+}
+#else
+template <class FlatStage, class BlockStage>
+struct Stages {
+  using Tile = FlatStage;
+  using Block = BlockStage;
+};
+using PlainStages = Stages<PlainTile, AffinePairs>;
+template <class Steps>
+using ShortStepsStages = Stages<ShortStepsTile<Steps>, AffinePairs>;
+using ActivatedStages = Stages<ActivatedTile, AffinePairs>;
+using RequantizeStages = Stages<RequantizeTile, RequantizePairs>;
+
+/// By pairs of rows, where lanes are filled: then they are somewhat faster.
+template <class Of, class Scaler>
+bool convolve_blocks_of_channels(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
+  const std::int64_t lanes = align_up(p.g.x.c, kLaneChannels);
+  if (!pairs_fit(p) || (lanes * 14 > p.g.x.c * 15 && flat_fits(p))) return false;
+  convolve_pairs<typename Of::Block>(p, scaler, begin, end);
+  return true;
+}
+#endif
+
+/// Output rows [begin, end), counted through all items; false if the windows suit no way.
+template <class Of, class Scaler>
+bool convolve_any_bytes(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
+  if (convolve_blocks_of_channels<Of>(p, scaler, begin, end)) return true;
+  if (!flat_fits(p)) return false;
+  convolve_flat<typename Of::Tile>(p, scaler, begin, end);
+  return true;
+}
+#endif
+
+}  // namespace bantam::ops::depthwise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
