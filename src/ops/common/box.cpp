@@ -7,6 +7,7 @@
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
 #include "ops/common/parallel.h"
+#include "ops/common/short_copy.h"
 
 namespace bantam::ops {
 namespace {
@@ -135,6 +136,24 @@ void copy_elements(Box box, const std::byte* source, std::byte* destination) noe
   }
 }
 
+/// Fills runs of a few bytes, such as a pixel's new channels, with copies of one: true where these are such runs.
+bool filled_short_runs(Box box, std::int64_t element_bytes, const void* value, void* destination) noexcept {
+  constexpr std::int64_t kLongest = 64;  // bytes
+  if (box.rank < 2) return false;
+  const Level run = take_level(&box, box.rank - 1);
+  const std::int64_t bytes = run.size * element_bytes;
+  if (run.destination != 1 || bytes > kLongest) return false;
+  std::uint8_t filled[kLongest];
+  for (std::int64_t i = 0; i < bytes; i += element_bytes)
+    std::memcpy(filled + i, value, static_cast<std::size_t>(element_bytes));
+  const Level runs = take_level(&box, box.rank - 1);
+  auto* first = static_cast<std::uint8_t*>(destination);
+  for_each_iteration(box, element_bytes, [&](std::int64_t, std::int64_t to) {
+    copy_pieces(runs.size, bytes, filled, 0, first + to, runs.destination * element_bytes);
+  });
+  return true;
+}
+
 }  // namespace
 
 bool simplify(Box* box) noexcept {
@@ -203,7 +222,8 @@ void copy_box(const Threads& threads, Box box, std::int64_t element_bytes, const
 
 void fill_box(Box box, std::int64_t element_bytes, const void* value, void* destination) noexcept {
   for (int i = 0; i < box.rank; ++i) box.levels[i].source = 0;
-  copy_box(box, element_bytes, value, destination);
+  if (simplify(&box) && !filled_short_runs(box, element_bytes, value, destination))
+    copy_box(box, element_bytes, value, destination);
 }
 
 }  // namespace bantam::ops

@@ -62,5 +62,26 @@ TEST(Box, FillHonoursDestinationStrides) {
   EXPECT_THAT(to, ::testing::ElementsAre(4, 4, 9, 4, 4, 9));
 }
 
+// Short runs are filled with copies of one.
+TEST(Box, FillsRunsOfAnyLength) {
+  for (const std::int64_t bytes : {1, 2, 4, 8})
+    for (std::int64_t run = 1; run <= 80; ++run) {
+      SCOPED_TRACE(::testing::Message() << run << " elements of " << bytes << " bytes");
+      const std::int64_t step = run + 3;
+      Box box;
+      box.add(2, 0, 3 * step);
+      box.add(3, 0, step);
+      box.add(run, 0, 1);
+      const std::uint8_t value[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+      std::vector<std::uint8_t> filled(static_cast<std::size_t>(6 * step * bytes), 99);
+      std::vector<std::uint8_t> expected = filled;
+      for (std::int64_t i = 0; i < 6; ++i)
+        for (std::int64_t b = 0; b < run * bytes; ++b)
+          expected[static_cast<std::size_t>(i * step * bytes + b)] = value[b % bytes];
+      fill_box(box, bytes, value, filled.data());
+      EXPECT_EQ(filled, expected);
+    }
+}
+
 }  // namespace
 }  // namespace bantam::ops
