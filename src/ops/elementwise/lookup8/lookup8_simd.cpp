@@ -174,7 +174,7 @@ struct SpreadRows {
     std::uint64_t pattern = 0;  // of vectors that begin with a row
     for (std::int64_t at = 0; at < 64; at += step) pattern |= row << at;
     const std::int64_t end = (count - 1) * step + bytes;
-    // Whole lines of the cache: a store of some bytes to two of them takes several times as long.
+    // Whole lines of the cache: a masked store to two of them takes longer.
     const auto head = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(y) % 64);
     std::int64_t phase = (step - head % step) % step;  // places between the begin of a row and that of a vector
     for (std::int64_t i = -head; i < end; i += 64) {
