@@ -21,13 +21,14 @@ namespace bantam::ops::depthwise::HWY_NAMESPACE {
 
 #if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
 
-#if HWY_TARGET == HWY_AVX3_DL
 /// The last stages of one arithmetic: in flat rows, and of blocks of channels.
 template <class FlatStage, class BlockStage>
 struct Stages {
   using Tile = FlatStage;
   using Block = BlockStage;
 };
+
+#if HWY_TARGET == HWY_AVX3_DL
 using PlainStages = Stages<PlainTile, AffineBlock>;
 template <class Steps>
 using ShortStepsStages = Stages<ShortStepsTile<Steps>, ShortStepsBlock<Steps>>;
@@ -36,7 +37,7 @@ using RequantizeStages = Stages<RequantizeTile, RequantizeBlock>;
 
 /// By quads of taps, if there are many.
 template <class Of, class Scaler>
-bool convolve_blocks_of_channels(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
+bool convolve_in_blocks(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
   if (!tap_quads_fit(p.g)) return false;
   const bool turned = turns_better(p.g);
   if (turned && p.overlaps) return false;
@@ -45,11 +46,6 @@ bool convolve_blocks_of_channels(const ByteImages& p, const Scaler& scaler, std:
   return true;
 }
 #else
-template <class FlatStage, class BlockStage>
-struct Stages {
-  using Tile = FlatStage;
-  using Block = BlockStage;
-};
 using PlainStages = Stages<PlainTile, AffinePairs>;
 template <class Steps>
 using ShortStepsStages = Stages<ShortStepsTile<Steps>, AffinePairs>;
@@ -58,9 +54,9 @@ using RequantizeStages = Stages<RequantizeTile, RequantizePairs>;
 
 /// By pairs of rows, where lanes are filled: then they are somewhat faster.
 template <class Of, class Scaler>
-bool convolve_blocks_of_channels(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
+bool convolve_in_blocks(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
   const std::int64_t lanes = align_up(p.g.x.c, kLaneChannels);
-  if (!pairs_fit(p) || (lanes * 14 > p.g.x.c * 15 && flat_fits(p))) return false;
+  if (!pairs_fit(p) || (lanes * 14 > p.g.x.c * std::int64_t{15} && flat_fits(p, flat_plan(p.g)))) return false;
   convolve_pairs<typename Of::Block>(p, scaler, begin, end);
   return true;
 }
@@ -69,9 +65,10 @@ bool convolve_blocks_of_channels(const ByteImages& p, const Scaler& scaler, std:
 /// Output rows [begin, end), counted through all items; false if the windows suit no way.
 template <class Of, class Scaler>
 bool convolve_any_bytes(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
-  if (convolve_blocks_of_channels<Of>(p, scaler, begin, end)) return true;
-  if (!flat_fits(p)) return false;
-  convolve_flat<typename Of::Tile>(p, scaler, begin, end);
+  if (convolve_in_blocks<Of>(p, scaler, begin, end)) return true;
+  const FlatPlan plan = flat_plan(p.g);
+  if (!flat_fits(p, plan)) return false;
+  convolve_flat<typename Of::Tile>(p, plan, scaler, begin, end);
   return true;
 }
 #endif

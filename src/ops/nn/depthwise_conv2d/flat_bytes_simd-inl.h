@@ -335,10 +335,11 @@ class FlatBlock : private FlatImage {
   HWY_ALIGN std::int32_t weights_[FlatPlan::kMostWeights + FlatPlan::kSlack];
 };
 
+inline FlatPlan flat_plan(const ConvGeometry& g) { return {g, kFlatVectors, FlatPlan::Order::kRows}; }
+
 /// Is there room for windows of that size, and are vectors stored whole, if they must?
-inline bool flat_fits(const ByteImages& p) {
+inline bool flat_fits(const ByteImages& p, const FlatPlan& plan) {
   const ConvGeometry& g = p.g;
-  const FlatPlan plan(g, kFlatVectors, FlatPlan::Order::kRows);
   if (HWY_TARGET == HWY_AVX3_DL || g.x.c >= kSumLanes) return plan.fits();
   // Of a row that is cut, the least strip.
   const std::int64_t pixels = plan.strip == g.y.w ? plan.strip : plan.strip - 1;
@@ -419,8 +420,8 @@ HWY_INLINE void convolve_runs(const ByteImages& p, const Scaler& scaler, std::in
 
 /// Output rows [begin, end), counted through all items.
 template <class Tile, class Scaler>
-HWY_NOINLINE void convolve_flat(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
-  const FlatPlan plan(p.g, kFlatVectors, FlatPlan::Order::kRows);
+HWY_NOINLINE void convolve_flat(const ByteImages& p, const FlatPlan& plan, const Scaler& scaler, std::int64_t begin,
+                                std::int64_t end) {
   if (!p.overlaps || plan.blocks == 1) return convolve_blocks<Tile>(p, plan, scaler, begin, end);
   const FlatPlan all(p.g, kFlatVectors, FlatPlan::Order::kRowOfAll);
   if (all.strip >= std::min<std::int64_t>(p.g.y.w, kMaxRunPixels))
