@@ -8,7 +8,6 @@
 
 #include "base/shape.h"
 #include "ops/nn/conv2d/geometry.h"
-#include "ops/nn/depthwise_conv2d/pixel_run.h"
 
 namespace bantam::ops::depthwise {
 

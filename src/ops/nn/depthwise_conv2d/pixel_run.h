@@ -16,7 +16,7 @@ inline constexpr int kMaxRunPixels = 4;
 /// Channels that kernels of bytes go through at once, for all pixels of a row or some of them.
 inline constexpr std::int64_t kByteBlock = 64;
 
-/// Kernel rows, and columns times quads of rows, of windows that are best gone through row by row.
+/// Kernel rows, and columns times quads of rows, of the largest windows that are not called large.
 inline constexpr std::int32_t kMostWindowRows = 8;
 inline constexpr std::int64_t kMostWindowQuads = 16;
 
