@@ -519,6 +519,7 @@ Result<PlannedModel> plan_in_one_way(const graph::Graph& graph, const PlanOption
   storage.in_place = way.choice.in_place;
   storage.other_views = way.other_views;
   storage.windows = way.windows;
+  storage.apart = way.apart;
   storage.overlaps = way.overlaps;
   storage.preserved_inputs = options.external_inputs;
   storage.threads = options.threads;

@@ -73,8 +73,8 @@ class StorageMapper {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) make_output_view(static_cast<NodeId>(n));
     // From the last on, so that a part of a part of a value finds its place.
     for (std::size_t n = graph_.nodes.size(); n-- > 0;) make_input_views(static_cast<NodeId>(n));
-    if (options_.in_place)
-      for (std::size_t n = 0; n < graph_.nodes.size(); ++n) write_in_place(static_cast<NodeId>(n));
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
+      if (options_.in_place && !is_apart(n)) write_in_place(static_cast<NodeId>(n));
     for (std::size_t n = 0; n < options_.overlaps.size(); ++n)
       if (options_.overlaps[n]) write_overlapping(static_cast<NodeId>(n));
     finish();
@@ -640,6 +640,8 @@ class StorageMapper {
     contents_[static_cast<std::size_t>(before)] = before;
     return CopyReason::kOccupied;
   }
+
+  bool is_apart(std::size_t n) const { return n < options_.apart.size() && options_.apart[n]; }
 
   void write_in_place(NodeId n) {
     if (map_.elided[static_cast<std::size_t>(n)]) return;

@@ -91,6 +91,7 @@ struct StorageOptions {
   /// By node: a concat's result lies where its first operand does, a state, which gets room for it; missing: no.
   std::vector<bool> windows{};
   bool in_place = true;
+  std::vector<bool> apart{};     ///< by node: its results lie over no operand; missing: no
   std::vector<bool> overlaps{};  ///< by node: its result may overlap its operand, if its kernel permits; missing: no
   std::vector<bool> preserved_inputs;  ///< by input port: the invoke must leave its contents intact
   int threads = 1;

@@ -10,6 +10,7 @@
 #include "compiler/testing/compile_text.h"
 #include "compiler/testing/placed_fleet.h"
 #include "compiler/windows.h"
+#include "package/format.h"
 
 namespace bantam::compiler {
 namespace {
@@ -40,8 +41,10 @@ PlannedModel expect_same_results(const std::string& text, const PlanOptions& opt
     return {};
   }
   EXPECT_EQ(results(*shared), results(*plain)) << text << "\n" << shared->planned.method;
+  // Other buffers may pay more for their alignment, though their bytes are no more.
+  constexpr auto kPadding = static_cast<std::int64_t>(format::kBufferAlignment);
   EXPECT_LE(shared->planned.activation_bytes + shared->planned.state_bytes,
-            plain->planned.activation_bytes + plain->planned.state_bytes + 2 * plain->planned.swap_bytes);
+            plain->planned.activation_bytes + plain->planned.state_bytes + 2 * plain->planned.swap_bytes + kPadding);
   return shared->planned;
 }
 
@@ -108,6 +111,28 @@ TEST(Views, APadIsWrittenAroundItsOperand) {
   })");
   EXPECT_EQ(model.moved_bytes, 0) << model.method;
   EXPECT_EQ(steps_of(model, "pad"), 1U);
+}
+
+TEST(Views, ASmallResultDoesNotKeepTheMemoryOfALargeOne) {
+  // Written in place, the slice would keep all of what it is a part of while the pad is at the peak. No way with
+  // everything in place needs less than one with nothing there.
+  const PlannedModel model = expect_same_results(R"(graph "small" {
+    %v0 "x" = input : f32[1,5,6,4]
+    %v1 = pool2d(%v0) {kernel_h=3, kernel_w=3, pad_top=1, pad_left=1, pad_bottom=1, pad_right=1}
+    %v2 = pool2d(%v0) {kernel_h=3, kernel_w=3, pad_top=1, pad_left=1, pad_bottom=1, pad_right=1}
+    %v3 = slice(%v1) {starts=[0, 0, 0, 2], steps=[1, 1, 1, 1], sizes=[1, 5, 6, 2]}
+    %v4 = pool2d(%v0) {kernel_h=3, kernel_w=3, pad_top=1, pad_left=1, pad_bottom=1, pad_right=1}
+    %v5 = unary(%v3) {function="tanh"}
+    %v6 = concat(%v3, %v0) {axis=3}
+    %v7 = slice(%v5) {starts=[0, 0, 0, 1], steps=[1, 1, 1, 1], sizes=[1, 5, 6, 1]}
+    %v8 = unary(%v7) {function="tanh"}
+    %v9 = pad(%v6) {mode="edge", before=[0, 1, 1, 0], after=[0, 1, 0, 1]}
+    %v10 = slice(%v9) {starts=[0, 0, 0, 3], steps=[1, 1, 1, 1], sizes=[1, 7, 7, 4]}
+    %v11 = concat(%v7, %v7) {axis=3}
+    %v12 = pool2d(%v11) {kernel_h=3, kernel_w=3, pad_top=1, pad_left=1, pad_bottom=1, pad_right=1}
+    output "y" %v12
+  })");
+  EXPECT_NE(model.method.find("not in place"), std::string::npos) << model.method;
 }
 
 TEST(Views, AConcatOfConcatsIsWrittenByItsInnermostOperands) {

@@ -19,7 +19,7 @@
 namespace bantam::compiler {
 namespace {
 
-/// In_place costs nothing, so that only tests plan without it.
+/// What in_place costs, the variations in single places give back; only tests plan without it.
 constexpr PlanChoice kChoices[] = {{false, true},
                                    {false, false},
                                    {true, true},
@@ -84,7 +84,8 @@ class Planner {
     last_ = std::move(*planned);
     const bool better = !plan_ || cost_of(*last_) < cost_of(*plan_);
     // Of the many ways to overlap, or to share in single places, only those that help are worth a line.
-    if (!better && !(way.overlaps.empty() && way.other_views.empty() && way.windows.empty())) return {};
+    if (!better && !(way.overlaps.empty() && way.other_views.empty() && way.windows.empty() && way.apart.empty()))
+      return {};
     trials_.push_back({describe(way) + (search.step_budget > 0 ? ", places searched" : ""), last_->activation_bytes,
                        last_->lower_bound_bytes, work_of(last_->graph), false});
     tried_.push_back(way);
@@ -236,14 +237,39 @@ class Planner {
     }
     variations_ = kMaxVariations;
     if (auto done = vary(&Way::other_views, nodes); !done) return done;
+    if (auto done = vary(&Way::apart, costly_in_place()); !done) return done;
     if (!options_.windows || !options_.instances.empty() || !plan_->flow.kinds.empty()) return {};
     nodes.clear();
     for (const Window& window : find_windows(plan_->graph)) nodes.push_back(static_cast<std::size_t>(window.join));
     return vary(&Way::windows, nodes);
   }
 
+  /// Nodes whose result had better not lie over an operand: it keeps memory at the peak that was needed for a larger
+  /// one, or, where places miss the lower bound, what holds one after the other may be hard to place.
+  std::vector<std::size_t> costly_in_place() const {
+    std::vector<std::size_t> nodes;
+    const PlannedModel& model = *plan_;
+    const bool gap = model.activation_bytes > model.lower_bound_bytes;
+    for (const PlannedStep& step : model.steps) {
+      const graph::Node& node = model.graph.node(step.node);
+      const graph::ValueId result = node.outputs.empty() ? graph::kNone : node.outputs[0];
+      if (result == graph::kNone || block_of(model, result) < 0 || !(gap || is_at_peak(model, result))) continue;
+      const auto bytes = [&](graph::ValueId id) { return model.graph.value(id).desc.bytes(); };
+      const bool costly = std::ranges::any_of(node.inputs, [&](graph::ValueId operand) {
+        return operand != graph::kNone && block_of(model, operand) == block_of(model, result) &&
+               (gap || bytes(operand) > bytes(result));
+      });
+      if (costly) nodes.push_back(static_cast<std::size_t>(step.node));
+    }
+    return nodes;
+  }
+
+  static std::int32_t block_of(const PlannedModel& model, graph::ValueId id) {
+    return model.value_blocks[static_cast<std::size_t>(id)];
+  }
+
   static bool is_at_peak(const PlannedModel& model, graph::ValueId id) {
-    const std::int32_t block = id == graph::kNone ? -1 : model.value_blocks[static_cast<std::size_t>(id)];
+    const std::int32_t block = id == graph::kNone ? -1 : block_of(model, id);
     if (block < 0) return false;
     const PlanBlock& b = model.blocks[static_cast<std::size_t>(block)];
     return b.lower <= model.peak_step && model.peak_step < b.upper;
@@ -306,6 +332,8 @@ std::string describe(const Way& way) {
     text += fmt::format(", {} overlapping", overlaps);
   if (const auto views = std::ranges::count(way.other_views, true); views > 0)
     text += fmt::format(", {} {}", views, choice.concat_views ? "concats copied" : "concat views");
+  if (const auto apart = std::ranges::count(way.apart, true); apart > 0)
+    text += fmt::format(", {} not in place", apart);
   if (const auto windows = std::ranges::count(way.windows, true); windows > 0)
     text += fmt::format(", {} windows in states", windows);
   return text;

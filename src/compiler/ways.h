@@ -19,6 +19,7 @@ struct Way {
   std::vector<bool> overlaps{};                           ///< see StorageOptions
   std::vector<bool> other_views{};                        ///< see StorageOptions
   std::vector<bool> windows{};                            ///< see StorageOptions
+  std::vector<bool> apart{};                              ///< see StorageOptions
 };
 
 /// "model order, concat copies".
