@@ -68,7 +68,7 @@ void run_integer_form(const Invocation& call, const Problem& p, const Requantize
       sizeof(X) == 1 ? gemm::byte_form(0, call.as<Conv2dParams>().input_zero_point) : gemm::ByteForm{};
   const std::int64_t pixels = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w;
   parallel_slots(*call.threads, pixels, product_grain(p), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-    for_each_block(call, p, call.input<Number>(0), form, begin, end,
+    for_each_block(call, p, call.input<Number>(0), form, workspace(call, slot), true, begin, end,
                    [&](std::int32_t group, const gemm::LeftSource& rows, const Pixel& at) {
                      const std::int64_t first = group * p.group_outputs;
                      X* y = call.output<X>() + p.g.y.offset(at.n, at.y, at.x) + first;
@@ -100,11 +100,12 @@ void run_hybrid_form(const Invocation& call, const Problem& p) {
   for (std::int32_t item = 0; item < p.g.y.n; ++item) {
     float scale = 1.0F;
     quantize_item(p.g.x, call.input<float>(0), item, reinterpret_cast<std::int8_t*>(q), &scale);
-    float row_scales[gemm::kMaxBlockRows];
+    float row_scales[gemm::kMaxBlockRows];  // of a product; lines would have more rows
     std::fill_n(row_scales, std::size(row_scales), scale);
     parallel_slots(
         *call.threads, item_pixels, product_grain(p), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-          for_each_block(call, dense, q, gemm::byte_form(0, 0), item * item_pixels + begin, item * item_pixels + end,
+          for_each_block(call, dense, q, gemm::byte_form(0, 0), workspace(call, slot, hybrid_bytes(p)), false,
+                         item * item_pixels + begin, item * item_pixels + end,
                          [&](std::int32_t group, const gemm::LeftSource& rows, const Pixel& at) {
                            const std::int64_t first = group * p.group_outputs;
                            float* y = call.output<float>() + p.g.y.offset(at.n, at.y, at.x) + first;

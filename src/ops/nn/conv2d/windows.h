@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "ops/common/unrolled.h"
+#include "ops/nn/conv2d/image_lines.h"
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/problem.h"
 #include "ops/nn/gemm/gemm_i8.h"
@@ -191,6 +192,14 @@ inline ProductPixels product_pixels(const Invocation& call, const Problem& p, st
   return {count, count > apart};
 }
 
+/// Rows of results from pixel `at`, the index-th, to the end-th that products may take at once when their windows are
+/// copied before.
+inline std::int64_t rows_of_lines(const Invocation& call, const Problem& p, std::int64_t index, std::int64_t end,
+                                  const Pixel& at) {
+  const std::int64_t rows = std::min<std::int64_t>((end - index) / p.g.y.w, p.y_uniform ? p.g.y.h - at.y : 1);
+  return std::min(rows, pixels_at_once(call, p.g, index, kOverlapPixels) / p.g.y.w);
+}
+
 /// Scratch of the integer matrix products of a convolution, whose threads get equal parts.
 struct ProductScratch {
   std::int64_t least = 0;  ///< bytes of one thread
@@ -219,13 +228,28 @@ inline gemm::Workspace workspace(const Invocation& call, std::int64_t slot, std:
 }
 
 /// Calls multiply(group, rows, first output pixel) for products that make up the output pixels [begin, end) of an
-/// application whose image is x.
+/// application whose image is x. `in_lines`: may they take lines? These are put into the workspace, which the products
+/// use otherwise.
 template <typename Number, typename Multiply>
-void for_each_block(const Invocation& call, const Problem& p, const Number* x, gemm::ByteForm form, std::int64_t begin,
-                    std::int64_t end, Multiply multiply) {
+void for_each_block(const Invocation& call, const Problem& p, const Number* x, gemm::ByteForm form,
+                    const gemm::Workspace& workspace, bool in_lines, std::int64_t begin, std::int64_t end,
+                    Multiply multiply) {
+  const ImageLines lines(p, form, workspace);
+  const bool takes_lines = in_lines && sizeof(Number) == 1 && gemm::takes_lines(p.g.y.w, p.k, p.group_outputs);
+  const std::int64_t most_rows = takes_lines ? lines.rows_at_once() : 0;
   for (std::int64_t index = begin; index < end;) {
     const Pixel at = pixel_at(p.g.y, index);
-    const auto [count, overwritten] = product_pixels(call, p, index, end);
+    if constexpr (sizeof(Number) == 1) {
+      const std::int64_t rows = at.x != 0 ? 0 : std::min(most_rows, rows_of_lines(call, p, index, end, at));
+      if (rows > 0) {
+        for (std::int32_t group = 0; group < p.g.groups; ++group)
+          multiply(group, lines.copy(x + group * p.group_inputs, at, rows), at);
+        index += rows * p.g.y.w;
+        continue;
+      }
+    }
+    const auto [count, overwritten] =
+        product_pixels(call, p, index, most_rows > 0 ? std::min(end, index + p.g.y.w - at.x) : end);
     for (std::int32_t group = 0; group < p.g.groups; ++group) {
       const Windows<Number> windows(p, x + group * p.group_inputs, form, index);
       multiply(group, windows.rows(count, overwritten), at);

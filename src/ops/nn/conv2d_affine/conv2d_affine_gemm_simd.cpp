@@ -31,7 +31,8 @@ struct Run {
 
   /// Output pixels [begin, end).
   void pixels(std::int64_t begin, std::int64_t end, const gemm::Workspace& workspace) const {
-    conv2d::for_each_block(call, p, call.input<std::uint8_t>(0), x_form, begin, end,
+    const bool in_lines = w_zeros.are_zero();
+    conv2d::for_each_block(call, p, call.input<std::uint8_t>(0), x_form, workspace, in_lines, begin, end,
                            [&](std::int32_t group, const gemm::LeftSource& rows, const conv2d::Pixel& at) {
                              const std::int64_t first = group * p.group_outputs;
                              gemm::multiply(

@@ -36,7 +36,7 @@ Status run_integer(const Invocation& call) {
   const Geometry g = geometry_of({call.params, call.inputs, call.outputs});
   const Int8Range range = int8_range(p);
   const auto run = [&](const auto* x, gemm::ByteForm form, auto result) {
-    run_phases(call, g, x, form,
+    run_phases(call, g, x, form, true,
                [&](const gemm::LeftSource& rows, const gemm::Workspace& workspace, const gemm::RightPanelsI8& panels,
                    const PhaseResult& at) {
                  gemm::multiply(rows, workspace, panels,

@@ -162,9 +162,10 @@ struct PhaseResult {
 };
 
 /// Calls multiply(rows, workspace, panels, PhaseResult) for products that make up y, from several threads. x: operand
-/// 0, bytes of this form or numbers of 16 bits; operand 1 is packed.
+/// 0, bytes of this form or numbers of 16 bits; operand 1 is packed. `in_lines`: may products take lines?
 template <typename Number, typename Multiply>
-void run_phases(const Invocation& call, const Geometry& g, const Number* x, gemm::ByteForm form, Multiply multiply) {
+void run_phases(const Invocation& call, const Geometry& g, const Number* x, gemm::ByteForm form, bool in_lines,
+                Multiply multiply) {
   for_each_phase({call.params, call.inputs, call.outputs}, g, [&](const OutputPhase& phase) {
     const conv2d::Problem& p = phase.problem;
     const std::int8_t* weights = call.input<std::int8_t>(1) + phase.packed;
@@ -172,7 +173,7 @@ void run_phases(const Invocation& call, const Geometry& g, const Number* x, gemm
     parallel_slots(*call.threads, pixels, conv2d::product_grain(p),
                    [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
                      conv2d::for_each_block(
-                         call, p, x, form, begin, end,
+                         call, p, x, form, conv2d::workspace(call, slot), in_lines, begin, end,
                          [&](std::int32_t group, const gemm::LeftSource& rows, const conv2d::Pixel& at) {
                            const std::int64_t channel = group * p.group_outputs;
                            const gemm::RightPanelsI8 panels{weights + group * packed_group_bytes(p), p.group_outputs, 0,

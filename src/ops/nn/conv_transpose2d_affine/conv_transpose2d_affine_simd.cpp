@@ -48,6 +48,7 @@ Status run_gemm(const Invocation& call) {
     using Y = std::remove_pointer_t<decltype(y)>;
     conv_transpose2d::run_phases(
         call, geometry_of({call.params, call.inputs, call.outputs}), call.input<std::uint8_t>(0), x_form(call, form),
+        w_zeros.are_zero(),
         [&](const gemm::LeftSource& rows, const gemm::Workspace& workspace, const gemm::RightPanelsI8& panels,
             const conv_transpose2d::PhaseResult& at) {
           gemm::multiply(rows, workspace, panels,

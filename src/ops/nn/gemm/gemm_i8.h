@@ -61,6 +61,14 @@ void pack_panels_i8_simd(const std::int8_t* b, std::int64_t k, std::int64_t n, s
 /// Numbers of one row of the left matrix, padded to whole quads.
 constexpr std::int64_t row_numbers(std::int64_t k) noexcept { return 4 * quad_count(k); }
 
+/// How rows of windows lie in an image: in lines, and the numbers of each in segments, which are the rows of windows.
+struct Lines {
+  std::int64_t rows = 0;  ///< of each line, whose first byte lies `stride` behind the one before; 0: no lines
+  std::int64_t stride = 0;
+  std::int64_t segment = 0;         ///< numbers that lie in one piece, a multiple of four; k has whole segments
+  std::int64_t segment_stride = 0;  ///< bytes from one to the next
+};
+
 /// The left matrix [rows, k]: bytes, or what `gather_numbers` gives.
 struct LeftSource {
   /// Writes numbers [first, first + count) of rows [row, row + rows), row after row, each `stride` numbers behind the
@@ -76,6 +84,8 @@ struct LeftSource {
   std::int32_t zero = 0;
   const std::uint8_t* data = nullptr;  ///< bytes that need no gathering: element k of row m at data[m * row_stride + k]
   std::int64_t row_stride = 0;
+  /// Of `data`, with `flip` 0, rows a multiple of its rows: nothing else is asked for. Only where takes_lines.
+  Lines lines{};
   /// Results of rows may be written over `data`, but not over that of later rows; nor, of kMaxTileRows rows and those
   /// before, over that of these rows.
   bool overwritten = false;
@@ -183,6 +193,10 @@ struct AffineResult {
   AffineScaler scaler;
   ZeroPoints zero_points;  ///< of the columns
 };
+
+/// Are lines of so many rows multiplied where they lie, by n columns without zero points, and faster than rows that are
+/// copied? To be asked before others than these are given.
+bool takes_lines(std::int64_t rows, std::int64_t k, std::int64_t n);
 
 void multiply(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const Int8Result& y);
 void multiply(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const Int16Result& y);

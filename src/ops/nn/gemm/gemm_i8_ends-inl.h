@@ -201,10 +201,12 @@ class ColumnZeros {
 
   bool any() const { return any_; }
 
-  /// Of the rows whose sums are `row_sums`.
+  /// Of the rows whose sums are `row_sums` from the row-th on, of which there are none where all zero points are 0.
   template <int kTileRows, int kTileVectors>
-  HWY_INLINE void subtract(const std::int32_t* row_sums, hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
+  HWY_INLINE void subtract(const std::int32_t* row_sums, std::int64_t row,
+                           hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
     if (!any_) return;
+    row_sums += row;
     unroll<kTileRows>([&](auto r) HWY_ATTR {
       const auto row_sum = hn::Set(kD32, row_sums[r]);
       unroll<kTileVectors>([&](auto v)
@@ -264,7 +266,7 @@ class PanelEnd {
     HWY_INLINE void operator()(hn::Vec<D32> (&sum)[kTileRows][kTileVectors], std::int64_t tile) const {
       const std::int64_t stride = end_.row_stride_;
       std::uint8_t* y = y_ + tile * kTileRows * stride;
-      end_.zeros_.subtract(row_sums_ + tile * kTileRows, sum);
+      end_.zeros_.subtract(row_sums_, tile * kTileRows, sum);
       end_.scale(sum);
       constexpr std::int64_t kWhole = kTileVectors * kLanes;
       std::uint8_t whole[kTileRows * kWhole];
@@ -419,7 +421,7 @@ class NumberEnd {
     HWY_INLINE void operator()(hn::Vec<D32> (&sum)[kTileRows][kTileVectors], std::int64_t tile) const {
       const std::int64_t stride = end_.row_stride_;
       Y* y = y_ + tile * kTileRows * stride;
-      end_.zeros_.subtract(row_sums_ + tile * kTileRows, sum);
+      end_.zeros_.subtract(row_sums_, tile * kTileRows, sum);
       unroll<kTileRows>([&](auto r) HWY_ATTR {
         unroll<kTileVectors>([&](auto v) HWY_ATTR {
           const std::int64_t lanes = std::min<std::int64_t>(end_.columns_ - v * kLanes, kLanes);

@@ -24,6 +24,8 @@ namespace {
 /// Quads of products of int16 and int8 that cannot overflow int32: 508 products of at most 2^22.
 constexpr std::int64_t kSafeQuads = 127;
 
+constexpr bool kTakesLines = (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86;
+
 /// Rows of the tiles into which `rows` rows are cut, of at most `most`: whole ones and a last one where sums of whole
 /// ones can be stored from registers (store_tiles), else about the same.
 constexpr std::int64_t tile_rows_of(std::int64_t rows, std::int64_t most) {
@@ -46,6 +48,7 @@ struct Piece {
   AmxTiles* tiles = nullptr;        ///< not null: these have the rows
   const PairRows* pairs = nullptr;  ///< not null: the bytes are rows [row, row + rows) of these
   std::int64_t row = 0;
+  const Lines* lines = nullptr;  ///< not null: the bytes are rows of one of them
 
   Piece some_rows(std::int64_t m, std::int64_t count) const {
     Piece result = *this;
@@ -53,6 +56,17 @@ struct Piece {
     if (bytes != nullptr) result.bytes += m * stride;
     if (numbers != nullptr) result.numbers += m * stride;
     result.rows = count;
+    return result;
+  }
+
+  /// Of so many of its quads, and of panels that are `panel_stride` bytes apart.
+  Span span(std::int64_t some_quads, std::int64_t panel_stride, const std::int8_t* ahead,
+            std::int64_t ahead_step) const {
+    Span result{some_quads, stride, flip, panel_stride, ahead, ahead_step};
+    if (lines == nullptr) return result;
+    result.quads = lines->segment / 4;
+    result.segments = quads / result.quads;
+    result.segment_stride = lines->segment_stride;
     return result;
   }
 };
@@ -349,7 +363,7 @@ void sum_piece(const Piece& a, std::int64_t done, std::int64_t quads, const Tile
     for (std::int64_t r = 0; r < a.rows; ++r) std::copy_n(b.start, kMostColumns, sums.at + r * kMostColumns);
     return;
   }
-  const Span span{quads, a.stride, a.flip, b.stride, b.ahead + done * b.ahead_step, b.ahead_step};
+  const Span span = a.span(quads, b.stride, b.ahead + done * b.ahead_step, b.ahead_step);
   const std::int8_t* panel = b.panel + (a.first + done) * 4 * kPanel;
   if (a.bytes == nullptr) {
     sum_tile(a.numbers + 4 * done, a.rows, span, panel, b.columns, sums);
@@ -364,7 +378,7 @@ void sum_piece(const Piece& a, std::int64_t done, std::int64_t quads, const Tile
 #if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
 template <int kTileVectors, class End>
 void store_tiles_of(const Piece& a, std::int64_t tiles, const TileColumns& b, const End& end) {
-  const Span span{a.quads, a.stride, a.flip, b.stride, b.ahead, b.ahead_step};
+  const Span span = a.span(a.quads, b.stride, b.ahead, b.ahead_step);
   const std::int8_t* panel = b.panel;
 #if HWY_TARGET == HWY_AVX2
   if (a.bytes == nullptr) return sum_tiles_of<kRows, kTileVectors>(a.numbers, tiles, span, panel, end);
@@ -523,6 +537,31 @@ HWY_INLINE void multiply_rows(const LeftSource& a, Left& left, std::int64_t bloc
   }
 }
 
+/// Rows lie in lines, of which each is cut into tiles by itself.
+template <typename Result>
+HWY_INLINE void multiply_lines(const LeftSource& a, const RightPanelsI8& b, const Result& y) {
+  Sums sums;
+  constexpr std::int32_t kNoRowSums[kByteRows] = {};
+  Piece line{.bytes = a.data, .stride = a.row_stride, .rows = a.lines.rows, .quads = a.k / 4, .lines = &a.lines};
+  for_each_tile(b, cut_columns(b, line.rows, a.k), [&](std::int64_t n, std::int64_t width) HWY_ATTR {
+    const std::int64_t tile = tile_rows_of(line.rows, byte_rows(static_cast<int>(width / kLanes)));
+    const std::int64_t tiles = a.rows / line.rows * ((line.rows + tile - 1) / tile);
+    TileColumns columns(b, a.k, n, width, a.zero - kSubtracted, tiles);
+    TileEndOf<Result> end(y, n, columns.columns);
+    if constexpr (requires { end.begin(columns.start); }) end.begin(columns.start);
+    line.bytes = a.data;
+    for (std::int64_t first = 0; first < a.rows; first += line.rows, line.bytes += a.lines.stride) {
+      std::int64_t m = store_tiles(line, tile, columns, end, first, kNoRowSums);
+      for (; m < line.rows; m += tile) {
+        const std::int64_t rows = std::min(tile, line.rows - m);
+        sum_piece(line.some_rows(m, rows), 0, line.quads, columns, sums);
+        columns.ahead += columns.ahead_step * line.quads;
+        end(sums, first + m, rows, kNoRowSums);
+      }
+    }
+  });
+}
+
 /// One tile of rows after the other, of which `part` numbers are fetched at a time, once per tile of columns.
 template <typename TileSums, typename Result>
 HWY_INLINE void multiply_parts(const LeftSource& a, const Left& left, std::int64_t part, const RightPanelsI8& b,
@@ -576,6 +615,9 @@ bool is_in_tiles(const LeftSource& a, const Workspace& workspace, std::int64_t p
 template <typename TileSums, typename Result>
 HWY_INLINE void multiply_all(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const Result& y) {
   if (a.rows == 0) return;
+  if constexpr (kTakesLines && std::is_same_v<TileSums, Sums>) {
+    if (a.lines.rows != 0) return multiply_lines(a, b, y);
+  }
   const std::int64_t panels = b.last - b.first;
   const bool adds_rows = subtracts_row_sums(y);
   Left left(a, workspace, panels, adds_rows, is_in_tiles(a, workspace, panels, adds_rows));
@@ -612,6 +654,17 @@ void multiply_affine_i32(const LeftSource& a, const Workspace& w, const RightPan
 void multiply_affine_f32(const LeftSource& a, const Workspace& w, const RightPanelsI8& b,
                          const AffineResult<float>& y) {
   multiply_all<Sums>(a, w, b, y);
+}
+
+/// Lines end with a tile of few rows, for which their weights are loaded as for a whole one; rows that are copied cost
+/// a store for each 16 bytes, and what is found out about each window. On Arm, whose tiles load 16 bytes of a row at
+/// once, copies cost a twentieth of all instructions, and segments that are no multiples of 16 bytes more than that.
+bool takes_lines_target(std::int64_t rows, std::int64_t k, std::int64_t n) {
+  if (!kTakesLines || !multiplies_bytes() || multiplies_matrices()) return false;
+  const PanelTiles cut = cut_columns({.n = n, .first = 0, .last = panel_count(n)}, rows, k);
+  const auto vectors = std::max(cut.first(1) * kPanel, kColumns) / kLanes;
+  const std::int64_t idle_rows = align_up(rows, byte_rows(static_cast<int>(vectors))) - rows;
+  return idle_rows * n * k / 128 < rows * (3 * k / 32 + 20);
 }
 
 float largest_magnitude_target(const float* x, std::int64_t n, float previous) {
@@ -661,6 +714,7 @@ HWY_EXPORT(multiply_hybrid);
 HWY_EXPORT(multiply_affine_u8);
 HWY_EXPORT(multiply_affine_i32);
 HWY_EXPORT(multiply_affine_f32);
+HWY_EXPORT(takes_lines_target);
 HWY_EXPORT(widen_bytes);
 HWY_EXPORT(largest_magnitude_target);
 HWY_EXPORT(quantize_symmetric_target);
@@ -687,6 +741,10 @@ void multiply(const LeftSource& a, const Workspace& w, const RightPanelsI8& b, c
 
 void multiply(const LeftSource& a, const Workspace& w, const RightPanelsI8& b, const AffineResult<float>& y) {
   HWY_DYNAMIC_DISPATCH(multiply_affine_f32)(a, w, b, y);
+}
+
+bool takes_lines(std::int64_t rows, std::int64_t k, std::int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(takes_lines_target)(rows, k, n);
 }
 
 void widen(const std::uint8_t* from, std::int64_t n, ByteForm form, std::int16_t* to) {

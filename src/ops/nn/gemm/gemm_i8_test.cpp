@@ -215,5 +215,75 @@ TEST(GemmI8, CutsAnyRowsAndColumnsIntoTiles) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
+/// Windows as lines, and the product of what they are row by row.
+struct LinesProduct {
+  gemm::Lines lines;
+  std::int64_t pixel;  ///< bytes from one row of a line to the next
+  ByteProduct rows;
+  GuardedMemory image;  ///< ends with the last window
+
+  explicit LinesProduct(Random& random)
+      : LinesProduct(random, integer(random, 1, 30), integer(random, 1, 4), integer(random, 1, 5)) {}
+
+  LinesProduct(Random& random, std::int64_t line_rows, std::int64_t line_count, std::int64_t segments)
+      : lines{.rows = line_rows, .stride = integer(random, 0, 40), .segment = 4 * integer(random, 1, 9)},
+        pixel(integer(random, 1, 20)),
+        rows(random, line_rows * line_count, segments * lines.segment, integer(random, 1, 130)),
+        image(bytes(random, line_count, segments), 1) {
+    rows.flip = 0;
+    rows.column_zero = {};
+    auto* first = reinterpret_cast<std::uint8_t*>(image.data());
+    for (std::size_t i = 0; i < image.size(); ++i) first[i] = static_cast<std::uint8_t>(integer(random, 0, 255));
+    for (std::int64_t m = 0; m < rows.rows; ++m)
+      for (std::int64_t i = 0; i < rows.k; ++i)
+        rows.a[static_cast<std::size_t>(m * rows.k + i)] =
+            first[m / lines.rows * lines.stride + m % lines.rows * pixel + i / lines.segment * lines.segment_stride +
+                  i % lines.segment];
+  }
+
+  template <typename Y>
+  std::vector<Y> multiplied() const {
+    const GuardedMemory y(static_cast<std::size_t>(rows.rows * rows.n) * sizeof(Y), alignof(Y));
+    auto* first = reinterpret_cast<Y*>(y.data());
+    const gemm::LeftSource source{.rows = rows.rows,
+                                  .k = rows.k,
+                                  .zero = rows.zero,
+                                  .data = reinterpret_cast<const std::uint8_t*>(image.data()),
+                                  .row_stride = pixel,
+                                  .lines = lines};
+    gemm::multiply(source, {},
+                   {reinterpret_cast<const std::int8_t*>(rows.panels.data()), rows.n, 0, gemm::panel_count(rows.n)},
+                   gemm::AffineResult<Y>{first, rows.n, rows.scaler_of<Y>(), {}});
+    EXPECT_TRUE(y.intact());
+    return std::vector<Y>(first, first + rows.rows * rows.n);
+  }
+
+ private:
+  std::size_t bytes(Random& random, std::int64_t line_count, std::int64_t segments) {
+    lines.segment_stride = integer(random, 0, 80);
+    return static_cast<std::size_t>((line_count - 1) * lines.stride + (lines.rows - 1) * pixel +
+                                    (segments - 1) * lines.segment_stride + lines.segment);
+  }
+};
+
+TEST(GemmI8, MultipliesWindowsWhereTheyLie) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    if (!gemm::takes_lines(1000, 4, 1)) continue;
+    for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+      SCOPED_TRACE("target " + std::to_string(target) + ", seed " + std::to_string(seed));
+      Random random(seed);
+      const LinesProduct p(random);
+      ASSERT_EQ(p.rows.expected<std::uint8_t>(), p.multiplied<std::uint8_t>());
+      ASSERT_EQ(p.rows.expected<float>(), p.multiplied<float>());
+      if (p.rows.scaler.has_activation()) continue;
+      ASSERT_EQ(p.rows.expected<std::int32_t>(), p.multiplied<std::int32_t>());
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
 }  // namespace
 }  // namespace bantam::ops

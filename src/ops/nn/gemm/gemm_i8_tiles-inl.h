@@ -101,15 +101,18 @@ struct KeptSums {
   }
 };
 
-/// Some neighbouring quads of a tile's rows and panels, at least one.
+/// Some neighbouring quads of a tile's rows and panels, at least one; of rows in segments, all of them.
 struct Span {
-  std::int64_t quads = 0;
+  std::int64_t quads = 0;         ///< of a segment
   std::int64_t row_stride = 0;    ///< numbers
   std::uint8_t flip = 0;          ///< with kInvertsBits: the bits of bytes that are inverted
   std::int64_t panel_stride = 0;  ///< bytes
   /// Weights that come next: a tile fetches so many bytes of them per quad, while it computes.
   const std::int8_t* ahead = nullptr;
   std::int64_t ahead_step = 0;
+  /// Bytes of rows may lie in several segments of so many quads, each so many bytes behind the one before.
+  std::int64_t segments = 1;
+  std::int64_t segment_stride = 0;
 };
 
 /// A quad that is multiplied in two parts by products that take no larger ones: these bytes of a tile's rows are the
@@ -137,6 +140,9 @@ struct TileRows {
 
   HWY_INLINE TileRows(const Number* a, std::int64_t row_stride) : stride(row_stride) {
     unroll<(kTileRows + 2) / 3>([&](auto g) HWY_ATTR { base[g] = a + 3 * g * row_stride; });
+  }
+  HWY_INLINE void skip(std::int64_t numbers) {
+    unroll<(kTileRows + 2) / 3>([&](auto g) HWY_ATTR { base[g] += numbers; });
   }
   /// Two numbers or four bytes of row r, in all lanes.
   template <int r>
@@ -337,23 +343,30 @@ HWY_INLINE void sum_bytes_of(const std::uint8_t* a, std::int64_t tile, const Spa
       });
     });
   });
-  const TileRows<kTileRows, std::uint8_t> rows(a, span.row_stride);
+  TileRows<kTileRows, std::uint8_t> rows(a, span.row_stride);
   const std::int64_t panel_stride = span.panel_stride;
   const std::int64_t quads = span.quads;
-  std::int64_t quad = 0;
-  if constexpr (kChains == 1) {
-    // There is at least one: known to the compiler, sums stay where they begin.
-    do {
-      __builtin_prefetch(ahead, 0, 2);
-      ahead += span.ahead_step;
-      add_quads<kTileRows, kTileVectors>(products, rows, quad, panel, panel_stride, sum[0]);
-    } while (++quad < quads);
-  } else {
-    for (; quad + kChains <= quads; quad += kChains)
-      unroll<kChains>([&](auto c) HWY_ATTR {
-        add_quads<kTileRows, kTileVectors>(products, rows, quad + c, panel, panel_stride, sum[c]);
-      });
-    for (; quad < quads; ++quad) add_quads<kTileRows, kTileVectors>(products, rows, quad, panel, panel_stride, sum[0]);
+  const std::int8_t* weights = panel;
+  // There is at least one quad: known to the compiler, sums stay where they begin.
+  for (std::int64_t segment = span.segments;;) {
+    std::int64_t quad = 0;
+    if constexpr (kChains == 1) {
+      do {
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += span.ahead_step;
+        add_quads<kTileRows, kTileVectors>(products, rows, quad, weights, panel_stride, sum[0]);
+      } while (++quad < quads);
+    } else {
+      for (; quad + kChains <= quads; quad += kChains)
+        unroll<kChains>([&](auto c) HWY_ATTR {
+          add_quads<kTileRows, kTileVectors>(products, rows, quad + c, weights, panel_stride, sum[c]);
+        });
+      for (; quad < quads; ++quad)
+        add_quads<kTileRows, kTileVectors>(products, rows, quad, weights, panel_stride, sum[0]);
+    }
+    if (--segment == 0) break;
+    weights += 4 * kPanel * quads;
+    rows.skip(span.segment_stride);
   }
   if constexpr (Products::kHasSeconds) {
     const SecondPart* second = extras.seconds + extras.first_second[tile];
@@ -377,7 +390,7 @@ HWY_NOINLINE void sum_byte_tiles_of(const std::uint8_t* a, std::int64_t tiles, c
   const std::int8_t* ahead = span.ahead;
   for (std::int64_t tile = 0; tile < tiles; ++tile, a += kTileRows * span.row_stride) {
     sum_bytes_of<Products, kTileRows, kTileVectors>(a, tile, span, ahead, panel, extras, end);
-    ahead += span.quads * span.ahead_step;
+    ahead += span.segments * span.quads * span.ahead_step;
   }
 }
 
