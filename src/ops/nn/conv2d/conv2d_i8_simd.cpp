@@ -11,17 +11,17 @@
 namespace bantam::ops::conv2d {
 namespace {
 
-std::int64_t packed_group_bytes(const Problem& p) { return gemm::packed_i8_bytes(p.k, p.group_outputs); }
-
 /// The quantised copy of x that the hybrid form works on.
 std::int64_t hybrid_bytes(const Problem& p) { return align_up(quantized_image_bytes(p.g.x), kAlignment); }
 
-Problem problem_of(const OpCall& call) {
-  return make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+/// Of an OpCall or an Invocation.
+template <typename Call>
+Problem problem_of(const Call& call) {
+  return with_whole_quads(make_problem(call.template as<Conv2dParams>(), call.in(0), call.in(1), call.out()));
 }
 
 gemm::RightPanelsI8 group_weights(const Invocation& call, const Problem& p, std::int32_t group) {
-  return {call.input<std::int8_t>(1) + group * packed_group_bytes(p), p.group_outputs, 0,
+  return {call.input<std::int8_t>(1) + group * packed_window_bytes(p), p.group_outputs, 0,
           gemm::panel_count(p.group_outputs)};
 }
 
@@ -46,16 +46,12 @@ Footprint int8_footprint(const OpCall& call, int threads) {
 std::int64_t int8_packed_bytes(const OpCall& call, int input) {
   if (input != 1) return 0;
   const Problem p = problem_of(call);
-  return packed_group_bytes(p) * p.g.groups;
+  return packed_window_bytes(p) * p.g.groups;
 }
 
 void int8_pack(const OpCall& call, int /*input*/, std::byte* destination) {
   const Problem p = problem_of(call);
-  const auto* data = static_cast<const std::int8_t*>(call.inputs[1].data);
-  auto* packed = reinterpret_cast<std::int8_t*>(destination);
-  for (std::int32_t group = 0; group < p.g.groups; ++group)
-    gemm::pack_panels_i8(data + group * p.group_outputs * p.k, p.k, p.group_outputs, 1, p.k, 0,
-                         packed + group * packed_group_bytes(p));
+  pack_windows(p, static_cast<const std::int8_t*>(call.inputs[1].data), 0, reinterpret_cast<std::int8_t*>(destination));
 }
 
 namespace {
@@ -120,7 +116,7 @@ void run_hybrid_form(const Invocation& call, const Problem& p) {
 }  // namespace
 
 Status run_int8(const Invocation& call) {
-  const Problem p = make_problem(call.as<Conv2dParams>(), call.in(0), call.in(1), call.out());
+  const Problem p = problem_of(call);
   const Int8Range range = int8_range(call.as<Conv2dParams>());
   switch (linear_form(call.in(0), call.in(1))) {
     case LinearForm::kInt8:

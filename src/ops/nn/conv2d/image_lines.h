@@ -19,7 +19,7 @@ class ImageLines {
       : p_(p),
         form_(form),
         to_(reinterpret_cast<std::uint8_t*>(workspace.numbers)),
-        room_(workspace.count * static_cast<std::int64_t>(sizeof(*workspace.numbers))) {
+        room_(workspace.count * static_cast<std::int64_t>(sizeof(*workspace.numbers)) - kBehind) {
     const WindowAxis& across = p.g.horizontal;
     const std::int64_t taps_apart = (across.kernel - 1) * static_cast<std::int64_t>(across.dilation);
     pixels_ = (p.g.y.w - 1) * static_cast<std::int64_t>(across.stride) + taps_apart + 1;
@@ -31,6 +31,7 @@ class ImageLines {
     const bool has_segments = p_.k > 0 && (p_.g.horizontal.dilation == 1 || p_.g.vertical.kernel == 1);
     if (!has_segments || segment() % 4 != 0 || p_.one_run) return 0;
     const std::int64_t least = image_rows(1);
+    if (room_ < 0) return 0;
     const std::int64_t rows = std::max(std::min(room_, kMostBytes) / row_, std::min(room_ / row_, least));
     return rows < least ? 0 : (rows - least) / p_.g.vertical.stride + 1;
   }
@@ -41,6 +42,7 @@ class ImageLines {
     const WindowAxis& down = p_.g.vertical;
     const std::int64_t first = window_origin(down, at.y);
     for (std::int64_t i = 0; i < image_rows(rows); ++i) copy_row(x, at.n, first + i, to_ + i * row_);
+    std::fill_n(to_ + image_rows(rows) * row_, kBehind, std::uint8_t{0});
     const bool one_row = down.kernel == 1;
     return {.rows = rows * p_.g.y.w,
             .k = p_.k,
@@ -55,6 +57,7 @@ class ImageLines {
 
  private:
   static constexpr std::int64_t kMostBytes = 16384;  ///< of rows that are copied: half of a first-level cache
+  static constexpr std::int64_t kBehind = 4;         ///< bytes behind them that may be read: the rest of a quad
 
   /// Of an image, that so many rows of results need.
   std::int64_t image_rows(std::int64_t rows) const {
@@ -62,9 +65,7 @@ class ImageLines {
   }
 
   /// Numbers of a window that lie in one piece.
-  std::int64_t segment() const {
-    return p_.g.horizontal.dilation == 1 ? p_.g.horizontal.kernel * p_.group_inputs : p_.group_inputs;
-  }
+  std::int64_t segment() const { return p_.g.horizontal.dilation == 1 ? p_.row : p_.group_inputs; }
 
   void copy_row(const std::uint8_t* x, std::int64_t n, std::int64_t iy, std::uint8_t* to) const {
     const ImageShape& image = p_.g.x;

@@ -18,6 +18,7 @@ struct Problem {
   std::int64_t group_inputs = 0;
   std::int64_t group_outputs = 0;
   std::int64_t k = 0;
+  std::int64_t row = 0;        ///< of k, the numbers of a row of a window, and what may lie between it and the next
   bool taps_touch = false;     ///< neighbouring taps of a row are contiguous: one segment per kernel row
   bool always_inside = false;  ///< 1x1 without padding: no window leaves the image
   bool one_run = false;        ///< pointwise, and all pixels of x and y are equally far apart
@@ -33,7 +34,8 @@ inline Problem make_problem(const Conv2dParams& params, const TensorDesc& x, con
   p.g = lying(conv_geometry(params, x, y, w.dims[1], w.dims[2]));
   p.group_inputs = w.dims[3];
   p.group_outputs = w.dims[0] / params.groups;
-  p.k = static_cast<std::int64_t>(w.dims[1]) * w.dims[2] * w.dims[3];
+  p.row = p.g.horizontal.kernel * p.group_inputs;
+  p.k = p.g.vertical.kernel * p.row;
   p.taps_touch = p.g.horizontal.dilation == 1 && p.g.x.w_stride == p.group_inputs;
   p.always_inside = p.g.vertical.kernel == 1 && p.g.horizontal.kernel == 1 && params.pad_top == 0 &&
                     params.pad_left == 0 && params.pad_bottom == 0 && params.pad_right == 0;
@@ -84,17 +86,16 @@ void gather_whole_window(const Problem& p, const Number* x, const Pixel& at, Num
   const std::int64_t x0 = window_origin(g.horizontal, at.x);
   const TapRange rows = taps_inside(g.vertical, y0, 0, g.x.h);
   const TapRange columns = taps_inside(g.horizontal, x0, 0, g.x.w);
-  const std::int64_t row = g.horizontal.kernel * p.group_inputs;
   std::fill_n(to, p.k, outside_image);
   if (columns.size() == 0 || rows.size() == 0) return;
   const std::int64_t before = columns.first * p.group_inputs;
   const std::int64_t first = y0 + static_cast<std::int64_t>(rows.first) * g.vertical.dilation;
   copy_numbers(rows.size(), columns.size() * p.group_inputs, x + (g.x.offset(at.n, first, x0) + before),
-               g.vertical.dilation * g.x.h_stride, to + rows.first * row + before, row);
+               g.vertical.dilation * g.x.h_stride, to + rows.first * p.row + before, p.row);
 }
 
 /// Writes numbers [first, first + count) of the window of output pixel `at`, in the order of k, `outside_image` for
-/// padding. `x` is the first channel of the group.
+/// padding and between rows. `x` is the first channel of the group.
 template <typename Number>
 void gather_window(const Problem& p, const Number* x, const Pixel& at, std::int64_t first, std::int64_t count,
                    Number* to, Number outside_image) {
@@ -105,7 +106,7 @@ void gather_window(const Problem& p, const Number* x, const Pixel& at, std::int6
   const TapRange columns = taps_inside(g.horizontal, x0, 0, g.x.w);
   const std::int64_t before = columns.first * p.group_inputs;
   const std::int64_t inside_end = before + columns.size() * p.group_inputs;
-  const std::int64_t row = g.horizontal.kernel * p.group_inputs;
+  const std::int64_t row = p.row;
   const std::int64_t step = g.x.w_stride * g.horizontal.dilation;
   for (std::int64_t ky = first == 0 ? 0 : first / row; ky * row < first + count; ++ky) {
     // The part of this kernel row that is asked for, and of it what lies inside the image.

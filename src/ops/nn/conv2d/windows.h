@@ -116,18 +116,23 @@ class Windows {
                      Number* to) const {
     const ConvGeometry& g = p_.g;
     const std::int64_t run = p_.taps_touch ? row_numbers() : p_.group_inputs;
-    const std::int64_t runs = p_.taps_touch ? 1 : g.horizontal.kernel;  // of a row of a window
     const std::int64_t pixel_step = g.horizontal.stride * g.x.w_stride;
     const Number* const window =
         x_ + g.x.offset(at.n, window_origin(g.vertical, at.y), window_origin(g.horizontal, at.x));
     for (std::int64_t k = first; k < first + count;) {
-      const std::int64_t ky = k / run / runs;
-      const std::int64_t kx = k / run % runs;
-      const std::int64_t begin = k % run;
-      const std::int64_t length = std::min(run - begin, first + count - k);
-      const Number* from =
-          window + ky * g.vertical.dilation * g.x.h_stride + kx * g.horizontal.dilation * g.x.w_stride + begin;
-      copy_numbers(pixels, length, from, pixel_step, to + k - first, stride);
+      const std::int64_t ky = k / p_.row;
+      const std::int64_t at_row = k % p_.row;
+      const std::int64_t kx = at_row / run;
+      const std::int64_t begin = at_row % run;
+      const bool behind = at_row >= row_numbers();
+      const std::int64_t length = std::min(behind ? p_.row - at_row : run - begin, first + count - k);
+      if (behind) {
+        for (std::int64_t i = 0; i < pixels; ++i) std::fill_n(to + i * stride + k - first, length, outside_);
+      } else {
+        const Number* from =
+            window + ky * g.vertical.dilation * g.x.h_stride + kx * g.horizontal.dilation * g.x.w_stride + begin;
+        copy_numbers(pixels, length, from, pixel_step, to + k - first, stride);
+      }
       k += length;
     }
   }
@@ -149,7 +154,7 @@ class Windows {
   void gather_loose(const Pixel& at, std::int64_t pixels, std::int64_t stride, Number* to) const {
     const ConvGeometry& g = p_.g;
     // Values of their own: bytes that are stored could be anything else.
-    const std::int64_t row = row_numbers();
+    const std::int64_t row = p_.row;
     const std::int64_t step = g.vertical.dilation * g.x.h_stride;
     const std::int64_t pixel_step = g.horizontal.stride * g.x.w_stride;
     const Number* window = x_ + g.x.offset(at.n, window_origin(g.vertical, at.y), window_origin(g.horizontal, at.x));
@@ -172,6 +177,45 @@ class Windows {
   std::int64_t index_;
   Number outside_;
 };
+
+/// With rows of windows of whole quads, which may be segments of lines, where that adds no more than a twelfth to
+/// products: numbers between rows mean nothing. Of weights without zero points only; windows of one row or column stay
+/// as they are, since those of an image of one column lie (`lying`), which may be so at some sizes of an image only.
+inline Problem with_whole_quads(const Problem& p) {
+  const std::int64_t row = gemm::row_numbers(p.row);
+  const std::int64_t quads = gemm::quad_count(p.k);
+  const std::int64_t more = p.g.vertical.kernel * (row / 4) - quads;
+  if (p.g.vertical.kernel == 1 || p.g.horizontal.kernel == 1 || p.g.horizontal.dilation != 1 || 12 * more > quads)
+    return p;
+  Problem result = p;
+  result.row = row;
+  result.k = p.g.vertical.kernel * row;
+  return result;
+}
+
+/// Bytes of the packed weights of one group.
+inline std::int64_t packed_window_bytes(const Problem& p) { return gemm::packed_i8_bytes(p.k, p.group_outputs); }
+
+/// Packs weights [OC,KH,KW,C/groups] with the bits of `flip` inverted, group after group.
+inline void pack_windows(const Problem& p, const std::int8_t* w, std::uint8_t flip, std::int8_t* packed) {
+  const std::int64_t row = p.g.horizontal.kernel * p.group_inputs;
+  const std::int64_t k = p.g.vertical.kernel * row;
+  for (std::int32_t group = 0; group < p.g.groups; ++group) {
+    const std::int8_t* from = w + group * p.group_outputs * k;
+    if (row == p.row) {
+      gemm::pack_panels_i8(from, k, p.group_outputs, 1, k, flip, packed);
+    } else {
+      gemm::pack_panels_of(
+          p.k, p.group_outputs,
+          [&](std::int64_t i, std::int64_t n) {
+            const std::int64_t at = i % p.row;
+            return at < row ? static_cast<std::int8_t>(from[n * k + i / p.row * row + at] ^ flip) : std::int8_t{0};
+          },
+          packed);
+    }
+    packed += packed_window_bytes(p);
+  }
+}
 
 /// The output pixels that one product takes.
 struct ProductPixels {

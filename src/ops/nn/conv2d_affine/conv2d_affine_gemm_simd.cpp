@@ -12,11 +12,15 @@ namespace {
 
 using conv2d::Problem;
 
-Problem problem_of(const Conv2dAffineParams& params, const TensorDesc& x, const TensorDesc& w, const TensorDesc& y) {
-  return conv2d::make_problem(window_of(params), x, w, y);
+/// Of an OpCall or an Invocation.
+template <typename Call>
+Problem problem_of(const Call& call) {
+  constexpr int kWeightsZero = 5;
+  const auto& params = call.template as<Conv2dAffineParams>();
+  const Problem p = conv2d::make_problem(window_of(params), call.in(0), call.in(1), call.out());
+  const bool has_zeros = static_cast<int>(call.inputs.size()) > kWeightsZero && call.in(kWeightsZero).present();
+  return has_zeros || params.form.weights_zero_point != 0 ? p : conv2d::with_whole_quads(p);
 }
-
-std::int64_t packed_group_bytes(const Problem& p) { return gemm::packed_i8_bytes(p.k, p.group_outputs); }
 
 /// One application, while it runs.
 template <typename Y>
@@ -32,16 +36,16 @@ struct Run {
   /// Output pixels [begin, end).
   void pixels(std::int64_t begin, std::int64_t end, const gemm::Workspace& workspace) const {
     const bool in_lines = w_zeros.are_zero();
-    conv2d::for_each_block(call, p, call.input<std::uint8_t>(0), x_form, workspace, in_lines, begin, end,
-                           [&](std::int32_t group, const gemm::LeftSource& rows, const conv2d::Pixel& at) {
-                             const std::int64_t first = group * p.group_outputs;
-                             gemm::multiply(
-                                 rows, workspace,
-                                 gemm::RightPanelsI8{call.input<std::int8_t>(1) + group * packed_group_bytes(p),
-                                                     p.group_outputs, 0, gemm::panel_count(p.group_outputs)},
-                                 gemm::AffineResult<Y>{y + p.g.y.offset(at.n, at.y, at.x) + first, p.g.y.w_stride,
-                                                       scaler.from_channel(first), w_zeros.from(first)});
-                           });
+    conv2d::for_each_block(
+        call, p, call.input<std::uint8_t>(0), x_form, workspace, in_lines, begin, end,
+        [&](std::int32_t group, const gemm::LeftSource& rows, const conv2d::Pixel& at) {
+          const std::int64_t first = group * p.group_outputs;
+          gemm::multiply(rows, workspace,
+                         gemm::RightPanelsI8{call.input<std::int8_t>(1) + group * conv2d::packed_window_bytes(p),
+                                             p.group_outputs, 0, gemm::panel_count(p.group_outputs)},
+                         gemm::AffineResult<Y>{y + p.g.y.offset(at.n, at.y, at.x) + first, p.g.y.w_stride,
+                                               scaler.from_channel(first), w_zeros.from(first)});
+        });
   }
 };
 
@@ -53,7 +57,7 @@ bool gemm_supports(const OpCall& call) {
 }
 
 Footprint gemm_footprint(const OpCall& call, int threads) {
-  const Problem p = problem_of(call.as<Conv2dAffineParams>(), call.in(0), call.in(1), call.out());
+  const Problem p = problem_of(call);
   const conv2d::ProductScratch scratch = conv2d::product_scratch(p);
   return {.scratch_bytes = scratch.least * threads,
           .useful_scratch_bytes = scratch.useful * threads,
@@ -62,22 +66,18 @@ Footprint gemm_footprint(const OpCall& call, int threads) {
 
 std::int64_t gemm_packed_bytes(const OpCall& call, int input) {
   if (input != 1) return 0;
-  const Problem p = problem_of(call.as<Conv2dAffineParams>(), call.in(0), call.in(1), call.out());
-  return packed_group_bytes(p) * p.g.groups;
+  const Problem p = problem_of(call);
+  return conv2d::packed_window_bytes(p) * p.g.groups;
 }
 
 void gemm_pack(const OpCall& call, int /*input*/, std::byte* destination) {
-  const Problem p = problem_of(call.as<Conv2dAffineParams>(), call.in(0), call.in(1), call.out());
-  const auto* data = static_cast<const std::int8_t*>(call.inputs[1].data);
-  auto* packed = reinterpret_cast<std::int8_t*>(destination);
-  for (std::int32_t group = 0; group < p.g.groups; ++group)
-    gemm::pack_panels_i8(data + group * p.group_outputs * p.k, p.k, p.group_outputs, 1, p.k, sign_flip(call.in(1).type),
-                         packed + group * packed_group_bytes(p));
+  conv2d::pack_windows(problem_of(call), static_cast<const std::int8_t*>(call.inputs[1].data),
+                       sign_flip(call.in(1).type), reinterpret_cast<std::int8_t*>(destination));
 }
 
 Status run_gemm(const Invocation& call) {
   const auto& params = call.as<Conv2dAffineParams>();
-  const Problem p = problem_of(params, call.in(0), call.in(1), call.out());
+  const Problem p = problem_of(call);
   const std::int32_t zero = zero_points(call, 0, 4, params.form.input_zero_point)[0];
   with_affine_result(call, [&](auto* y) {
     using Y = std::remove_pointer_t<decltype(y)>;

@@ -73,7 +73,8 @@ inline conv2d::Problem convolution_of(const Geometry& g, const ImageShape& x, co
   p.g = {x, y, vertical, horizontal, static_cast<std::int32_t>(g.groups)};
   p.group_inputs = g.group_in();
   p.group_outputs = y.c / g.groups;
-  p.k = std::int64_t{vertical.kernel} * horizontal.kernel * p.group_inputs;
+  p.row = horizontal.kernel * p.group_inputs;
+  p.k = vertical.kernel * p.row;
   p.taps_touch = horizontal.dilation == 1 && x.w_stride == p.group_inputs;
   p.always_inside = inside(vertical, y.h, x.h) && inside(horizontal, y.w, x.w);
   p.y_uniform = conv2d::uniform_pixels(y);
