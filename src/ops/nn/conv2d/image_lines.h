@@ -29,9 +29,8 @@ class ImageLines {
   /// How many rows of results fit at once; 0: none, or windows are empty or do not lie in segments of whole quads.
   std::int64_t rows_at_once() const {
     const bool has_segments = p_.k > 0 && (p_.g.horizontal.dilation == 1 || p_.g.vertical.kernel == 1);
-    if (!has_segments || segment() % 4 != 0 || p_.one_run) return 0;
+    if (p_.one_run || !has_segments || segment() % 4 != 0 || room_ < 0) return 0;
     const std::int64_t least = image_rows(1);
-    if (room_ < 0) return 0;
     const std::int64_t rows = std::max(std::min(room_, kMostBytes) / row_, std::min(room_ / row_, least));
     return rows < least ? 0 : (rows - least) / p_.g.vertical.stride + 1;
   }

@@ -279,12 +279,13 @@ void for_each_block(const Invocation& call, const Problem& p, const Number* x, g
                     const gemm::Workspace& workspace, bool in_lines, std::int64_t begin, std::int64_t end,
                     Multiply multiply) {
   const ImageLines lines(p, form, workspace);
-  const bool takes_lines = in_lines && sizeof(Number) == 1 && gemm::takes_lines(p.g.y.w, p.k, p.group_outputs);
-  const std::int64_t most_rows = takes_lines ? lines.rows_at_once() : 0;
+  std::int64_t most_rows = in_lines && sizeof(Number) == 1 ? lines.rows_at_once() : 0;
+  if (most_rows > 0 && !gemm::takes_lines(p.g.y.w, p.k, p.group_outputs)) most_rows = 0;
   for (std::int64_t index = begin; index < end;) {
     const Pixel at = pixel_at(p.g.y, index);
     if constexpr (sizeof(Number) == 1) {
-      const std::int64_t rows = at.x != 0 ? 0 : std::min(most_rows, rows_of_lines(call, p, index, end, at));
+      const bool may_take = most_rows > 0 && at.x == 0;
+      const std::int64_t rows = may_take ? std::min(most_rows, rows_of_lines(call, p, index, end, at)) : 0;
       if (rows > 0) {
         for (std::int32_t group = 0; group < p.g.groups; ++group)
           multiply(group, lines.copy(x + group * p.group_inputs, at, rows), at);

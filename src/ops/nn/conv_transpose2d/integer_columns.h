@@ -95,7 +95,7 @@ inline Footprint columns_footprint_of(const OpCall& call, const Geometry& g, int
 }
 
 inline std::int64_t columns_packed_bytes_of(const OpCall& call, const Geometry& g) {
-  return packed_group_bytes(ColumnsProblem(g, call.in(0)).product);
+  return conv2d::packed_window_bytes(ColumnsProblem(g, call.in(0)).product);
 }
 
 /// Packs operand 1 with the bits of `flip` inverted; taps beyond the kernel are `nothing`.

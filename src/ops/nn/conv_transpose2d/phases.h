@@ -82,10 +82,6 @@ inline conv2d::Problem convolution_of(const Geometry& g, const ImageShape& x, co
   return p;
 }
 
-inline std::int64_t packed_group_bytes(const conv2d::Problem& p) noexcept {
-  return gemm::packed_i8_bytes(p.k, p.group_outputs);
-}
-
 /// The outputs of one vertical and one horizontal phase.
 struct OutputPhase {
   AxisPhase vertical;
@@ -115,7 +111,7 @@ std::int64_t for_each_phase(const OpCall& call, const Geometry& g, F f) {
       OutputPhase phase(g, call, v, h);
       phase.packed = packed;
       f(phase);
-      packed += packed_group_bytes(phase.problem) * g.groups;
+      packed += conv2d::packed_window_bytes(phase.problem) * g.groups;
     }
   return packed;
 }
@@ -151,7 +147,7 @@ inline void pack_phases(const OpCall& call, const Geometry& g, std::uint8_t flip
             const std::int64_t i = ((channel * w.dims[1] + kh) * w.dims[2] + kw) * p.group_inputs + k % p.group_inputs;
             return static_cast<std::int8_t>(data[i] ^ flip);
           },
-          packed + phase.packed + group * packed_group_bytes(p));
+          packed + phase.packed + group * conv2d::packed_window_bytes(p));
   });
 }
 
@@ -177,8 +173,8 @@ void run_phases(const Invocation& call, const Geometry& g, const Number* x, gemm
                          call, p, x, form, conv2d::workspace(call, slot), in_lines, begin, end,
                          [&](std::int32_t group, const gemm::LeftSource& rows, const conv2d::Pixel& at) {
                            const std::int64_t channel = group * p.group_outputs;
-                           const gemm::RightPanelsI8 panels{weights + group * packed_group_bytes(p), p.group_outputs, 0,
-                                                            gemm::panel_count(p.group_outputs)};
+                           const gemm::RightPanelsI8 panels{weights + group * conv2d::packed_window_bytes(p),
+                                                            p.group_outputs, 0, gemm::panel_count(p.group_outputs)};
                            multiply(rows, conv2d::workspace(call, slot), panels,
                                     PhaseResult{p.g.y.offset(at.n, at.y, at.x) + channel, p.g.y.w_stride, channel});
                          });
