@@ -96,7 +96,7 @@ Load gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const op
   const double window = static_cast<double>(w.dims[1]) * w.dims[2] * w.dims[3];
   const double columns = std::ceil(call.out().dims[3] / double{kNarrow}) * kNarrow;
   // First layers of floats go another way, which gathers nothing.
-  const bool few_inputs = numbers == Numbers::kFloats && w.dims[3] <= 4;
+  const bool few_inputs = numbers == Numbers::kFloats && call.in(0).dims[3] <= 4;
   const double gathered = w.dims[1] * w.dims[2] == 1 || few_inputs ? 0.0 : 1.0;
   const double element = numbers == Numbers::kBytes ? 1 : 4;
   return {.macs = pixels * window * columns,
