@@ -16,6 +16,7 @@
 #include "ops/common/operand_row_simd-inl.h"
 #include "ops/common/parallel.h"
 #include "ops/common/shared_row.h"
+#include "ops/common/short_copy.h"
 #include "ops/common/strides.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -68,6 +69,18 @@ class PreparedVectors : public FourVectors<T> {
   const float* prepared_;
 };
 
+/// Calls f(last_a, last_b, result) with copies of the rows' elements [i, n), at most kMost of them and with zeros
+/// behind them, and takes as many of the result.
+template <std::size_t kMost, typename T, class F>
+HWY_INLINE void combine_tail(std::size_t i, std::size_t n, OperandRow<T> a, OperandRow<T> b, T* y, F f) {
+  T tail_a[kMost] = {};
+  T tail_b[kMost] = {};
+  T result[kMost];
+  f(tail_of(a, i, n - i, tail_a), tail_of(b, i, n - i, tail_b), result);
+  copy_short(reinterpret_cast<const std::uint8_t*>(result), static_cast<std::int64_t>(n - i),
+             reinterpret_cast<std::uint8_t*>(y + i));
+}
+
 /// n elements: combine(d, a, b) gives stored values as int32 for two vectors of them. y may be an operand that moves. A
 /// combine with kVectors has combine.store(a, b, y) too, which does so for FourVectors of each, and for PreparedVectors
 /// of b if `prepared` is what it made of them (else null). It may remember what it saw.
@@ -75,28 +88,27 @@ template <bool kPrepared = false, typename T, class Combine>
 HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, OperandRow<T> a, OperandRow<T> b,
                             const float* prepared = nullptr) {
   const hn::ScalableTag<std::int32_t> d;
-  const std::size_t lanes = hn::Lanes(d);
-  constexpr std::size_t kMaxLanes = HWY_MAX_BYTES / sizeof(std::int32_t);
+  constexpr std::size_t kLanes = hn::MaxLanes(d);
   std::size_t i = 0;
   if constexpr (requires { Combine::kVectors; }) {
     static_assert(Combine::kVectors == 4);
-    for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
       if constexpr (kPrepared) {
         combine.store(FourVectors<T>(a, i), PreparedVectors<T>(b, prepared, i), y + i);
       } else {
         combine.store(FourVectors<T>(a, i), FourVectors<T>(b, i), y + i);
       }
     }
+    if (n - i > kLanes)
+      return combine_tail<4 * kLanes>(i, n, a, b, y, [&](auto last_a, auto last_b, T* result) HWY_ATTR {
+        combine.store(FourVectors<T>(last_a, 0), FourVectors<T>(last_b, 0), result);
+      });
   }
-  for (; i + lanes <= n; i += lanes) store_narrow<T>(d, combine(d, a.load_wide(d, i), b.load_wide(d, i)), y + i);
+  for (; i + kLanes <= n; i += kLanes) store_narrow<T>(d, combine(d, a.load_wide(d, i), b.load_wide(d, i)), y + i);
   if (i == n) return;
-  T tail_a[kMaxLanes] = {};
-  T tail_b[kMaxLanes] = {};
-  T result[kMaxLanes] = {};
-  const auto last_a = tail_of(a, i, n - i, tail_a);
-  const auto last_b = tail_of(b, i, n - i, tail_b);
-  store_narrow<T>(d, combine(d, last_a.load_wide(d, 0), last_b.load_wide(d, 0)), result);
-  std::copy_n(result, n - i, y + i);
+  combine_tail<kLanes>(i, n, a, b, y, [&](auto last_a, auto last_b, T* result) HWY_ATTR {
+    store_narrow<T>(d, combine(d, last_a.load_wide(d, 0), last_b.load_wide(d, 0)), result);
+  });
 }
 
 /// Elements [begin, end) of rows that share operand 1: what combine makes of its elements is made once for all of them.

@@ -7,6 +7,7 @@
 #define BANTAM_OPS_STEP_BYTES_SIMD_INL_H_
 #endif
 
+#include <array>
 #include <cstdint>
 #include <type_traits>
 
@@ -32,7 +33,7 @@ struct ByteLimits {
 /// A number v, nearly: as v + 1/2 + kGuard units in units of u = 2^-13, in integers. The sum with kMiddle is computed
 /// as a float between 1024 and 2048, whose last bit is one unit; |v| is at most kMostSteps. If the error, together with
 /// that of the v that is to be rounded, is at most kGuard units, v + 1/2 lies strictly between the same integers where
-/// the fraction is kUnsure or more: then v rounds to the lower one, and is no tie.
+/// the fraction is kUnsure or more: then v rounds to the lower one, and is no tie. `units`: the float's bits.
 struct StepUnits {
   using D = hn::ScalableTag<std::int32_t>;
   using DF = hn::Rebind<float, D>;
@@ -46,23 +47,16 @@ struct StepUnits {
   static constexpr double kMostSteps = 480;
   /// What is added to v.
   static constexpr double kConstant = kMiddle + 0.5 + kGuard * kUnit;
+  static constexpr std::int32_t kFraction = (1 << kFractionBits) - kUnsure;
+  /// What is too much in the bits of a sum once the fraction is shifted out: those of the float 1536.
+  static constexpr std::int32_t kMiddleSteps = 0x44C00000 >> kFractionBits;
   static_assert((kUnsure & (kUnsure - 1)) == 0);
 
-  static HWY_INLINE V of(hn::Vec<DF> sum) {
-    constexpr std::int32_t kMiddleBits = 0x44C00000;  // of the float 1536
-    return hn::Sub(hn::BitCast(D(), sum), hn::Set(D(), kMiddleBits));
-  }
+  static HWY_INLINE V of(hn::Vec<DF> sum) { return hn::BitCast(D(), sum); }
   /// 0 in lanes where v may be next to a tie.
-  static HWY_INLINE V sure_bits(V units) { return hn::And(units, hn::Set(D(), (1 << kFractionBits) - kUnsure)); }
-  static HWY_INLINE V rounded(V units) { return hn::ShiftRight<kFractionBits>(units); }
-
-  /// Rounds four vectors if all their lanes are sure; else false.
-  static HWY_INLINE bool round(V (&units)[4]) {
-    V sure = sure_bits(units[0]);
-    unroll<3>([&](auto i) HWY_ATTR { sure = hn::Min(sure, sure_bits(units[i + 1])); });
-    if (HWY_UNLIKELY(!hn::AllFalse(D(), hn::Eq(sure, hn::Zero(D()))))) return false;
-    unroll<4>([&](auto i) HWY_ATTR { units[i] = rounded(units[i]); });
-    return true;
+  static HWY_INLINE V sure_bits(V units) { return hn::And(units, hn::Set(D(), kFraction)); }
+  static HWY_INLINE V rounded(V units) {
+    return hn::Sub(hn::ShiftRight<kFractionBits>(units), hn::Set(D(), kMiddleSteps));
   }
 };
 
@@ -85,42 +79,105 @@ class Guesses {
   std::int64_t failed_ = 0;
 };
 
+#if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
 /// Steps from the zero point as results of type T, four vectors at once.
 template <typename T>
 class StepBytes {
  public:
-  using D = hn::ScalableTag<std::int32_t>;
-  using V = hn::Vec<D>;
+  using V = StepUnits::V;
   static constexpr std::size_t kVectors = 4;
 
-#if HWY_ARCH_ARM_A64 || ((HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86)
-  HWY_INLINE explicit StepBytes(const ByteLimits& to) : bytes_(byte_rows(to)) {}
+  HWY_INLINE explicit StepBytes(const ByteLimits& to)
+      : pack_(to.zero_point - kOffset, to.minimum - kOffset, to.maximum - kOffset, kOffset),
+        from_middle_(_mm512_set1_epi16(
+            static_cast<std::int16_t>(to.zero_point - kOffset - (StepUnits::kMiddleSteps & 0xFFFF)))) {}
+
+  HWY_INLINE void store(const V (&v)[kVectors], T* y) const {
+    constexpr bool kPlain = false;
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    _mm512_storeu_si512(
+        y, _mm512_permutexvar_epi32(order, pack_.operator()<kPlain>(v[0].raw, v[1].raw, v[2].raw, v[3].raw)));
+  }
+
+  /// The same of StepUnits, rounded; false, and nothing is stored, where any may be next to a tie.
+  HWY_INLINE bool store_sure(const V (&units)[kVectors], T* y) const {
+    constexpr bool kPlain = false;
+    const __m512i first_low = low_words(units[0].raw, units[1].raw);
+    const __m512i second_low = low_words(units[2].raw, units[3].raw);
+    const __m512i fraction = _mm512_set1_epi16(static_cast<std::int16_t>(StepUnits::kFraction));
+    const __mmask32 first_unsure = _mm512_testn_epi16_mask(first_low, fraction);
+    const __mmask32 second_unsure = _mm512_testn_epi16_mask(second_low, fraction);
+    if (HWY_UNLIKELY(!_kortestz_mask32_u8(first_unsure, second_unsure))) return false;
+    const __m512i first = steps(first_low, high_words(units[0].raw, units[1].raw));
+    const __m512i second = steps(second_low, high_words(units[2].raw, units[3].raw));
+    // Packing takes eight numbers of each in turn.
+    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    _mm512_storeu_si512(y, _mm512_permutexvar_epi64(order, pack_.bytes<kPlain>(first, second)));
+    return true;
+  }
+
+ private:
+  static constexpr std::uint8_t kOffset = std::is_same_v<T, std::uint8_t> ? 128 : 0;  ///< of a number to int8
+
+  static HWY_INLINE __m512i low_words(__m512i a, __m512i b) { return _mm512_permutex2var_epi16(a, even_words(), b); }
+  static HWY_INLINE __m512i high_words(__m512i a, __m512i b) {
+    return _mm512_permutex2var_epi16(a, _mm512_add_epi16(even_words(), _mm512_set1_epi16(1)), b);
+  }
+  static HWY_INLINE __m512i even_words() {
+    alignas(64) static constexpr auto kEven = [] {
+      std::array<std::int16_t, 32> even{};
+      for (std::int16_t i = 0; i < 32; ++i) even[i] = 2 * i;
+      return even;
+    }();
+    return _mm512_load_si512(kEven.data());
+  }
+  /// With the zero point; less than 16 bits.
+  HWY_INLINE __m512i steps(__m512i low, __m512i high) const {
+    return _mm512_add_epi16(_mm512_shrdi_epi16(low, high, StepUnits::kFractionBits), from_middle_);
+  }
+
+  BytePacker pack_;
+  __m512i from_middle_;
+};
+#else
+/// Steps from the zero point as results of type T, four vectors at once.
+template <typename T>
+class StepBytes {
+ public:
+  using D = StepUnits::D;
+  using V = StepUnits::V;
+  static constexpr std::size_t kVectors = 4;
+
+  /// The same of StepUnits, rounded; false, and nothing is stored, where any may be next to a tie.
+  HWY_INLINE bool store_sure(const V (&units)[kVectors], T* y) const {
+    V sure = StepUnits::sure_bits(units[0]);
+    unroll<3>([&](auto i) HWY_ATTR { sure = hn::Min(sure, StepUnits::sure_bits(units[i + 1])); });
+    if (HWY_UNLIKELY(!hn::AllFalse(D(), hn::Eq(sure, hn::Zero(D()))))) return false;
+    V v[kVectors];
+    unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = StepUnits::rounded(units[i]); });
+    store(v, y);
+    return true;
+  }
+
+#if HWY_ARCH_ARM_A64 || (HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86)
+  HWY_INLINE explicit StepBytes(const ByteLimits& to)
+      : bytes_(to.zero_point - kOffset, to.minimum - kOffset, to.maximum - kOffset, kOffset) {}
 
   HWY_INLINE void store(const V (&v)[kVectors], T* y) const {
     auto* to = reinterpret_cast<std::uint8_t*>(y);
 #if HWY_ARCH_ARM_A64
     bytes_.store({v[0].raw, v[1].raw, v[2].raw, v[3].raw}, to);
 #else
-    bytes_.store(v[0], v[1], v[2], v[3], to, to + kRow);
+    bytes_.store(v[0], v[1], v[2], v[3], to, to + 2 * hn::MaxLanes(D()));
 #endif
   }
 
  private:
-  static constexpr std::int64_t kRow = 2 * hn::MaxLanes(D());                         ///< bytes of two vectors
   static constexpr std::uint8_t kOffset = std::is_same_v<T, std::uint8_t> ? 128 : 0;  ///< of a number to int8
 
 #if HWY_ARCH_ARM_A64
   using ByteRows = neon::ByteRows;
 #endif
-
-  static HWY_INLINE ByteRows byte_rows(const ByteLimits& to) {
-    const std::int32_t zero_point = to.zero_point - kOffset;
-#if HWY_ARCH_ARM_A64 || HWY_TARGET == HWY_AVX2
-    return {zero_point, to.minimum - kOffset, to.maximum - kOffset, kOffset};
-#else
-    return {zero_point, to.minimum - kOffset, to.maximum - kOffset, kOffset, kRow};
-#endif
-  }
 
   ByteRows bytes_;
 #else
@@ -141,6 +198,7 @@ class StepBytes {
   V zero_;
 #endif
 };
+#endif
 
 }  // namespace bantam::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

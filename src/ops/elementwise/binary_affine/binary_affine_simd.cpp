@@ -103,7 +103,7 @@ class CombineToBytes : public Combine<kFunction> {
           v[i] = steps_(a(i), b(i));
         }
       });
-      if (StepUnits::round(v)) return bytes_.store(v, y);
+      if (bytes_.store_sure(v, y)) return;
       guesses_.failed();
     }
     unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = nearest_in_range(this->below_high(a(i), b(i))); });
