@@ -31,11 +31,27 @@ class HardSwishVector {
   HWY_INLINE V operator()(D d, V x) const {
     // The second operand takes the place of NaN on x86.
     const V limited = hn::Max(x, hn::Set(d, HardSwishSteps::kLeast));
-    const V factor = hn::Add(hn::Mul(limited, hn::Set(d, numbers_.slope)), hn::Set(d, numbers_.offset));
-    return hn::Mul(limited, hn::Min(factor, hn::Set(d, numbers_.most)));
+    return hn::Mul(limited, factor(d, hn::Min(limited, hn::Set(d, HardSwishSteps::kLinear))));
+  }
+
+  /// The same of finite numbers.
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE V of_finite(D d, V x) const {
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+    // At kLeast the factor is exactly 0.
+    constexpr int kLesserMagnitude = 0b0010;  // with the sign of x
+    return hn::Mul(x, factor(d, V{_mm512_range_ps(x.raw, hn::Set(d, HardSwishSteps::kLinear).raw, kLesserMagnitude)}));
+#else
+    return (*this)(d, x);
+#endif
   }
 
  private:
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE V factor(D d, V limited) const {
+    return hn::Add(hn::Mul(limited, hn::Set(d, numbers_.slope)), hn::Set(d, numbers_.offset));
+  }
+
   HardSwishSteps numbers_;  // not vectors: the compiler's own constructors know nothing of the instruction set
 };
 
@@ -68,6 +84,10 @@ class SiluVector {
     const V negative = hn::MulAdd(hn::MulAdd(piece(2, index), a, piece(1, index)), a, piece(0, index));
     return hn::MulAdd(hn::Max(x, hn::Zero(d)), hn::Set(d, steps_), negative);
   }
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE V of_finite(D d, V x) const {
+    return (*this)(d, x);
+  }
 
  private:
   static constexpr int kHalf = SiluTable::kPieces / 2;
@@ -84,7 +104,7 @@ class SiluVector {
 #endif
 
 /// Calls run(f), f(d, x) being activation(x) / output_scale of a vector, and NaN nowhere or what nearest_in_range makes
-/// 0; or gives false where there is no short way.
+/// 0, and f.of_finite(d, x) the same of finite numbers; or gives false where there is no short way.
 template <class Run>
 HWY_INLINE bool with_short_steps(const AffineScaler& scaler, Run run) {
   const UnaryFunction function = scaler.activation.function;

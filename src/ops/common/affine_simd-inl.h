@@ -65,7 +65,8 @@ class AffineVector {
         low_(hn::Set(DF(), static_cast<float>(s.minimum - s.zero_point))),
         high_(hn::Set(DF(), static_cast<float>(s.maximum - s.zero_point))),
         zero_point_(hn::Set(d, s.zero_point)),
-        is_usual_(hn::AllTrue(DF(), hn::Lt(hn::Abs(limited_scale_), hn::Set(DF(), 1.0F)))),
+        is_usual_(s.has_activation() ? has_usual_arguments(s.output_scale)
+                                     : hn::AllTrue(DF(), hn::Lt(hn::Abs(limited_scale_), hn::Set(DF(), 1.0F)))),
         flip_(s.flip) {}
 
   HWY_INLINE void store(V sum, std::int64_t lanes, std::int32_t* y) const {
@@ -96,11 +97,18 @@ class AffineVector {
   HWY_INLINE VF argument(V sum) const { return hn::Add(hn::Mul(hn::ConvertTo(DF(), sum), scale_), real_bias_); }
 
   /// Steps of 8-bit results of what with_short_steps gives, rounded; what is beyond 16 bits only lies on its side.
-  template <class F>
+  /// kUsual: what is_usual() says, or false.
+  template <bool kUsual = false, class F>
   HWY_INLINE V activated(const F& steps, V sum) const {
-    if constexpr (F::kIsExact) return nearest_in_range(hn::Min(steps(DF(), argument(sum)), high_));
-    const auto x = hn::MulAdd(hn::ConvertTo(DF(), sum), scale_, real_bias_);
-    return nearest_in_range(hn::Min(steps(DF(), x), high_));
+    VF x;
+    if constexpr (F::kIsExact) {
+      x = argument(sum);
+    } else {
+      x = hn::MulAdd(hn::ConvertTo(DF(), sum), scale_, real_bias_);
+    }
+    if constexpr (kUsual) return nearest_in_range(steps.of_finite(DF(), x));
+    const auto y = steps(DF(), x);
+    return nearest_in_range(HWY_ARCH_ARM_A64 ? y : hn::Min(y, high_));  // see rounded_total
   }
 
   /// 8-bit results as numbers in the range of int8, in place of sums. `s`: the scaler.
@@ -120,7 +128,8 @@ class AffineVector {
     return rounded_total<kUsual>(hn::Add(sum, bias_));
   }
 
-  /// Are all scales below 1? Then no product exceeds int32, and rounded() has a shorter way.
+  /// Are all scales below 1, or, with an activation, all its arguments finite and less than 2^30 steps of the result?
+  /// Then no result exceeds int32, and rounded() and activated() have a shorter way.
   bool is_usual() const { return is_usual_; }
 
   /// The same of a sum that has its bias. kUsual: what is_usual() says, or false.
@@ -141,6 +150,12 @@ class AffineVector {
   static HWY_INLINE VF scales(const AffineScaler& s, std::int64_t first, std::int64_t lanes) {
     if (s.scale == nullptr) return hn::Zero(DF());
     return s.per_channel ? load_channels(DF(), s.scale + first, lanes) : hn::Set(DF(), s.scale[0]);
+  }
+
+  HWY_INLINE bool has_usual_arguments(float step) const {
+    const auto most_scale = hn::Set(DF(), step * 0x1p-2F);  // sums are at most 2^31
+    const auto most_bias = hn::Set(DF(), step * 0x1p29F);
+    return hn::AllTrue(DF(), hn::And(hn::Lt(hn::Abs(scale_), most_scale), hn::Lt(hn::Abs(real_bias_), most_bias)));
   }
 
   /// A scale with which 8-bit results are the same, but no product is without a number: those count as 0.

@@ -146,6 +146,7 @@ class AffineScales {
   V32 bias_[4];
   Scale scale_[4];
   ops::HWY_NAMESPACE::BytePacker pack_;
+  bool is_usual_;  ///< AffineVector's is_usual() of all four
 
  private:
   using Ordered = OrderedChannels<2>;
@@ -166,7 +167,8 @@ class AffineScales {
   }
   HWY_INLINE AffineScales(const AffineScaler& s, const Ordered& o)
       : scale_{make(s, o, 0), make(s, o, 1), make(s, o, 2), make(s, o, 3)},
-        pack_(s.zero_point, s.minimum, s.maximum, s.flip) {
+        pack_(s.zero_point, s.minimum, s.maximum, s.flip),
+        is_usual_(scale_[0].is_usual() && scale_[1].is_usual() && scale_[2].is_usual() && scale_[3].is_usual()) {
     for (int j = 0; j < 4; ++j)
       bias_[j] = s.has_activation() ? hn::Zero(D32()) : hn::Load(D32(), o.as<std::int32_t>(0) + 16 * j);
   }
@@ -175,9 +177,7 @@ class AffineScales {
 /// The last stage of a block of channels: bytes of the sums of some pixels. For scalers without an activation.
 class AffineBlock : public AffineScales {
  public:
-  HWY_INLINE AffineBlock(const AffineScaler& scaler, const BlockChannels& channels)
-      : AffineScales(scaler, channels),
-        is_usual_(scale_[0].is_usual() && scale_[1].is_usual() && scale_[2].is_usual() && scale_[3].is_usual()) {}
+  HWY_INLINE AffineBlock(const AffineScaler& scaler, const BlockChannels& channels) : AffineScales(scaler, channels) {}
 
   template <int kPixels>
   HWY_INLINE void operator()(const V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
@@ -197,8 +197,6 @@ class AffineBlock : public AffineScales {
   HWY_NOINLINE void pack_unusual(const V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
     pack_as<false, false>(sums, bytes);
   }
-
-  bool is_usual_;
 };
 
 /// The same for scalers with an activation for which with_short_steps gives Steps.
@@ -210,10 +208,22 @@ class ShortStepsBlock : public AffineScales {
 
   template <int kPixels>
   HWY_INLINE void operator()(const V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
-    pack_pixels<false>(pack_, bytes, [&](auto i, auto j) HWY_ATTR { return scale_[j].activated(steps_, sums[i][j]); });
+    if (is_usual_) return pack_as<true>(sums, bytes);
+    with_copies(sums, bytes, [&](auto& copied, auto& result) HWY_ATTR { pack_unusual(copied, result); });
   }
 
  private:
+  template <bool kUsual, int kPixels>
+  HWY_INLINE void pack_as(const V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
+    pack_pixels<false>(pack_, bytes, [&](auto i, auto j) HWY_ATTR {
+      return scale_[j].template activated<kUsual>(steps_, sums[i][j]);
+    });
+  }
+  template <int kPixels>
+  HWY_NOINLINE void pack_unusual(const V32 (&sums)[kPixels][4], V8 (&bytes)[kPixels]) const {
+    pack_as<false>(sums, bytes);
+  }
+
   Steps steps_;
 };
 

@@ -338,12 +338,13 @@ class PanelEnd {
   }
   template <int kTileRows, int kTileVectors>
   HWY_INLINE void activate(hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
-    const bool is_short = with_short_steps(*activated_, [&](const auto& steps) HWY_ATTR {
+    const auto activate_all = [&](const auto& steps) HWY_ATTR {
       unroll<kTileRows>([&](auto r) HWY_ATTR {
-        unroll<kTileVectors>([&](auto v) HWY_ATTR { sum[r][v] = (v == 0 ? low_ : high_).activated(steps, sum[r][v]); });
+        unroll<kTileVectors>(
+            [&](auto v) HWY_ATTR { sum[r][v] = (v == 0 ? low_ : high_).template activated<true>(steps, sum[r][v]); });
       });
-    });
-    if (is_short) return;
+    };
+    if (is_usual() && with_short_steps(*activated_, activate_all)) return;
     HWY_ALIGN std::int32_t numbers[kTileRows * kTileVectors * kLanes];
     unroll<kTileRows>([&](auto r) HWY_ATTR {
       unroll<kTileVectors>([&](auto v) HWY_ATTR {
@@ -491,8 +492,8 @@ class PanelEnd {
 
   /// Vectors of columns of whole tiles, which are stored from registers; 0 where they cannot be.
   int vectors() const {
-    const bool is_short = activated_ != nullptr ? has_short_steps(*activated_) : is_usual();
-    return has_start_ && is_short ? vector_count() : 0;
+    const bool is_short = activated_ == nullptr || has_short_steps(*activated_);
+    return has_start_ && is_short && is_usual() ? vector_count() : 0;
   }
 
   /// Calls f of what stores them, from row m on.
@@ -519,13 +520,13 @@ class PanelEnd {
     }
   };
 
-  /// The same with an activation; Steps: of with_short_steps.
+  /// The same with an activation, if all scales are usual; Steps: of with_short_steps.
   template <class Steps>
   struct Activated {
     const Steps& steps;
 
     HWY_INLINE explicit Activated(const Steps& from) : steps(from) {}
-    HWY_INLINE V operator()(const Scale& scale, V sum) const { return scale.activated(steps, sum); }
+    HWY_INLINE V operator()(const Scale& scale, V sum) const { return scale.template activated<true>(steps, sum); }
   };
 
   /// Of numbers.
@@ -591,9 +592,9 @@ class PanelEnd {
 
   HWY_NOINLINE void store_activated(Sums& sums, std::int64_t rows, std::uint8_t* y) const {
     if constexpr (kActivates) {
-      const bool is_short = with_short_steps(
-          *activated_, [&](const auto& steps) HWY_ATTR { store(Activated(steps), sums.at, kMostColumns, rows, y); });
-      if (is_short) return;
+      const auto store_short = [&](const auto& steps)
+                                   HWY_ATTR { store(Activated(steps), sums.at, kMostColumns, rows, y); };
+      if (is_usual() && with_short_steps(*activated_, store_short)) return;
       const int vectors = vector_count();
       std::int32_t* to = sums.at;
       for (const std::int32_t* at = sums.at; at != sums.at + rows * kMostColumns; at += kMostColumns)
