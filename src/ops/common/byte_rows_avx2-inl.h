@@ -43,14 +43,19 @@ class ByteRows {
   /// Four rows of eight results, each `stride` bytes behind the one before.
   template <class V>
   HWY_INLINE void store_halves(V a, V b, V c, V d, std::uint8_t* to, std::int64_t stride) const {
+    store_halves(a, b, c, d, to, to + 2 * stride, stride);
+  }
+  /// The same of two pairs of rows.
+  template <class V>
+  HWY_INLINE void store_halves(V a, V b, V c, V d, std::uint8_t* ab, std::uint8_t* cd, std::int64_t stride) const {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     const __m256i bytes = _mm256_permutevar8x32_epi32(pack(a.raw, b.raw, c.raw, d.raw), order);
     const __m128i first = _mm256_castsi256_si128(bytes);
     const __m128i second = _mm256_extracti128_si256(bytes, 1);
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), first);
-    _mm_storeh_pd(reinterpret_cast<double*>(to + stride), _mm_castsi128_pd(first));
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 2 * stride), second);
-    _mm_storeh_pd(reinterpret_cast<double*>(to + 3 * stride), _mm_castsi128_pd(second));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(ab), first);
+    _mm_storeh_pd(reinterpret_cast<double*>(ab + stride), _mm_castsi128_pd(first));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(cd), second);
+    _mm_storeh_pd(reinterpret_cast<double*>(cd + stride), _mm_castsi128_pd(second));
   }
 
  private:

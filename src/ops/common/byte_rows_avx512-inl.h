@@ -85,11 +85,16 @@ class ByteRows {
   /// Four rows of at most 16 results, each `stride` bytes behind the one before. kWhole: of 16.
   template <bool kPlain = false, bool kWhole = false, class V>
   HWY_INLINE void store_halves(V a, V b, V c, V d, std::uint8_t* to, std::int64_t stride) const {
+    store_halves<kPlain, kWhole>(a, b, c, d, to, to + 2 * stride, stride);
+  }
+  /// The same of two pairs of rows.
+  template <bool kPlain = false, bool kWhole = false, class V>
+  HWY_INLINE void store_halves(V a, V b, V c, V d, std::uint8_t* ab, std::uint8_t* cd, std::int64_t stride) const {
     const __m512i bytes = in_order<kPlain>(a.raw, b.raw, c.raw, d.raw);
-    store_quarter<kWhole, 0>(bytes, to);
-    store_quarter<kWhole, 1>(bytes, to + stride);
-    store_quarter<kWhole, 2>(bytes, to + 2 * stride);
-    store_quarter<kWhole, 3>(bytes, to + 3 * stride);
+    store_quarter<kWhole, 0>(bytes, ab);
+    store_quarter<kWhole, 1>(bytes, ab + stride);
+    store_quarter<kWhole, 2>(bytes, cd);
+    store_quarter<kWhole, 3>(bytes, cd + stride);
   }
 
  private:

@@ -271,6 +271,7 @@ class FlatBlock : private FlatImage {
     constexpr std::integral_constant<int, kTileVectors> several;
     std::int64_t i = 0;
     for (; i + kTileVectors <= v.count; i += kTileVectors) convolve(several, i);
+    if (kRows == 2 && v.count - i == 2) return convolve(std::integral_constant<int, 2>(), i);
     // Two or three are computed with some of those before, which come twice.
     if (v.count - i > 1 && v.count >= kTileVectors) return convolve(several, v.count - kTileVectors);
     for (; i < v.count; ++i) convolve(std::integral_constant<int, 1>(), i);
@@ -298,15 +299,27 @@ class FlatBlock : private FlatImage {
         add_tap(x + places_[tap], v.step, weights, sums);
       }
     }
-    // A single vector is stored four times.
-    const std::int64_t step = kVectors == 1 ? 0 : v.y_step;
-    // Asked for, since a call would put all sums into memory.
-    unroll<kRows>([&](auto row) __attribute__((always_inline)) HWY_ATTR {
-      VSum all[kTileVectors];
-      unroll<kTileVectors>([&](auto k) __attribute__((always_inline))
-                           HWY_ATTR { all[k] = sums[row][kVectors == 1 ? 0 : int{k}]; });
-      tile.store(Way(), all, {y + row * taps.y_row, step});
-    });
+    store_tile<Way>(tile, sums, v.y_step, taps.y_row, y);
+  }
+
+  /// Stores the sums of a tile. Those of less than kTileVectors of a row go together.
+  template <class Way, int kRows, int kVectors>
+  static HWY_INLINE void store_tile(const Tile& tile, const VSum (&sums)[kRows][kVectors], std::int64_t y_step,
+                                    std::int64_t y_row, std::uint8_t* y) {
+    if constexpr (kVectors == kTileVectors) {
+      // In line by request, since a call would put all sums into memory.
+      ops::HWY_NAMESPACE::unroll<kRows>([&](auto row) __attribute__((always_inline)) HWY_ATTR {
+        std::uint8_t* to = y + row * y_row;
+        tile.store(Way(), sums[row], {to, to + 2 * y_step, y_step});
+      });
+    } else {
+      // Instead of vectors that are not there some are stored again.
+      static_assert(kRows * kVectors <= kTileVectors && kTileVectors == 4);
+      constexpr int kLastRow = kRows - 1;
+      constexpr int kLast = kVectors - 1;
+      const VSum all[kTileVectors] = {sums[0][0], sums[0][kLast], sums[kLastRow][0], sums[kLastRow][kLast]};
+      tile.store(Way(), all, {y, y + kLastRow * y_row, kLast * y_step});
+    }
   }
 
   /// Adds the products of a tap, which of each vector lies `step` numbers behind that of the one before.

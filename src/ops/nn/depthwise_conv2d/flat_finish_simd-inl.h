@@ -28,7 +28,7 @@ namespace bantam::ops::depthwise::HWY_NAMESPACE {
 
 #if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
 
-/// Vectors of sums that are finished together: those of one output row, as many bytes apart as the caller says.
+/// Vectors of sums that are finished together.
 constexpr int kTileVectors = 4;
 
 /// Numbers behind the last channel: those of the first ones, again and again.
@@ -56,9 +56,10 @@ struct ChannelNumbers {
   }
 };
 
-/// Where the bytes of a tile go, those of each vector `step` behind those of the vector before.
+/// Where the bytes of a tile go: those of the first and the third vector, those of the others `step` behind them.
 struct TileBytes {
-  std::uint8_t* y;
+  std::uint8_t* first;
+  std::uint8_t* third;
   std::int64_t step;
 };
 
@@ -94,9 +95,9 @@ HWY_INLINE void store_tile(const ops::HWY_NAMESPACE::ByteRows& rows, const TileB
   const VSum c = number(integral_constant<int, 2>());
   const VSum d = number(integral_constant<int, 3>());
 #if HWY_TARGET == HWY_AVX3_DL
-  rows.template store_halves<Way::kPlain, Way::kWhole>(a, b, c, d, to.y, to.step);
+  rows.template store_halves<Way::kPlain, Way::kWhole>(a, b, c, d, to.first, to.third, to.step);
 #else
-  rows.store_halves(a, b, c, d, to.y, to.step);
+  rows.store_halves(a, b, c, d, to.first, to.third, to.step);
 #endif
 }
 
@@ -189,8 +190,9 @@ class ShortStepsTile : public AffineTile {
       : AffineTile(channels, first, columns), steps_(channels.scaler().output_scale) {}
 
   template <class F>
-  static HWY_INLINE void with_way(const Channels& /*channels*/, bool whole, F f) {
-    whole ? f(UsualWay()) : f(AnyWay());
+  static HWY_INLINE void with_way(const Channels& channels, bool whole, F f) {
+    if (!whole || !channels.is_usual()) return f(AnyWay());
+    f(UsualWay());
   }
   template <class Way>
   HWY_INLINE void store(Way, const VSum (&sums)[kTileVectors], const TileBytes& to) const {
@@ -200,7 +202,7 @@ class ShortStepsTile : public AffineTile {
     if constexpr (sizeof(Steps) < sizeof(VSum)) asm volatile("" : "+r"(here));
     store_tile<Way>(
         here->rows_, to, [&](auto i) __attribute__((always_inline)) HWY_ATTR {
-          return here->scale_.activated(here->steps_, sums[i]);
+          return here->scale_.template activated<Way::kUsual>(here->steps_, sums[i]);
         });
   }
 
@@ -273,7 +275,8 @@ class RequantizeTile {
 
   template <class F>
   static HWY_INLINE void with_way(const Channels& channels, bool whole, F f) {
-    (whole && channels.is_usual()) ? f(UsualWay()) : f(AnyWay());
+    if (!whole || !channels.is_usual()) return f(AnyWay());
+    f(UsualWay());
   }
   template <class Way>
   HWY_INLINE void store(Way, const VSum (&sums)[kTileVectors], const TileBytes& to) const {
