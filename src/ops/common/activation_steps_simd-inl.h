@@ -12,6 +12,7 @@
 #include "ops/common/affine_form.h"
 #include "ops/common/hard_swish_steps.h"
 #include "ops/common/silu_table.h"
+#include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -55,33 +56,33 @@ class HardSwishVector {
   HardSwishSteps numbers_;  // not vectors: the compiler's own constructors know nothing of the instruction set
 };
 
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-/// silu(x) / step by SiluTable, whose pieces fill two registers each: half as many instructions as an exponential
-/// takes. NaN gives 0.
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+/// silu(x) / step by SiluTable, whose coefficients fill two registers each with AVX-512, one with AVX2: half as many
+/// instructions as an exponential takes. NaN gives 0.
 class SiluVector {
  public:
   static constexpr bool kIsExact = false;
 
   HWY_INLINE explicit SiluVector(float step) : steps_(1.0F / step) {
-    const __m512 steps = _mm512_set1_ps(steps_);
-    for (int i = 0; i < 3; ++i)
-      for (int half = 0; half < 2; ++half)
-        _mm512_store_ps(c_[i][half], _mm512_mul_ps(_mm512_load_ps(kSiluTable.c[i] + half * kHalf), steps));
+    const auto steps = hn::Set(DTable(), steps_);
+    for (int i = 0; i <= Table::kDegree; ++i)
+      for (int part = 0; part < Table::kPieces; part += kLanes)
+        hn::Store(hn::Mul(hn::Load(DTable(), kSiluTable<Table>.c[i] + part), steps), DTable(), c_[i] + part);
   }
 
   /// Is the table's error at most a 32nd of a step?
-  static bool serves(float step) { return step >= 32 * SiluTable::kError; }
+  static bool serves(float step) { return step >= 32 * Table::kError; }
 
   template <class D, class V = hn::Vec<D>>
   HWY_INLINE V operator()(D d, V x) const {
     constexpr float kNearest = 0x1.8p23F;  // added, it leaves the nearest integer in the lowest bits
-    constexpr auto kLast = static_cast<float>((SiluTable::kPieces - 1) * SiluTable::kWidth);
-    constexpr auto kPiecesPerUnit = static_cast<float>(1 / SiluTable::kWidth);
-    constexpr int kLesserMagnitude = 0b1010;
-    // NaN takes the last piece, and its maximum is the second operand.
-    const V a = V{_mm512_range_ps(x.raw, hn::Set(d, kLast).raw, kLesserMagnitude)};
+    constexpr auto kPiecesPerUnit = static_cast<float>(1 / Table::kWidth);
+    const V a = limited_magnitude(x);
     const V index = hn::MulAdd(a, hn::Set(d, kPiecesPerUnit), hn::Set(d, kNearest));
-    const V negative = hn::MulAdd(hn::MulAdd(piece(2, index), a, piece(1, index)), a, piece(0, index));
+    V negative = piece(Table::kDegree, index);
+    unroll<Table::kDegree>([&](auto i)
+                               HWY_ATTR { negative = hn::MulAdd(negative, a, piece(Table::kDegree - 1 - i, index)); });
+    // NaN takes the last piece, and its maximum is the second operand.
     return hn::MulAdd(hn::Max(x, hn::Zero(d)), hn::Set(d, steps_), negative);
   }
   template <class D, class V = hn::Vec<D>>
@@ -90,16 +91,36 @@ class SiluVector {
   }
 
  private:
-  static constexpr int kHalf = SiluTable::kPieces / 2;
+#if HWY_TARGET <= HWY_AVX3
+  using Table = SiluTable<32, 2>;
+  using DTable = hn::CappedTag<float, 16>;
+#else
+  using Table = SiluTable<8, 4>;
+  using DTable = hn::CappedTag<float, 8>;
+#endif
+  using VTable = hn::Vec<DTable>;
+  static constexpr int kLanes = hn::MaxLanes(DTable());
 
-  template <class V>
-  HWY_INLINE V piece(int i, V index) const {
-    const __m512 low = _mm512_load_ps(c_[i][0]);
-    return V{_mm512_permutex2var_ps(low, _mm512_castps_si512(index.raw), _mm512_load_ps(c_[i][1]))};
+  static HWY_INLINE VTable limited_magnitude(VTable x) {
+    const auto last = hn::Set(DTable(), Table::kLast);
+#if HWY_TARGET <= HWY_AVX3
+    constexpr int kLesserMagnitude = 0b1010;  // without the sign
+    return VTable{_mm512_range_ps(x.raw, last.raw, kLesserMagnitude)};
+#else
+    return hn::Min(hn::Abs(x), last);
+#endif
+  }
+  HWY_INLINE VTable piece(int i, VTable index) const {
+#if HWY_TARGET <= HWY_AVX3
+    return VTable{
+        _mm512_permutex2var_ps(_mm512_load_ps(c_[i]), _mm512_castps_si512(index.raw), _mm512_load_ps(c_[i] + kLanes))};
+#else
+    return VTable{_mm256_permutevar8x32_ps(_mm256_load_ps(c_[i]), _mm256_castps_si256(index.raw))};
+#endif
   }
 
-  alignas(64) float c_[3][2][kHalf];  ///< the table's, in steps
-  float steps_;                       ///< in 1
+  alignas(64) float c_[Table::kDegree + 1][Table::kPieces];  ///< the table's, in steps
+  float steps_;                                              ///< in 1
 };
 #endif
 
@@ -112,7 +133,7 @@ HWY_INLINE bool with_short_steps(const AffineScaler& scaler, Run run) {
     run(HardSwishVector(scaler.output_scale));
     return true;
   }
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
   if (function == UnaryFunction::kSilu && SiluVector::serves(scaler.output_scale)) {
     run(SiluVector(scaler.output_scale));
     return true;

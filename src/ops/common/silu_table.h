@@ -1,17 +1,20 @@
-// x sigmoid(x) = max(x, 0) + s(|x|), s(a) = -a sigmoid(-a), by parabolas for s, for results of 8 bits. Constants only,
-// computed while compiling. Freestanding.
+// x sigmoid(x) = max(x, 0) + s(|x|), s(a) = -a sigmoid(-a), by polynomials for s, for results of 8 bits. Constants
+// only, computed while compiling. Freestanding.
 #pragma once
 
 namespace bantam::ops {
 
-/// Piece k of s holds for the a that are nearest to k * kWidth: c[0][k] + c[1][k] a + c[2][k] a^2. The last one, 0,
-/// holds for all further a. Absolute errors are below kError.
+/// Piece k of s holds for the a that are nearest to k * kWidth: the sum of c[i][k] a^i. Beyond kLast, which belongs to
+/// the last one, s changes by less than kError. Absolute errors are below kError.
+template <int kPieceCount, int kHighest>
 struct SiluTable {
-  static constexpr int kPieces = 32;
-  static constexpr double kWidth = 0.4;
+  static constexpr int kPieces = kPieceCount;
+  static constexpr int kDegree = kHighest;
+  static constexpr double kWidth = 12.8 / kPieces;
+  static constexpr auto kLast = static_cast<float>((kPieces - 0.51) * kWidth);
   static constexpr float kError = 1.1e-4F;
 
-  alignas(64) float c[3][kPieces];
+  alignas(64) float c[kDegree + 1][kPieces];
 };
 
 namespace detail {
@@ -26,26 +29,44 @@ constexpr double exponential(double x) noexcept {
 
 constexpr double silu_of_negative(double a) noexcept { return -a / (1 + exponential(a)); }
 
-/// Parabolas through the values at the Chebyshev nodes of each piece.
-constexpr SiluTable make_silu_table() noexcept {
-  SiluTable table{};
-  for (int k = 0; k + 1 < SiluTable::kPieces; ++k) {
-    const double middle = k * SiluTable::kWidth;
-    const double reach = SiluTable::kWidth / 2 * 0.86602540378443865;  // cos(pi / 6)
-    const double low = silu_of_negative(middle - reach);
-    const double centre = silu_of_negative(middle);
-    const double high = silu_of_negative(middle + reach);
-    const double slope = (high - low) / (2 * reach);
-    const double bend = (high - 2 * centre + low) / (2 * reach * reach);
-    table.c[0][k] = static_cast<float>(centre - slope * middle + bend * middle * middle);
-    table.c[1][k] = static_cast<float>(slope - 2 * bend * middle);
-    table.c[2][k] = static_cast<float>(bend);
+/// Zeros of the Chebyshev polynomials of degree 3 and 5.
+template <int kCount>
+inline constexpr double kChebyshevNodes[kCount] = {};
+template <>
+inline constexpr double kChebyshevNodes<3>[3] = {-0.86602540378443865, 0, 0.86602540378443865};
+template <>
+inline constexpr double kChebyshevNodes<5>[5] = {-0.95105651629515357, -0.58778525229247313, 0, 0.58778525229247313,
+                                                 0.95105651629515357};
+
+/// Polynomials through the values at the Chebyshev nodes of each piece.
+template <class Table>
+constexpr Table make_silu_table() noexcept {
+  constexpr int kCount = Table::kDegree + 1;
+  Table table{};
+  for (int k = 0; k < Table::kPieces; ++k) {
+    double at[kCount] = {};
+    double differences[kCount] = {};
+    for (int i = 0; i < kCount; ++i) {
+      at[i] = (k + kChebyshevNodes<kCount>[i] / 2) * Table::kWidth;
+      differences[i] = silu_of_negative(at[i]);
+    }
+    // Newton's divided differences, then Horner's scheme of (a - at[i]).
+    for (int order = 1; order < kCount; ++order)
+      for (int i = kCount - 1; i >= order; --i)
+        differences[i] = (differences[i] - differences[i - 1]) / (at[i] - at[i - order]);
+    double c[kCount] = {};
+    for (int i = kCount - 1; i >= 0; --i) {
+      for (int power = kCount - 1; power > 0; --power) c[power] = c[power - 1] - at[i] * c[power];
+      c[0] = differences[i] - at[i] * c[0];
+    }
+    for (int i = 0; i < kCount; ++i) table.c[i][k] = static_cast<float>(c[i]);
   }
   return table;
 }
 
 }  // namespace detail
 
-inline constexpr SiluTable kSiluTable = detail::make_silu_table();
+template <class Table>
+inline constexpr Table kSiluTable = detail::make_silu_table<Table>();
 
 }  // namespace bantam::ops
