@@ -124,10 +124,14 @@ class ModelTuner {
       const auto result = run(plan.session(s), true);
       if (!result) return fail(result.error());
       std::map<std::pair<std::string, std::string>, double> times;  // nodes may share a name
-      for (const OperatorTime& layer : result->layers) times[{layer.layer, layer.variant}] += layer.microseconds;
+      for (const OperatorTime& layer : result->layers) {
+        const auto choice = choices_.find(layer.layer);
+        // A step of another operator, such as a transpose before the layer, may have its name.
+        if (choice != choices_.end() && choice->second.op == layer.op)
+          times[{layer.layer, layer.variant}] += layer.microseconds;
+      }
       for (const auto& [key, microseconds] : times) {
         const auto choice = choices_.find(key.first);
-        if (choice == choices_.end()) continue;
         const auto [best, fresh] = choice->second.best_us.try_emplace(key.second, microseconds);
         best->second = std::min(best->second, microseconds);
       }

@@ -48,6 +48,25 @@ TEST(Tune, ReplacesAKernelThatIsManyTimesSlowerThanAnother) {
   EXPECT_EQ(std::ranges::find(steps, layer.name, &StepReport::name)->variant, layer.variant);
 }
 
+// The first convolution's picture is transposed by a step of its name.
+TEST(Tune, GivesALayerNoKernelOfAnotherOperatorOfItsName) {
+  ModelSpec model{.name = "sign", .path = "models/sign.onnx", .dims = {{"batch", 1}}};
+  const StepReport layer = convolution(model);
+  if (layer.variant == "any__ref") GTEST_SKIP() << "this build has no vector kernels";
+  model.kernels = {{layer.name, "any__ref"}};
+  const auto tuning = tune({.models = {model}}, {}, quick());
+  ASSERT_TRUE(tuning) << tuning.error().message;
+  const auto tuned = std::ranges::find(tuning->layers, layer.name, &TunedLayer::layer);
+  ASSERT_NE(tuned, tuning->layers.end());
+  EXPECT_NE(tuned->after, "any__ref");
+  const auto compiled = compile(tuning->fleet);
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  const auto& steps = compiled->models().front().steps;
+  const auto convolution = std::ranges::find_if(
+      steps, [&](const StepReport& step) { return step.name == layer.name && step.op == layer.op; });
+  EXPECT_EQ(convolution->variant, tuned->after);
+}
+
 TEST(Tune, OfAModelThatCannotBeCompiledFails) {
   const auto tuning = tune({.models = {{.path = "models/no-such-model.onnx"}}}, {}, quick());
   ASSERT_FALSE(tuning);
