@@ -8,7 +8,9 @@
 
 #include "ops/narrowing.h"
 #include "ops/nn/conv2d/conv2d.h"
+#include "ops/nn/conv2d/winograd.h"
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
+#include "ops/nn/conv2d_affine/kernels.h"
 #include "ops/nn/gemm/half_products.h"
 #include "schedule/processor/instruction_sets.h"
 
@@ -119,6 +121,14 @@ Load computed_gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant,
 /// Tiles whose products Winograd kernels compute in one go, at least.
 constexpr std::int64_t kWinogradTiles = 6;
 
+/// Of one item.
+std::int64_t winograd_tiles(const ops::OpDef& op, const ops::OpCall& call) {
+  const ops::Conv2dParams window = &op == &ops::kConv2dAffine
+                                       ? ops::conv2d_affine::window_of(call.as<ops::Conv2dAffineParams>())
+                                       : call.as<ops::Conv2dParams>();
+  return ops::conv2d::winograd::tiles_of_item(window, call.out().dims[1], call.out().dims[2]);
+}
+
 /// F(4x4, 3x3): 36 products for 16 results, and tiles that are transformed, there and back.
 Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
   constexpr double kTileProducts = 36;
@@ -127,7 +137,7 @@ Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, cons
   const double number = integer ? sizeof(std::int16_t) : sizeof(float);
   const TensorDesc& x = call.in(0);
   const TensorDesc& y = call.out();
-  const std::int64_t tiles = static_cast<std::int64_t>((y.dims[1] + 3) / 4) * ((y.dims[2] + 3) / 4);
+  const std::int64_t tiles = winograd_tiles(op, call);
   const std::int64_t computed = (tiles + kWinogradTiles - 1) / kWinogradTiles * kWinogradTiles;
   const double items = y.dims[0];
   const double macs = items * static_cast<double>(computed) * kTileProducts * x.dims[3] * y.dims[3];
@@ -305,10 +315,8 @@ double step_ns(const ops::OpDef& op, const ops::KernelVariant& variant, const op
 /// Bytes of weights that a Winograd kernel fetches for one item: all of them, and for every further block of tiles
 /// those that the second-level cache does not keep. `room` bytes of scratch are to be had, or what the kernel needs at
 /// least.
-double winograd_fetched(const Load& load, const ops::OpCall& call, const ops::Footprint& footprint, std::int64_t room) {
+double winograd_fetched(const Load& load, std::int64_t tiles, const ops::Footprint& footprint, std::int64_t room) {
   constexpr double kCacheBytes = 1 << 20;
-  const TensorDesc& y = call.out();
-  const std::int64_t tiles = static_cast<std::int64_t>((y.dims[1] + 3) / 4) * ((y.dims[2] + 3) / 4);
   const double scratch = static_cast<double>(std::clamp(room, footprint.scratch_bytes, footprint.useful_scratch_bytes));
   const double least = static_cast<double>(std::max<std::int64_t>(footprint.scratch_bytes, 1));
   const double at_once = scratch / least * static_cast<double>(std::min(tiles, kWinogradTiles));
@@ -329,7 +337,7 @@ double weighed_ns(const ops::OpDef& op, const ops::KernelVariant& kernel, const 
     return std::numeric_limits<double>::infinity();
   const Load load = load_of(op, kernel, call, numbers_of(call));
   const bool winograd = find_row(op, kernel) != nullptr && find_row(op, kernel)->load == winograd_load;
-  const double fetched = winograd ? winograd_fetched(load, call, footprint, room) : load.weights;
+  const double fetched = winograd ? winograd_fetched(load, winograd_tiles(op, call), footprint, room) : load.weights;
   return values_ns(load, kernel, numbers_of(call), setting.machine) / static_cast<double>(items) +
          fetched / setting.machine.weight_bytes;
 }

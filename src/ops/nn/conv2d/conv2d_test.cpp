@@ -444,9 +444,13 @@ TEST(Conv2d, TransformedTilesMatchReference) {
         constexpr UnaryFunction kFunctions[] = {UnaryFunction::kIdentity, UnaryFunction::kRelu, UnaryFunction::kSilu};
         Conv2dParams p{.pad_top = small(0, 2), .pad_left = small(0, 2), .pad_bottom = small(0, 2), .pad_right = 1};
         p.activation = {kFunctions[small(0, 2)], 0, 0};
+        // Dilated ones are several images, of which the last may have fewer rows or none.
+        const bool dilated = small(0, 1) == 0;
+        if (dilated) p.dilation_h = small(1, 4);
+        if (dilated) p.dilation_w = small(1, 6);
         // Large ones have tiles enough for every thread to have blocks of its own.
         const bool large = small(0, 3) == 0;
-        const std::int64_t c = 16 * (large ? 1 : small(1, 3));
+        const std::int64_t c = 16 * (large ? 1 : small(0, 9) == 0 ? 128 : small(1, 3));
         const std::int64_t oc = 16 * (large ? 1 : small(1, 3));
         const std::int64_t height = large ? 53 : small(11, 14);
         std::vector<testing::Operand> inputs;
@@ -456,7 +460,7 @@ TEST(Conv2d, TransformedTilesMatchReference) {
         if (small(0, 1) != 0) inputs.push_back(constant(random_tensor(ElementType::kF32, {oc}, random)));
         return make_case(kConv2d, p, std::move(inputs));
       },
-      {.cases = 6, .must_cover = {"f32_winograd__simd"}});
+      {.cases = 24, .must_cover = {"f32_winograd__simd"}});
 }
 
 /// The float case with int8 operands instead. Scales reach from tiny to beyond 1, and a few are extreme.
@@ -527,19 +531,22 @@ TEST(Conv2d, TransformedTilesOfIntegersMatchReferenceExactly) {
         Conv2dParams p{.pad_top = small(0, 2), .pad_left = small(0, 2), .pad_bottom = small(0, 2), .pad_right = 1};
         p.input_zero_point = small(-128, 127);
         p.output_zero_point = small(-128, 127);
+        const bool dilated = small(0, 1) == 0;
+        if (dilated) p.dilation_h = small(1, 4);
+        if (dilated) p.dilation_w = small(1, 6);
         const bool large = small(0, 3) == 0;  // with tiles enough for every thread to have blocks of its own
         const std::int64_t c = 16 * (large ? 1 : small(1, 4));
         const std::int64_t oc = 16 * (large ? 1 : small(1, 4));
-        const std::int64_t height = large ? 53 : small(3, 14);
+        const std::int64_t height = large ? 53 : small(dilated ? 9 : 3, 14);
         return make_case(
             kConv2d, p,
-            {random_tensor(ElementType::kI8, {small(1, 2), height, small(3, 17) + height, c}, random, -128, 127),
+            {random_tensor(ElementType::kI8, {small(1, 2), height, small(4, 17) + height, c}, random, -128, 127),
              constant(random_tensor(ElementType::kI8, {oc, 3, 3, c}, random, -128, 127)),
              constant(random_tensor(ElementType::kI32, {oc}, random, -20000, 20000)),
              constant(random_tensor(ElementType::kI32, {oc}, random, 0x40000000, 0x7fffffff)),
              constant(random_tensor(ElementType::kI32, {oc}, random, -14, -9))});
       },
-      {.cases = 8, .must_cover = {"i8_winograd__simd"}});
+      {.cases = 24, .must_cover = {"i8_winograd__simd"}});
 }
 
 // Groups of one input and of several, odd ones too, of less than a block of outputs and of several blocks; in 16

@@ -64,15 +64,15 @@ HWY_INLINE void transform_out(const V (&m)[kTile], V (&t)[kResults]) {
 /// All channels of one tile of the image.
 void take_tile(const ConvGeometry& g, const float* x, const TilePlace& place, const BlockMemory<float>& to,
                std::int64_t tile) {
-  const Inside in = inside_of(g, place);
-  const bool whole = in.whole();
+  const TileImage image(g, place);
+  const bool whole = image.whole();
   for (std::int64_t c = 0; c < g.x.c; c += kLanes) {
     V half[kTile][kTile];  // [column][row]
     const float* from = x + c;
     unroll<kTile>([&](auto i) HWY_ATTR {
       V d[kTile];
       unroll<kTile>([&](auto r) HWY_ATTR {
-        d[r] = whole || in.has(r, i) ? hn::LoadU(kD, from + g.x.offset(place.n, in.y0 + r, in.x0 + i)) : hn::Zero(kD);
+        d[r] = whole || image.has(r, i) ? hn::LoadU(kD, from + image.offset(r, i)) : hn::Zero(kD);
       });
       transform_in(d, half[i]);
     });
@@ -86,18 +86,21 @@ void take_tile(const ConvGeometry& g, const float* x, const TilePlace& place, co
   }
 }
 
-/// All channels of one tile of results.
-void give_tile(const ConvGeometry& g, const BlockMemory<float>& from, std::int64_t tile, const float* bias,
-               const Activation& activation, const TilePlace& place, float* y) {
+/// All channels of one tile of results, whose products come in so many parts.
+void give_tile(std::int64_t channels, const BlockMemory<float>& from, std::int64_t parts, std::int64_t tile,
+               const float* bias, const Activation& activation, const TileResults& at, float* y) {
   const ClampedStore store(activation);
-  const auto rows = std::min<std::int64_t>(kResults, g.y.h - place.y);
-  const auto columns = std::min<std::int64_t>(kResults, g.y.w - place.x);
-  for (std::int64_t c = 0; c < g.y.c; c += kLanes) {
+  y += at.first;
+  for (std::int64_t c = 0; c < channels; c += kLanes) {
     const V start = bias != nullptr ? hn::LoadU(kD, bias + c) : hn::Zero(kD);
     V half[kTile][kResults];  // [column][row]
     unroll<kTile>([&](auto i) HWY_ATTR {
       V m[kTile];
       unroll<kTile>([&](auto r) HWY_ATTR { m[r] = hn::LoadU(kD, from.at(r * kTile + i, tile) + c); });
+      for (std::int64_t part = 1; part < parts; ++part)
+        unroll<kTile>([&](auto r) HWY_ATTR {
+          m[r] = hn::Add(m[r], hn::LoadU(kD, from.at(part * kProducts + r * kTile + i, tile) + c));
+        });
       transform_out(m, half[i]);
     });
     unroll<kResults>([&](auto r) HWY_ATTR {
@@ -105,15 +108,15 @@ void give_tile(const ConvGeometry& g, const BlockMemory<float>& from, std::int64
       V t[kResults];
       unroll<kTile>([&](auto i) HWY_ATTR { m[i] = half[i][r]; });
       transform_out(m, t);
-      if (r >= rows) return;
-      float* to = y + g.y.offset(place.n, place.y + r, place.x) + c;
+      if (r >= at.rows) return;
+      float* to = y + r * at.row_stride + c;
       unroll<kResults>([&](auto i) HWY_ATTR {
-        if (i < columns) store(kD, hn::Add(t[i], start), to + i * g.y.w_stride);
+        if (i < at.columns) store(kD, hn::Add(t[i], start), to + i * at.column_stride);
       });
     });
   }
-  for (std::int64_t r = 0; r < rows && !store.complete(); ++r)
-    activate_rows(activation, y + g.y.offset(place.n, place.y + r, place.x), columns, g.y.w_stride, g.y.c);
+  for (std::int64_t r = 0; r < at.rows && !store.complete(); ++r)
+    activate_rows(activation, y + r * at.row_stride, at.columns, at.column_stride, channels);
 }
 
 }  // namespace
@@ -132,8 +135,23 @@ using namespace winograd;
 
 constexpr std::int64_t kFloat = sizeof(float);
 
+/// Channels of the image are multiplied in parts, whose sums are added in the end: errors, which the transform back
+/// enlarges, then grow with the number of channels no faster than results do.
+struct Parts {
+  std::int64_t channels;
+  std::int64_t count;
+
+  explicit Parts(std::int64_t of)
+      : channels(of), count(std::max<std::int64_t>((of + kMostChannels - 1) / kMostChannels, 1)) {}
+
+  std::int64_t first_of(std::int64_t part) const { return channels * part / count; }
+
+ private:
+  static constexpr std::int64_t kMostChannels = 1024;  // errors of random numbers are two thirds of the bound then
+};
+
 std::int64_t tile_bytes(const TensorDesc& x, const TensorDesc& y) {
-  return kProducts * kFloat * (static_cast<std::int64_t>(x.dims[3]) + y.dims[3]);
+  return kProducts * kFloat * (x.dims[3] + Parts(x.dims[3]).count * y.dims[3]);
 }
 
 /// One 3x3 kernel, transformed: G g G^T.
@@ -156,9 +174,7 @@ void transform_weights(const float* w, std::int64_t tap_stride, double (&u)[kPro
 }  // namespace
 
 bool winograd_supports(const OpCall& call) {
-  constexpr std::int32_t kMostInputs = 512;  // errors grow with them
-  return packed_weights::supports_constant<kGemm>(call) && fits(call.as<Conv2dParams>(), call.in(1)) &&
-         call.in(1).dims[3] <= kMostInputs;
+  return packed_weights::supports_constant<kGemm>(call) && fits(call.as<Conv2dParams>(), call.in(1));
 }
 
 std::int64_t winograd_packed_bytes(const OpCall& call, int input) {
@@ -198,20 +214,32 @@ void convolve_tiles(const Invocation& call, const Tiles& tiles, const Threads& t
   const std::int64_t matrix = gemm::packed_floats(g.x.c, g.y.c);
   const BlockMemory<float> images{reinterpret_cast<float*>(share.memory), share.at_once, g.x.c};
   const BlockMemory<float> products{images.at(kProducts, 0), share.at_once, g.y.c};
+  const Parts parts(g.x.c);
+  const auto multiply = [&](std::int64_t part, std::int64_t product, std::int64_t count) {
+    const std::int64_t first = parts.first_of(part);
+    gemm::multiply({.data = images.at(product, 0) + first,
+                    .rows = count,
+                    .row_stride = g.x.c,
+                    .length = parts.first_of(part + 1) - first},
+                   {.data = call.input<float>(1) + product * matrix,
+                    .n = g.y.c,
+                    .last = gemm::panel_count(g.y.c),
+                    .first_k = first,
+                    .k = g.x.c},
+                   {.data = products.at(part * kProducts + product, 0), .row_stride = g.y.c});
+  };
   share.for_each_block([&](std::int64_t first, std::int64_t count) {
     parallel_ranges(threads, count, grain_of(kProducts * g.x.c), [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t t = from; t < to; ++t) take(g, call.input<float>(0), place_of(tiles, first + t), images, t);
     });
-    parallel_ranges(threads, kProducts, grain_of(count * g.x.c * g.y.c / 8), [&](std::int64_t from, std::int64_t to) {
-      for (std::int64_t product = from; product < to; ++product)
-        gemm::multiply({.data = images.at(product, 0), .rows = count, .row_stride = g.x.c, .length = g.x.c},
-                       {call.input<float>(1) + product * matrix, g.y.c, 0, gemm::panel_count(g.y.c)},
-                       {.data = products.at(product, 0), .row_stride = g.y.c});
-    });
+    parallel_ranges(threads, parts.count * kProducts, grain_of(count * g.x.c / parts.count * g.y.c / 8),
+                    [&](std::int64_t from, std::int64_t to) {
+                      for (std::int64_t i = from; i < to; ++i) multiply(i / kProducts, i % kProducts, count);
+                    });
     parallel_ranges(threads, count, grain_of(kProducts * g.y.c), [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t t = from; t < to; ++t)
-        give(g, products, t, optional_input<float>(call, 2), call.as<Conv2dParams>().activation,
-             place_of(tiles, first + t), call.output<float>());
+        give(g.y.c, products, parts.count, t, optional_input<float>(call, 2), call.as<Conv2dParams>().activation,
+             TileResults(tiles, place_of(tiles, first + t)), call.output<float>());
     });
   });
 }

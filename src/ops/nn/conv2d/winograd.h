@@ -1,8 +1,9 @@
 // What the Winograd kernels of convolutions share: F(4x4, 3x3) of Lavin and Gray, "Fast Algorithms for Convolutional
 // Neural Networks", 2016. A tile of 4x4 results takes 36 products per pair of channels instead of 144. Tiles of 6x6
 // pixels are transformed, 36 matrix products multiply a block of tiles by weights that were transformed when they were
-// packed, and the products are transformed back. Here are the tiles, the memory of a block and the order of work; the
-// kernels bring the arithmetic. Freestanding; nothing is allocated.
+// packed, and the products are transformed back. A convolution with dilation d is d * d ones without, each of every
+// d-th row and column. Here are the tiles, the memory of a block and the order of work; the kernels bring the
+// arithmetic. Freestanding; nothing is allocated.
 #pragma once
 
 #include <algorithm>
@@ -24,18 +25,38 @@ inline constexpr int kTaps = 3;
 inline constexpr std::int64_t kLeastTiles = 6;
 inline constexpr std::int64_t kUsefulTiles = 4 * gemm::kMaxTileRows;
 
+/// Tiles of results along one axis: those of positions 0, dilation, 2 * dilation and so on, then those that begin at
+/// position 1, and so on.
+struct AxisTiles {
+  std::int64_t dilation = 1;
+  std::int64_t of_phase = 0;
+  std::int64_t count = 0;
+
+  AxisTiles(const WindowAxis& axis, std::int64_t size)
+      : dilation(axis.dilation),
+        of_phase((size + kResults * dilation - 1) / (kResults * dilation)),
+        count(of_phase * std::min(dilation, size)) {}
+
+  /// Of a tile's first result; beyond the others where the last phases have fewer.
+  std::int64_t position(std::int64_t tile) const noexcept {
+    return tile % of_phase * kResults * dilation + tile / of_phase;
+  }
+  /// Of the tile whose first result lies there, among `size` positions.
+  std::int64_t results(std::int64_t position, std::int64_t size) const noexcept {
+    return std::clamp<std::int64_t>((size - position + dilation - 1) / dilation, 0, kResults);
+  }
+};
+
 /// Tiles of results of one batch, from left to right, row after row, item after item.
 struct Tiles {
   ConvGeometry g;
-  std::int64_t rows = 0;     ///< of one item
-  std::int64_t columns = 0;  ///< of one row
+  AxisTiles rows;     ///< of one item
+  AxisTiles columns;  ///< of one row
 
   explicit Tiles(const ConvGeometry& geometry)
-      : g(geometry),
-        rows((geometry.y.h + kResults - 1) / kResults),
-        columns((geometry.y.w + kResults - 1) / kResults) {}
+      : g(geometry), rows(geometry.vertical, geometry.y.h), columns(geometry.horizontal, geometry.y.w) {}
 
-  std::int64_t count() const noexcept { return g.y.n * rows * columns; }
+  std::int64_t count() const noexcept { return g.y.n * rows.count * columns.count; }
 };
 
 struct TilePlace {
@@ -45,29 +66,52 @@ struct TilePlace {
 };
 
 inline TilePlace place_of(const Tiles& tiles, std::int64_t index) noexcept {
-  const std::int64_t row = index / tiles.columns;
-  return {row / tiles.rows, row % tiles.rows * kResults, index % tiles.columns * kResults};
+  const std::int64_t row = index / tiles.columns.count;
+  return {row / tiles.rows.count, tiles.rows.position(row % tiles.rows.count),
+          tiles.columns.position(index % tiles.columns.count)};
 }
 
-/// Which rows and columns of the tile at `place` lie inside the image.
-struct Inside {
-  std::int64_t y0;
-  std::int64_t x0;
-  TapRange rows;
+/// What the tile at `place` sees of the image.
+struct TileImage {
+  std::int64_t first;  ///< offset of its first pixel, which may lie outside the image
+  std::int64_t row_stride;
+  std::int64_t column_stride;
+  TapRange rows;  ///< that lie inside
   TapRange columns;
+
+  TileImage(const ConvGeometry& g, const TilePlace& place) noexcept
+      : row_stride(g.vertical.dilation * g.x.h_stride), column_stride(g.horizontal.dilation * g.x.w_stride) {
+    const std::int64_t y0 = window_origin(g.vertical, place.y);
+    const std::int64_t x0 = window_origin(g.horizontal, place.x);
+    first = g.x.offset(place.n, y0, x0);
+    rows = taps_inside({.kernel = kTile, .dilation = g.vertical.dilation}, y0, 0, g.x.h);
+    columns = taps_inside({.kernel = kTile, .dilation = g.horizontal.dilation}, x0, 0, g.x.w);
+  }
 
   bool whole() const noexcept { return rows.size() == kTile && columns.size() == kTile; }
   bool has(int row, int column) const noexcept {
     return row >= rows.first && row < rows.last && column >= columns.first && column < columns.last;
   }
+  std::int64_t offset(std::int64_t row, std::int64_t column) const noexcept {
+    return first + row * row_stride + column * column_stride;
+  }
 };
 
-inline Inside inside_of(const ConvGeometry& g, const TilePlace& place) noexcept {
-  constexpr WindowAxis kAxis{.kernel = kTile};
-  const std::int64_t y0 = window_origin(g.vertical, place.y);
-  const std::int64_t x0 = window_origin(g.horizontal, place.x);
-  return {y0, x0, taps_inside(kAxis, y0, 0, g.x.h), taps_inside(kAxis, x0, 0, g.x.w)};
-}
+/// Where the results of the tile at `place` are.
+struct TileResults {
+  std::int64_t rows;  ///< 0 to kResults of them
+  std::int64_t columns;
+  std::int64_t first;  ///< offset of the first of them
+  std::int64_t row_stride;
+  std::int64_t column_stride;
+
+  TileResults(const Tiles& tiles, const TilePlace& place) noexcept
+      : rows(tiles.rows.results(place.y, tiles.g.y.h)),
+        columns(tiles.columns.results(place.x, tiles.g.y.w)),
+        first(tiles.g.y.offset(place.n, place.y, place.x)),
+        row_stride(tiles.rows.dilation * tiles.g.y.h_stride),
+        column_stride(tiles.columns.dilation * tiles.g.y.w_stride) {}
+};
 
 /// Where the numbers of a block of tiles lie: product after product, tile after tile, channel after channel.
 template <typename Number>
@@ -81,15 +125,21 @@ struct BlockMemory {
   }
 };
 
-/// 3x3 with strides and dilations of 1, one group, whole panels of channels.
+/// 3x3 with strides of 1, one group, whole panels of channels.
 inline bool fits(const Conv2dParams& p, const TensorDesc& w) noexcept {
-  return w.dims[1] == kTaps && w.dims[2] == kTaps && p.stride_h == 1 && p.stride_w == 1 && p.dilation_h == 1 &&
-         p.dilation_w == 1 && p.groups == 1 && w.dims[0] % gemm::kPanel == 0 && w.dims[3] % gemm::kPanel == 0;
+  return w.dims[1] == kTaps && w.dims[2] == kTaps && p.stride_h == 1 && p.stride_w == 1 && p.groups == 1 &&
+         w.dims[0] % gemm::kPanel == 0 && w.dims[3] % gemm::kPanel == 0;
+}
+
+/// Tiles of an item of so many results; dilations as in Conv2dParams.
+inline std::int64_t tiles_of_item(const Conv2dParams& p, std::int64_t rows, std::int64_t columns) noexcept {
+  return AxisTiles({.kernel = kTaps, .dilation = p.dilation_h}, rows).count *
+         AxisTiles({.kernel = kTaps, .dilation = p.dilation_w}, columns).count;
 }
 
 /// Footprint::lead_bytes: a block reads all its tiles before it writes, and rows of tiles share rows of the image.
 inline std::int64_t lead_bytes(const OpCall& call, const ConvGeometry& g, int threads) noexcept {
-  if (!can_overlap(call, threads) || g.y.n != 1) return Footprint::kNoOverlap;
+  if (!can_overlap(call, threads) || g.y.n != 1 || g.vertical.dilation != 1) return Footprint::kNoOverlap;
   const std::int64_t x_row = static_cast<std::int64_t>(g.x.w) * g.x.c * element_size(call.in(0).type);
   const std::int64_t y_row = static_cast<std::int64_t>(g.y.w) * g.y.c * element_size(call.out().type);
   const std::int64_t tile_rows = (g.y.h + kResults - 1) / kResults;

@@ -91,20 +91,19 @@ HWY_INLINE V32 divided(V32 sums) {
 void take_tile(const ConvGeometry& g, const std::uint8_t* x, gemm::ByteForm form, const TilePlace& place,
                const BlockMemory<std::int16_t>& to, std::int64_t tile) {
   const hn::Rebind<std::uint8_t, D16> d8;
-  const Inside in = inside_of(g, place);
-  const bool whole = in.whole();
+  const TileImage image(g, place);
+  const bool whole = image.whole();
   const auto flip = hn::Set(d8, form.flip);
   const V16 zero = hn::Set(kD16, static_cast<std::int16_t>(form.zero));
   for (std::int64_t c = 0; c < g.x.c; c += kNumbers) {
     V16 half[kTile][kTile];  // [column][row]
     const std::uint8_t* from = x + c;
-    const auto number = [&](std::int64_t iy, std::int64_t ix) HWY_ATTR {
-      return hn::Sub(hn::PromoteTo(kD16, hn::Xor(hn::LoadU(d8, from + g.x.offset(place.n, iy, ix)), flip)), zero);
+    const auto number = [&](std::int64_t row, std::int64_t column) HWY_ATTR {
+      return hn::Sub(hn::PromoteTo(kD16, hn::Xor(hn::LoadU(d8, from + image.offset(row, column)), flip)), zero);
     };
     unroll<kTile>([&](auto i) HWY_ATTR {
       V16 d[kTile];
-      unroll<kTile>([&](auto r)
-                        HWY_ATTR { d[r] = whole || in.has(r, i) ? number(in.y0 + r, in.x0 + i) : hn::Zero(kD16); });
+      unroll<kTile>([&](auto r) HWY_ATTR { d[r] = whole || image.has(r, i) ? number(r, i) : hn::Zero(kD16); });
       transform_in(d, half[i]);
     });
     unroll<kTile>([&](auto r) HWY_ATTR {
@@ -117,32 +116,16 @@ void take_tile(const ConvGeometry& g, const std::uint8_t* x, gemm::ByteForm form
   }
 }
 
-/// Where the results of a tile are.
-struct TileResults {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-  std::int64_t first = 0;  ///< offset of the first of them
-  std::int64_t row_stride = 0;
-  std::int64_t column_stride = 0;
-
-  TileResults(const ImageShape& y, const TilePlace& place)
-      : rows(std::min<std::int64_t>(kResults, y.h - place.y)),
-        columns(std::min<std::int64_t>(kResults, y.w - place.x)),
-        first(y.offset(place.n, place.y, place.x)),
-        row_stride(y.h_stride),
-        column_stride(y.w_stride) {}
-
-  /// Calls f(index of the result, offset).
-  template <typename F>
-  HWY_INLINE void for_each(F f) const {
-    unroll<kResults>([&](auto r) HWY_ATTR {
-      if (r >= rows) return;
-      unroll<kResults>([&](auto i) HWY_ATTR {
-        if (i < columns) f(r * kResults + i, first + r * row_stride + i * column_stride);
-      });
+/// Calls f(index of the result, offset) for the results of a tile.
+template <typename F>
+HWY_INLINE void for_each_result(const TileResults& at, F f) {
+  unroll<kResults>([&](auto r) HWY_ATTR {
+    if (r >= at.rows) return;
+    unroll<kResults>([&](auto i) HWY_ATTR {
+      if (i < at.columns) f(r * kResults + i, at.first + r * at.row_stride + i * at.column_stride);
     });
-  }
-};
+  });
+}
 
 constexpr int kTileResults = kResults * kResults;
 
@@ -150,8 +133,8 @@ constexpr int kTileResults = kResults * kResults;
 HWY_INLINE void finish(const gemm::Int8Result& y, V32 (&sums)[kTileResults], std::int64_t c, const TileResults& at) {
   const RequantizeVector<D32> scale(kD32, y.requantize, c, kSums);
   const hn::Rebind<std::int8_t, D32> d8;
-  at.for_each([&](int i, std::int64_t offset)
-                  HWY_ATTR { hn::StoreU(demote_to_bytes(kD32, scale(sums[i])), d8, y.data + offset + c); });
+  for_each_result(at, [&](int i, std::int64_t offset)
+                          HWY_ATTR { hn::StoreU(demote_to_bytes(kD32, scale(sums[i])), d8, y.data + offset + c); });
 }
 
 template <typename Y>
@@ -159,7 +142,7 @@ HWY_INLINE void finish(const gemm::AffineResult<Y>& y, V32 (&sums)[kTileResults]
                        const TileResults& at) {
   const AffineVector<D32> scale(kD32, y.scaler, c, kSums);
   if constexpr (std::is_same_v<Y, std::uint8_t>) scale.to_bytes(y.scaler, sums);
-  at.for_each([&](int i, std::int64_t offset) HWY_ATTR { scale.store(sums[i], kSums, y.data + offset + c); });
+  for_each_result(at, [&](int i, std::int64_t offset) HWY_ATTR { scale.store(sums[i], kSums, y.data + offset + c); });
 }
 
 /// f32 results get their activation when all channels are there.
@@ -172,11 +155,9 @@ void activate(const gemm::AffineResult<float>& y, std::int64_t channels, const T
 
 /// All channels of one tile of results, or a part of their sums.
 template <typename Result>
-void give_tile(const ImageShape& shape, const Given& given, std::int64_t tile, const TilePlace& place,
-               const Result& y) {
-  const TileResults at(shape, place);
-  std::int32_t* parts = given.sums != nullptr ? given.sums + tile * kTileResults * shape.c : nullptr;
-  for (std::int64_t c = 0; c < shape.c; c += kSums) {
+void give_tile(std::int64_t channels, const Given& given, std::int64_t tile, const TileResults& at, const Result& y) {
+  std::int32_t* parts = given.sums != nullptr ? given.sums + tile * kTileResults * channels : nullptr;
+  for (std::int64_t c = 0; c < channels; c += kSums) {
     V32 half[kTile][kResults];  // [column][row]
     unroll<kTile>([&](auto i) HWY_ATTR {
       V32 m[kTile];
@@ -200,24 +181,24 @@ void give_tile(const ImageShape& shape, const Given& given, std::int64_t tile, c
     }
     if (given.ends) finish(y, sums, c, at);
   }
-  if (given.ends) activate(y, shape.c, at);
+  if (given.ends) activate(y, channels, at);
 }
 
-void give_int8(const ImageShape& shape, const Given& given, std::int64_t tile, const TilePlace& place,
+void give_int8(std::int64_t channels, const Given& given, std::int64_t tile, const TileResults& at,
                const gemm::Int8Result& y) {
-  give_tile(shape, given, tile, place, y);
+  give_tile(channels, given, tile, at, y);
 }
-void give_affine_u8(const ImageShape& shape, const Given& given, std::int64_t tile, const TilePlace& place,
+void give_affine_u8(std::int64_t channels, const Given& given, std::int64_t tile, const TileResults& at,
                     const gemm::AffineResult<std::uint8_t>& y) {
-  give_tile(shape, given, tile, place, y);
+  give_tile(channels, given, tile, at, y);
 }
-void give_affine_i32(const ImageShape& shape, const Given& given, std::int64_t tile, const TilePlace& place,
+void give_affine_i32(std::int64_t channels, const Given& given, std::int64_t tile, const TileResults& at,
                      const gemm::AffineResult<std::int32_t>& y) {
-  give_tile(shape, given, tile, place, y);
+  give_tile(channels, given, tile, at, y);
 }
-void give_affine_f32(const ImageShape& shape, const Given& given, std::int64_t tile, const TilePlace& place,
+void give_affine_f32(std::int64_t channels, const Given& given, std::int64_t tile, const TileResults& at,
                      const gemm::AffineResult<float>& y) {
-  give_tile(shape, given, tile, place, y);
+  give_tile(channels, given, tile, at, y);
 }
 
 }  // namespace
@@ -336,7 +317,8 @@ struct Run {
         given.begins = part == 0;
         given.ends = part + 1 == parts.count;
         parallel_ranges(threads, count, grain_of(kProducts * g.y.c), [&](std::int64_t from, std::int64_t to) {
-          for (std::int64_t t = from; t < to; ++t) give(g.y, given, t, place_of(tiles, first + t), y);
+          for (std::int64_t t = from; t < to; ++t)
+            give(g.y.c, given, t, TileResults(tiles, place_of(tiles, first + t)), y);
         });
       }
     });
