@@ -16,7 +16,6 @@
 #include "ops/common/operand_row_simd-inl.h"
 #include "ops/common/parallel.h"
 #include "ops/common/shared_row.h"
-#include "ops/common/short_copy.h"
 #include "ops/common/strides.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -77,8 +76,7 @@ HWY_INLINE void combine_tail(std::size_t i, std::size_t n, OperandRow<T> a, Oper
   T tail_b[kMost] = {};
   T result[kMost];
   f(tail_of(a, i, n - i, tail_a), tail_of(b, i, n - i, tail_b), result);
-  copy_short(reinterpret_cast<const std::uint8_t*>(result), static_cast<std::int64_t>(n - i),
-             reinterpret_cast<std::uint8_t*>(y + i));
+  std::copy_n(result, n - i, y + i);
 }
 
 /// n elements: combine(d, a, b) gives stored values as int32 for two vectors of them. y may be an operand that moves. A
