@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "ops/common/activate_rows.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -156,8 +158,8 @@ HWY_INLINE auto integers_of(const Lockstep<kCount, VF>& steps, F round) {
 
 void round_activated_target(const AffineScaler& scaler, std::int32_t* numbers, std::int64_t count) {
   const auto high = static_cast<float>(scaler.maximum - scaler.zero_point);
-  const bool is_short = with_short_steps(scaler, [&](auto f) HWY_ATTR {
-    const EachVector<decltype(f)> each{f};
+  const bool is_short = with_short_steps(scaler, [&](const auto& f) HWY_ATTR {
+    const EachVector<std::remove_cvref_t<decltype(f)>> each{f};
     const auto round = [high](VF steps) HWY_ATTR { return nearest_in_range(hn::Min(steps, hn::Set(kF, high))); };
     round_all([each, round](const auto& x) HWY_ATTR { return integers_of(each(kF, x), round); }, numbers, count);
   });

@@ -89,6 +89,7 @@ void take_tile(const ConvGeometry& g, const float* x, const TilePlace& place, co
 /// All channels of one tile of results, whose products come in so many parts.
 void give_tile(std::int64_t channels, const BlockMemory<float>& from, std::int64_t parts, std::int64_t tile,
                const float* bias, const Activation& activation, const TileResults& at, float* y) {
+  if (!at.any()) return;
   const ClampedStore store(activation);
   y += at.first;
   for (std::int64_t c = 0; c < channels; c += kLanes) {

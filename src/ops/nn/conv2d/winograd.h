@@ -99,7 +99,7 @@ struct TileImage {
 
 /// Where the results of the tile at `place` are.
 struct TileResults {
-  std::int64_t rows;  ///< 0 to kResults of them
+  std::int64_t rows;  ///< at most kResults of them
   std::int64_t columns;
   std::int64_t first;  ///< offset of the first of them
   std::int64_t row_stride;
@@ -111,6 +111,9 @@ struct TileResults {
         first(tiles.g.y.offset(place.n, place.y, place.x)),
         row_stride(tiles.rows.dilation * tiles.g.y.h_stride),
         column_stride(tiles.columns.dilation * tiles.g.y.w_stride) {}
+
+  /// None where a dilated convolution's last phases have fewer tiles.
+  bool any() const noexcept { return rows > 0 && columns > 0; }
 };
 
 /// Where the numbers of a block of tiles lie: product after product, tile after tile, channel after channel.

@@ -156,6 +156,7 @@ void activate(const gemm::AffineResult<float>& y, std::int64_t channels, const T
 /// All channels of one tile of results, or a part of their sums.
 template <typename Result>
 void give_tile(std::int64_t channels, const Given& given, std::int64_t tile, const TileResults& at, const Result& y) {
+  if (!at.any()) return;
   std::int32_t* parts = given.sums != nullptr ? given.sums + tile * kTileResults * channels : nullptr;
   for (std::int64_t c = 0; c < channels; c += kSums) {
     V32 half[kTile][kResults];  // [column][row]
