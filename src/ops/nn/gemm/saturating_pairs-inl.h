@@ -130,21 +130,21 @@ SecondPart* split_quads(std::uint8_t* bytes, std::int64_t rows, std::int64_t qua
 }
 
 /// Calls f(first, found) for every eight quads from `first` on of a tile, of which `found` are too large in some row,
-/// until it says that it is enough.
+/// until it says that it is enough. Requires 8 quads; the last eight may have been seen in part.
 template <bool kSigned, typename F>
 HWY_INLINE void for_large_quads(const std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, F f) {
-  for (std::int64_t first = 0; first < quads; first += 8) {
-    const std::int64_t count = std::min<std::int64_t>(quads - first, 8);
-    const auto load = [&](std::int64_t row) HWY_ATTR {
-      const std::uint8_t* from = bytes + 4 * (row * quads + first);
-      if (count == 8) return _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(from));
-      alignas(32) std::uint8_t part[32] = {};
-      __builtin_memcpy(part, from, static_cast<std::size_t>(4 * count));
-      return _mm256_load_si256(reinterpret_cast<const __m256i*>(part));
-    };
+  static_assert(kLeastPairQuads >= 8);
+  for (std::int64_t next = 0; next < quads; next += 8) {
+    const std::int64_t first = std::min(next, quads - 8);
     __m256i large = _mm256_setzero_si256();
-    for (std::int64_t row = 0; row < rows; ++row) large = _mm256_or_si256(large, large_pairs<kSigned>(load(row)));
-    if (_mm256_testz_si256(large, large) == 0 && f(first, quads_of(large))) return;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::uint8_t* from = bytes + 4 * (row * quads + first);
+      const __m256i eight = _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(from));
+      large = _mm256_or_si256(large, large_pairs<kSigned>(eight));
+    }
+    if (_mm256_testz_si256(large, large) != 0) continue;
+    const unsigned unseen = 0xffU << (next - first);
+    if (f(first, quads_of(large) & unseen)) return;
   }
 }
 

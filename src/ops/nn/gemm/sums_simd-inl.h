@@ -16,16 +16,28 @@ namespace bantam::ops::gemm::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The sum of `n` bytes with the bits of `flip` inverted, wrapping.
-inline std::uint32_t row_sum_u8(const std::uint8_t* from, std::int64_t n, std::uint8_t flip) {
-  const hn::ScalableTag<std::uint8_t> d8;
-  const hn::Repartition<std::uint64_t, decltype(d8)> d64;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d8));
+/// Adds the first of `n` bytes with the bits of `flip` inverted, as many as there are in whole vectors, and says how
+/// many these are.
+template <class D8>
+HWY_INLINE std::int64_t add_whole_vectors(D8 d8, const std::uint8_t* from, std::int64_t n, std::uint8_t flip,
+                                          std::uint32_t& sum) {
+  const hn::Repartition<std::uint64_t, D8> d64;
+  constexpr auto kBytes = static_cast<std::int64_t>(hn::MaxLanes(D8()));
+  if (n < kBytes) return 0;
   const auto flips = hn::Set(d8, flip);
   auto sums = hn::Zero(d64);
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) sums = hn::Add(sums, hn::SumsOf8(hn::Xor(hn::LoadU(d8, from + i), flips)));
-  auto sum = static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(d64, sums)));
+  for (; i + kBytes <= n; i += kBytes) sums = hn::Add(sums, hn::SumsOf8(hn::Xor(hn::LoadU(d8, from + i), flips)));
+  sum += static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(d64, sums)));
+  return i;
+}
+
+/// The sum of `n` bytes with the bits of `flip` inverted, wrapping.
+inline std::uint32_t row_sum_u8(const std::uint8_t* from, std::int64_t n, std::uint8_t flip) {
+  std::uint32_t sum = 0;
+  std::int64_t i = add_whole_vectors(hn::ScalableTag<std::uint8_t>(), from, n, flip, sum);
+  i += add_whole_vectors(hn::CappedTag<std::uint8_t, 16>(), from + i, n - i, flip, sum);
+  i += add_whole_vectors(hn::CappedTag<std::uint8_t, 8>(), from + i, n - i, flip, sum);
   for (; i < n; ++i) sum += static_cast<std::uint8_t>(from[i] ^ flip);
   return sum;
 }
