@@ -41,6 +41,31 @@ TEST(Overlaps, SeveralThreadsKeepOperandAndResultApart) {
   EXPECT_GE(text->planned.activation_bytes, 2 * image_bytes());
 }
 
+/// Once a convolution overwrites its operand and the next layer this result, greedy places need more than before.
+TEST(Overlaps, PlacesAreSearchedWhereGreedyOnesGainNothing) {
+  const auto text = compile_text(R"(graph "separable" {
+    %x "x" = input : f32[1,4,16,16]
+    %w1 = const : f32[3,3,4] splat(0.125)
+    %w2 = const : f32[8,1,1,4] splat(0.125)
+    %w3 = const : f32[3,3,8] splat(0.125)
+    %w4 = const : f32[16,1,1,8] splat(0.125)
+    %w5 = const : f32[3,3,16] splat(0.125)
+    %w6 = const : f32[16,1,1,16] splat(0.125)
+    %t = transpose(%x) {perm=[0,2,3,1]}
+    %a = depthwise_conv2d(%t, %w1) {pad_top=1, pad_left=1, pad_bottom=1, pad_right=1}
+    %b = conv2d(%a, %w2)
+    %c = depthwise_conv2d(%b, %w3) {stride_h=2, stride_w=2, pad_top=1, pad_left=1, pad_bottom=1, pad_right=1}
+    %d = conv2d(%c, %w4)
+    %e = depthwise_conv2d(%d, %w5) {pad_top=1, pad_left=1, pad_bottom=1, pad_right=1}
+    %f = conv2d(%e, %w6)
+    %y = pool2d(%f) {kernel_h=8, kernel_w=8, kind="average"}
+    output "y" %y
+  })");
+  ASSERT_TRUE(text) << text.error().message;
+  const std::int64_t largest = std::int64_t{16} * 16 * 8 * 4;
+  EXPECT_LT(text->planned.activation_bytes, largest * 9 / 8);
+}
+
 std::string numbers(std::mt19937& random, int count) {
   std::string text;
   for (int i = 0; i < count; ++i)

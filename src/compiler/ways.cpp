@@ -77,6 +77,11 @@ class Planner {
  private:
   using Clock = std::chrono::steady_clock;
 
+  struct Bounded {
+    std::int64_t bytes = 0;  ///< that the way needs at least
+    Way way;
+  };
+
   /// Plans and keeps the plan when it is the smallest so far. `last_` is the plan afterwards.
   Result<void> plan(const Way& way, const plan::SolveOptions& search, std::optional<OrderCosts>* costs) {
     auto planned = plan_in_one_way(graph_, options_, way, search, costs);
@@ -139,7 +144,7 @@ class Planner {
       if (!costs.exact) {
         const plan::OrderResult relaxed = plan::search_order(costs.relaxed, order_options());
         bound = relaxed.bound;
-        if (can_reorder) hopeful_.emplace_back(relaxed.peak, way_of(choice, *models, relaxed.order));
+        if (can_reorder) hopeful_.push_back({relaxed.peak, way_of(choice, *models, relaxed.order)});
       }
       proven = proven && costs.exact;
       order_bound_ = std::min(order_bound_.value_or(bound), bound - costs.rounding);
@@ -183,9 +188,9 @@ class Planner {
   Result<void> overlap() {
     if (!tried_[best_].choice.in_place) return {};
     if (auto done = overlap_at_peaks(tried_[best_]); !done) return done;
-    for (const auto& [peak, way] : hopeful_) {
-      if (peak >= plan_->activation_bytes) continue;
-      if (auto done = overlap_at_peaks(way); !done) return done;
+    for (const Bounded& hopeful : hopeful_) {
+      if (hopeful.bytes >= plan_->activation_bytes) continue;
+      if (auto done = overlap_at_peaks(hopeful.way); !done) return done;
     }
     return {};
   }
@@ -195,19 +200,21 @@ class Planner {
     if (auto done = plan(way, greedily(), nullptr); !done) return done;
     for (int round = 0; round < kMaxOverlapRounds && add_overlaps_at_peak(*last_, &way.overlaps); ++round)
       if (auto done = plan(way, greedily(), nullptr); !done) return done;
+    if (may_be_better(*last_)) missed_.push_back({last_->lower_bound_bytes, std::move(way)});
     return {};
   }
 
   /// Searches for places where the greedy ones miss the lower bound: of the best way, then of others that could beat
   /// it.
   Result<void> close_gap() {
-    std::vector<std::size_t> order(trials_.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    const auto rank = [&](std::size_t t) { return std::pair(t == best_ ? 0 : 1, trials_[t].lower_bound_bytes); };
-    std::ranges::stable_sort(order, {}, rank);
+    std::vector<Bounded> open = std::move(missed_);
+    for (std::size_t t = 0; t < trials_.size(); ++t)
+      if (t != best_) open.push_back({trials_[t].lower_bound_bytes, tried_[t]});
+    std::ranges::stable_sort(open, {}, &Bounded::bytes);
+    open.insert(open.begin(), {trials_[best_].lower_bound_bytes, tried_[best_]});
     int searches = 0;
-    for (const std::size_t t : order) {
-      if (trials_[t].lower_bound_bytes >= plan_->activation_bytes || searches == kMaxSearches) continue;
+    for (const auto& [bytes, way] : open) {
+      if (bytes >= plan_->activation_bytes || searches == kMaxSearches) continue;
       plan::SolveOptions search;
       search.step_budget = options_.search_steps >> searches;
       if (search.step_budget == 0) continue;
@@ -216,7 +223,7 @@ class Planner {
         search.deadline = Clock::now() + (*deadline_ - Clock::now()) / 2;
       }
       say(fmt::format("looking for places that need less than {} bytes", plan_->activation_bytes));
-      if (auto done = plan(Way(tried_[t]), search, nullptr); !done) return done;
+      if (auto done = plan(way, search, nullptr); !done) return done;
       ++searches;
     }
     return {};
@@ -314,7 +321,8 @@ class Planner {
   std::optional<PlannedModel> plan_;  ///< of the best trial
   std::optional<PlannedModel> last_;
   std::vector<std::pair<PlanChoice, OrderCosts>> costs_;  ///< by sharing
-  std::vector<std::pair<std::int64_t, Way>> hopeful_;     ///< with what they would need at least
+  std::vector<Bounded> hopeful_;                          ///< if everything overlapped that may
+  std::vector<Bounded> missed_;                           ///< whose greedy places need more than their bound
   std::optional<std::int64_t> order_bound_;
   int variations_ = 0;  ///< that may still be tried
 };
