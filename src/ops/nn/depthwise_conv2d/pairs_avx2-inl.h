@@ -49,6 +49,12 @@ inline std::int64_t rows_at_once(const ConvGeometry& g) {
 /// Of these, the ones that are summed together.
 inline std::int64_t window_rows(const ConvGeometry& g) { return g.vertical.stride == 1 ? rows_at_once(g) : 1; }
 
+/// Are windows the same both ways, and dense?
+inline bool is_square(const ConvGeometry& g) {
+  return g.vertical.kernel == g.horizontal.kernel && g.vertical.stride == g.horizontal.stride &&
+         g.vertical.dilation == 1 && g.horizontal.dilation == 1;
+}
+
 /// Pairs of one column that windows of so many output rows see.
 inline std::int64_t column_pairs(const ConvGeometry& g, std::int64_t rows) {
   return ((rows - 1) * g.vertical.stride + g.vertical.kernel + 1) / 2;
@@ -133,6 +139,11 @@ HWY_INLINE void store_tile(const ops::HWY_NAMESPACE::ByteRows& bytes, const Tile
     }
 }
 
+template <class Scale>
+HWY_INLINE bool are_usual(const Scale (&of)[4]) {
+  return of[0].is_usual() && of[1].is_usual() && of[2].is_usual() && of[3].is_usual();
+}
+
 /// The last stage of a block: sums that begin with the bias, if that is an integer, become bytes.
 class AffinePairs {
  public:
@@ -143,13 +154,23 @@ class AffinePairs {
 
   template <int kRows, int kPixels>
   HWY_INLINE void operator()(TileSums<kRows, kPixels>& sums, const TileResult& y) const {
+    is_usual_ ? store<true>(sums, y) : store<false>(sums, y);
+  }
+
+ private:
+  using D32 = hn::CappedTag<std::int32_t, 8>;
+  using Scale = ops::HWY_NAMESPACE::AffineVector<D32>;
+
+  template <bool kUsual, int kRows, int kPixels>
+  HWY_INLINE void store(TileSums<kRows, kPixels>& sums, const TileResult& y) const {
     const D32 d;
     if (!scaler_->has_activation()) {
-      store_tile(bytes_, sums, y, [&](auto i, auto v) HWY_ATTR { return scale_[i].rounded_total(v); });
+      store_tile(bytes_, sums, y, [&](auto i, auto v) HWY_ATTR { return scale_[i].template rounded_total<kUsual>(v); });
       return;
     }
     const bool is_short = ops::HWY_NAMESPACE::with_short_steps(*scaler_, [&](const auto& steps) HWY_ATTR {
-      store_tile(bytes_, sums, y, [&](auto i, auto v) HWY_ATTR { return scale_[i].activated(steps, v); });
+      store_tile(bytes_, sums, y,
+                 [&](auto i, auto v) HWY_ATTR { return scale_[i].template activated<kUsual>(steps, v); });
     });
     if (is_short) return;
     constexpr int kCount = kRows * kPixels;
@@ -159,10 +180,6 @@ class AffinePairs {
     round_activated(*scaler_, sums.numbers[0][0], 4 * 8 * kCount);
     store_tile(bytes_, sums, y, [](auto, auto v) HWY_ATTR { return v; });
   }
-
- private:
-  using D32 = hn::CappedTag<std::int32_t, 8>;
-  using Scale = ops::HWY_NAMESPACE::AffineVector<D32>;
 
   static AffineScaler ordered(AffineScaler s, ChannelOrder&& order) {
     s.bias = nullptr;
@@ -175,11 +192,13 @@ class AffinePairs {
       : scale_{Scale(D32(), ordered, 0, 8), Scale(D32(), ordered, 8, 8), Scale(D32(), ordered, 16, 8),
                Scale(D32(), ordered, 24, 8)},
         bytes_(s.zero_point, s.minimum, s.maximum, s.flip),
-        scaler_(&s) {}
+        scaler_(&s),
+        is_usual_(are_usual(scale_)) {}
 
   Scale scale_[4];
   ops::HWY_NAMESPACE::ByteRows bytes_;
   const AffineScaler* scaler_;
+  bool is_usual_;
 };
 
 /// The same for TensorFlow Lite's arithmetic.
@@ -215,8 +234,7 @@ class RequantizePairs {
                     Requantize(D32(), ordered, 16, 8), Requantize(D32(), ordered, 24, 8)},
         bytes_(r.zero_point, r.minimum, r.maximum, 0),
         bias_(r.bias),
-        is_usual_(requantize_[0].is_usual() && requantize_[1].is_usual() && requantize_[2].is_usual() &&
-                  requantize_[3].is_usual()) {}
+        is_usual_(are_usual(requantize_)) {}
 
   Requantize requantize_[4];
   ops::HWY_NAMESPACE::ByteRows bytes_;
@@ -241,6 +259,8 @@ class PairBlock {
         pairs_(column_pairs(p.g, rows_at_once(p.g))),
         window_rows_(window_rows(p.g)),
         window_pairs_(column_pairs(p.g, window_rows_)),
+        kernel_(is_square(p.g) ? p.g.vertical.kernel : 0),
+        stride_(p.g.vertical.stride),
         finish_(scaler, lanes) {
     load_weights();
   }
@@ -333,11 +353,13 @@ class PairBlock {
     const std::uint8_t* at[2][4];  ///< of a lane; any row instead of one outside the image
     __m256i inside[4];             ///< bits that are not the image's are cleared
     __m256i flip[4];               ///< and then these inverted
+    bool is_plain;                 ///< nothing is cleared or inverted
   };
 
   HWY_INLINE FourRows rows_at(const LaneRows (&at)[2], std::int64_t ky, std::int64_t ix) const {
     const ImageShape& x = p_.g.x;
     FourRows rows;
+    rows.is_plain = p_.form.flip == 0;
     const std::uint8_t* image[2];
     std::int64_t first_row[2];
     for (int l = 0; l < 2; ++l) {
@@ -349,7 +371,9 @@ class PairBlock {
       for (int l = 0; l < 2; ++l) {
         const std::int64_t iy = first_row[l] + i * p_.g.vertical.dilation;
         rows.at[l][i] = image[l] + std::clamp<std::int64_t>(iy, 0, x.h - 1) * x.h_stride;
-        inside[l] = _mm_set1_epi8(iy >= 0 && iy < x.h ? -1 : 0);
+        const bool is_inside = iy >= 0 && iy < x.h;
+        rows.is_plain = rows.is_plain && is_inside;
+        inside[l] = _mm_set1_epi8(is_inside ? -1 : 0);
       }
       rows.inside[i] = _mm256_setr_m128i(inside[0], inside[1]);
       rows.flip[i] = _mm256_blendv_epi8(_mm256_set1_epi8(static_cast<char>(p_.form.zero)),
@@ -379,94 +403,81 @@ class PairBlock {
       const FourRows rows = rows_at(at, 2 * pair, x0 + inside);
       std::int16_t* first = to + inside * step + pair * kPairNumbers;
       if (pair + 1 < pairs) {
-        interleave_rows<2>(rows, inside_end - inside, first);
+        rows.is_plain ? interleave_rows<2, true>(rows, inside_end - inside, first)
+                      : interleave_rows<2, false>(rows, inside_end - inside, first);
       } else {
-        interleave_rows<1>(rows, inside_end - inside, first);
+        rows.is_plain ? interleave_rows<1, true>(rows, inside_end - inside, first)
+                      : interleave_rows<1, false>(rows, inside_end - inside, first);
       }
     }
   }
 
-  template <int kPairs>
+  /// kPlain: as of FourRows.
+  template <int kPairs, bool kPlain>
   HWY_INLINE void interleave_rows(const FourRows& rows, std::int64_t count, std::int16_t* to) const {
     const std::int64_t from_step = p_.g.x.w_stride;
     const std::int64_t to_step = pairs_ * kPairNumbers;
-    const __m256i low_bytes = _mm256_set1_epi16(255);
     const std::uint8_t* const(&at)[2][4] = rows.at;
     for (std::int64_t from = 0; count > 0; --count, from += from_step, to += to_step) {
       const auto row = [&](int i) HWY_ATTR {
         const __m256i bytes = load_lanes(at[0][i] + from, at[1][i] + from);
-        return _mm256_xor_si256(_mm256_and_si256(bytes, rows.inside[i]), rows.flip[i]);
+        return kPlain ? bytes : _mm256_xor_si256(_mm256_and_si256(bytes, rows.inside[i]), rows.flip[i]);
       };
-      // Bytes of rows 0, 2, 1 and 3: the even ones are one pair, the odd ones another.
-      const __m256i a = row(0);
-      const __m256i b = row(1);
-      const __m256i c = kPairs == 2 ? row(2) : _mm256_setzero_si256();
-      const __m256i d = kPairs == 2 ? row(3) : _mm256_setzero_si256();
-      const __m256i even[2] = {_mm256_unpacklo_epi8(a, c), _mm256_unpackhi_epi8(a, c)};
-      const __m256i odd[2] = {_mm256_unpacklo_epi8(b, d), _mm256_unpackhi_epi8(b, d)};
-      ops::HWY_NAMESPACE::unroll<4>([&](auto i) HWY_ATTR {
-        const __m256i quads = i % 2 == 0 ? _mm256_unpacklo_epi16(even[i / 2], odd[i / 2])
-                                         : _mm256_unpackhi_epi16(even[i / 2], odd[i / 2]);
-        store(kPairs == 2 ? _mm256_and_si256(quads, low_bytes) : quads, to + i * kLaneChannels);
-        if (kPairs == 2) store(_mm256_srli_epi16(quads, 8), to + kPairNumbers + i * kLaneChannels);
+      ops::HWY_NAMESPACE::unroll<kPairs>([&](auto pair) HWY_ATTR {
+        const __m256i first = row(2 * pair);
+        const __m256i second = row(2 * pair + 1);
+        const __m256i bytes[2] = {_mm256_unpacklo_epi8(first, second), _mm256_unpackhi_epi8(first, second)};
+        ops::HWY_NAMESPACE::unroll<4>([&](auto i) HWY_ATTR {
+          const __m256i zero = _mm256_setzero_si256();
+          const __m256i numbers =
+              i % 2 == 0 ? _mm256_unpacklo_epi8(bytes[i / 2], zero) : _mm256_unpackhi_epi8(bytes[i / 2], zero);
+          store(numbers, to + pair * kPairNumbers + i * kLaneChannels);
+        });
       });
     }
   }
 
   template <int kRows>
   HWY_INLINE void convolve_pixels(const std::int16_t* columns, std::int64_t pixels, const TileResult& y) const {
-    const std::int64_t step = p_.g.horizontal.stride * pairs_ * kPairNumbers;
-    const auto moved = [&](std::int64_t i) {
-      const std::int64_t by = i * y.pixel_step;
-      return TileResult{{y.lanes[0] + by, y.lanes[1] + by}, y.row_step, y.pixel_step};
-    };
-    // Three neighbours are computed as four, of which the first is one of those before.
-    for (std::int64_t done = 0; done < pixels;) {
-      if (pixels - done >= 3 && pixels >= kTilePixels) {
-        const std::int64_t i = std::min(done, pixels - kTilePixels);
-        convolve_tile<kRows, kTilePixels>(columns + i * step, moved(i));
-        done = i + kTilePixels;
-      } else if (pixels - done >= 2) {
-        convolve_tile<kRows, 2>(columns + done * step, moved(done));
-        done += 2;
-      } else {
-        convolve_tile<kRows, 1>(columns + done * step, moved(done));
-        ++done;
-      }
+    if (kernel_ == 3 && stride_ == 1) return convolve_tiles<kRows, kTilePixels, 3, 1>(columns, pixels, y);
+    if (kernel_ == 5 && stride_ == 1) return convolve_tiles<kRows, kTilePixels, 5, 1>(columns, pixels, y);
+    if constexpr (kRows == 1) {
+      if (kernel_ == 3 && stride_ == 2) return convolve_tiles<kRows, 2 * kTilePixels, 3, 2>(columns, pixels, y);
+      if (kernel_ == 5 && stride_ == 2) return convolve_tiles<kRows, 2 * kTilePixels, 5, 2>(columns, pixels, y);
     }
+    convolve_tiles<kRows, kTilePixels, 0, 0>(columns, pixels, y);
   }
 
-  template <int kRows, int kPixels>
+  /// kMost: pixels of a tile. kKernel, kStride: of square windows with the same stride both ways; 0: any.
+  template <int kRows, int kMost, int kKernel, int kStride>
+  HWY_NOINLINE void convolve_tiles(const std::int16_t* columns, std::int64_t pixels, const TileResult& y) const {
+    const std::int64_t step = p_.g.horizontal.stride * pairs_ * kPairNumbers;
+    // What two tiles cover is computed once more.
+    ops::HWY_NAMESPACE::cover<kMost>(pixels, [&](auto size, std::int64_t i) HWY_ATTR {
+      const std::int64_t by = i * y.pixel_step;
+      convolve_tile<kRows, size, kKernel, kStride>(columns + i * step,
+                                                   {{y.lanes[0] + by, y.lanes[1] + by}, y.row_step, y.pixel_step});
+    });
+  }
+
+  template <int kRows, int kPixels, int kKernel, int kStride>
   HWY_INLINE void convolve_tile(const std::int16_t* columns, const TileResult& y) const {
     TileSums<kRows, kPixels> sums;
-    for (int i = 0; i < 4; ++i) sum_channels(columns, i, sums);
+    if constexpr (kStride == 1) {
+      for (int i = 0; i < 4; ++i) sum_dense<kKernel>(columns, i, sums);
+    } else if constexpr (kStride == 2) {
+      for (int i = 0; i < 4; ++i) sum_apart<kKernel>(columns, i, sums);
+    } else {
+      const std::int64_t pixel_step = p_.g.horizontal.stride * pairs_ * kPairNumbers;
+      const std::int64_t count = window_pairs_ * p_.g.horizontal.kernel;
+      for (int i = 0; i < 4; ++i) sum_channels(columns, i, pixel_step, count, sums);
+    }
     finish_(sums, y);
   }
 
-  /// Channels 4i to 4i + 3 of each lane.
   template <int kRows, int kPixels>
-  HWY_INLINE void sum_channels(const std::int16_t* columns, int i, TileSums<kRows, kPixels>& result) const {
-    using ops::HWY_NAMESPACE::in_register;
+  static HWY_INLINE void store_sums(const __m256i (&sums)[kRows][kPixels], int i, TileSums<kRows, kPixels>& result) {
     using ops::HWY_NAMESPACE::unroll;
-    using V = hn::Vec<hn::CappedTag<std::int32_t, 8>>;
-    const std::int64_t pixel_step = p_.g.horizontal.stride * pairs_ * kPairNumbers;
-    const std::int64_t w_step = window_rows_ * kPairNumbers;
-    const std::int16_t* w = weights_ + i * kLaneChannels;
-    __m256i sums[kRows][kPixels];
-    unroll<kRows>([&](auto row) HWY_ATTR { unroll<kPixels>([&](auto t) HWY_ATTR { sums[row][t] = start_[i]; }); });
-    const std::int16_t* x = columns + i * kLaneChannels;
-    for (std::int64_t left = window_pairs_ * p_.g.horizontal.kernel; left > 0; --left, w += w_step) {
-      __m256i weights[kRows];
-      unroll<kRows>([&](auto row) HWY_ATTR { weights[row] = load(w + row * kPairNumbers); });
-      unroll<kPixels>([&](auto t) HWY_ATTR {
-        const __m256i pairs = in_register(V{load(x + t * pixel_step)}).raw;
-        unroll<kRows>([&](auto row) HWY_ATTR {
-          sums[row][t] = _mm256_add_epi32(sums[row][t], _mm256_madd_epi16(pairs, weights[row]));
-        });
-      });
-      // Rows that are summed together see all pairs of a column.
-      x += kRows > 1 ? kPairNumbers : steps_[left];
-    }
     unroll<kRows>([&](auto row) HWY_ATTR {
       unroll<kPixels>([&](auto t) HWY_ATTR {
         _mm256_store_si256(reinterpret_cast<__m256i*>(result.numbers[i][row * kPixels + t]), sums[row][t]);
@@ -474,11 +485,91 @@ class PairBlock {
     });
   }
 
+  /// sum plus the products of pairs. In this order: gcc would add other products first, and run out of registers.
+  static HWY_INLINE __m256i add_products(__m256i sum, __m256i pairs, __m256i weights) {
+    return in_register(_mm256_add_epi32(sum, _mm256_madd_epi16(pairs, weights)));
+  }
+
+  static HWY_INLINE __m256i in_register(__m256i v) {
+    return ops::HWY_NAMESPACE::in_register(hn::Vec<hn::CappedTag<std::int32_t, 8>>{v}).raw;
+  }
+
+  static HWY_INLINE __m256i load_register(const std::int16_t* from) { return in_register(load(from)); }
+
+  /// Channels 4i to 4i + 3 of each lane.
+  template <int kRows, int kPixels>
+  HWY_INLINE void sum_channels(const std::int16_t* columns, int i, std::int64_t pixel_step, std::int64_t count,
+                               TileSums<kRows, kPixels>& result) const {
+    using ops::HWY_NAMESPACE::unroll;
+    const std::int64_t w_step = window_rows_ * kPairNumbers;
+    const std::int16_t* w = weights_ + i * kLaneChannels;
+    __m256i sums[kRows][kPixels];
+    unroll<kRows>([&](auto row) HWY_ATTR { unroll<kPixels>([&](auto t) HWY_ATTR { sums[row][t] = start_[i]; }); });
+    const std::int16_t* x = columns + i * kLaneChannels;
+    for (std::int64_t left = count; left > 0; --left, w += w_step) {
+      __m256i weights[kRows];
+      unroll<kRows>([&](auto row) HWY_ATTR { weights[row] = load(w + row * kPairNumbers); });
+      unroll<kPixels>([&](auto t) HWY_ATTR {
+        const __m256i pairs = load_register(x + t * pixel_step);
+        unroll<kRows>([&](auto row) HWY_ATTR { sums[row][t] = add_products(sums[row][t], pairs, weights[row]); });
+      });
+      // Rows that are summed together see all pairs of a column.
+      x += kRows > 1 ? kPairNumbers : steps_[left];
+    }
+    store_sums(sums, i, result);
+  }
+
+  /// The same of square windows with stride 1, which see all pairs of a column.
+  template <int kKernel, int kRows, int kPixels>
+  HWY_INLINE void sum_dense(const std::int16_t* columns, int i, TileSums<kRows, kPixels>& result) const {
+    using ops::HWY_NAMESPACE::unroll;
+    constexpr int kPairs = (kKernel + 2) / 2;
+    const std::int16_t* w = weights_ + i * kLaneChannels;
+    const std::int16_t* x = columns + i * kLaneChannels;
+    __m256i sums[kRows][kPixels];
+    unroll<kRows>([&](auto row) HWY_ATTR { unroll<kPixels>([&](auto t) HWY_ATTR { sums[row][t] = start_[i]; }); });
+    unroll<kKernel * kPairs>([&](auto step) __attribute__((always_inline)) HWY_ATTR {
+      __m256i weights[kRows];
+      unroll<kRows>([&](auto row) HWY_ATTR { weights[row] = load(w + (2 * step + row) * kPairNumbers); });
+      unroll<kPixels>([&](auto t) __attribute__((always_inline)) HWY_ATTR {
+        const __m256i pairs = load_register(x + (kPairs * t + step) * kPairNumbers);
+        unroll<kRows>([&](auto row) HWY_ATTR { sums[row][t] = add_products(sums[row][t], pairs, weights[row]); });
+      });
+    });
+    store_sums(sums, i, result);
+  }
+
+  /// The same with stride 2, of one row: windows see all pairs of a column but one.
+  template <int kKernel, int kPixels>
+  HWY_INLINE void sum_apart(const std::int16_t* columns, int i, TileSums<1, kPixels>& result) const {
+    using ops::HWY_NAMESPACE::unroll;
+    constexpr int kPairs = (kKernel + 1) / 2;
+    const std::int16_t* w = weights_ + i * kLaneChannels;
+    const std::int16_t* x = columns + i * kLaneChannels;
+    __m256i sums[1][kPixels];
+    unroll<kPixels>([&](auto t) HWY_ATTR { sums[0][t] = start_[i]; });
+    unroll<kPairs>([&](auto pair) __attribute__((always_inline)) HWY_ATTR {
+      __m256i weights[kKernel];
+      unroll<kKernel>([&](auto kx) HWY_ATTR { weights[kx] = load_register(w + (kPairs * kx + pair) * kPairNumbers); });
+      unroll<2 * kPixels + kKernel - 2>([&](auto column) __attribute__((always_inline)) HWY_ATTR {
+        const __m256i pairs = load_register(x + ((kPairs + 1) * column + pair) * kPairNumbers);
+        unroll<kKernel>([&](auto kx) __attribute__((always_inline)) HWY_ATTR {
+          constexpr int t = (column - kx) / 2;
+          if constexpr (column >= kx && (column - kx) % 2 == 0 && t < kPixels)
+            sums[0][t] = add_products(sums[0][t], pairs, weights[kx]);
+        });
+      });
+    });
+    store_sums(sums, i, result);
+  }
+
   const ByteImages& p_;
   LaneChannels lanes_;
   std::int64_t pairs_;
   std::int64_t window_rows_;
   std::int64_t window_pairs_;
+  std::int32_t kernel_;  ///< of square windows with the same stride both ways, else 0
+  std::int32_t stride_;
   Finish finish_;
   __m256i start_[4];
   std::int64_t steps_[kMaxWindowPairs + 1];  ///< from one pair of a window to the next in columns, by how many are left
