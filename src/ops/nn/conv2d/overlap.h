@@ -112,4 +112,31 @@ inline std::int64_t pixels_at_once(const Invocation& call, const ConvGeometry& g
   return std::max<std::int64_t>((read - written) / y_pixel / least, 1) * least;
 }
 
+/// Calls f(first, last, overlaps) for ranges of output rows that make up [begin, end), counted through all items, from
+/// front to back. `overlaps`: results lie over what their windows or later ones read, as window_lead_bytes permits;
+/// others may be computed in any order. Where an image shrinks, only its first rows overlap, since they are read faster
+/// than they are written over; elsewhere all count as overlapping.
+template <typename F>
+void for_each_range(const Invocation& call, const ConvGeometry& g, std::int64_t begin, std::int64_t end, F f) {
+  if (!result_overlaps(call)) return f(begin, end, false);
+  const std::int64_t x_rows = std::int64_t{g.vertical.stride} * g.x.w * g.x.c * element_size(call.in(0).type);
+  const std::int64_t y_row = std::int64_t{g.y.w} * g.y.c * element_size(call.out().type);
+  if (x_rows <= y_row) return f(begin, end, true);  // the images do not come apart
+  constexpr std::int64_t kFewRows = 4;              // fewer by themselves are slower than with those that overlap
+  std::int64_t overlapping = begin;
+  for (std::int64_t row = begin; row < end;) {
+    const std::int64_t left = end - row;
+    const std::int64_t rows = std::min(pixels_at_once(call, g, row * g.y.w, 1) / g.y.w, left);
+    if (rows < std::min(kFewRows, left)) {
+      ++row;
+      continue;
+    }
+    if (overlapping < row) f(overlapping, row, true);
+    f(row, row + rows, false);
+    row += rows;
+    overlapping = row;
+  }
+  if (overlapping < end) f(overlapping, end, true);
+}
+
 }  // namespace bantam::ops

@@ -14,14 +14,18 @@ namespace {
 using testing::Random;
 using testing::random_int;
 
-ImageShape dense_image(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
+TensorDesc image_desc(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
   TensorDesc desc;
   desc.type = ElementType::kI8;
   desc.rank = 4;
   const std::int64_t dims[] = {n, h, w, c};
   for (int i = 0; i < 4; ++i) desc.dims[i] = static_cast<std::int32_t>(dims[i]);
   desc.set_dense_strides();
-  return ImageShape(desc);
+  return desc;
+}
+
+ImageShape dense_image(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
+  return ImageShape(image_desc(n, h, w, c));
 }
 
 WindowAxis random_axis(Random& random, std::int64_t extent) {
@@ -125,6 +129,48 @@ TEST(RowLead, IsEnoughForEveryGeometryAndTightForSingleImages) {
     tight += g.y.n == 1 && lead == std::max<std::int64_t>(needed, 0) ? 1 : 0;
   }
   EXPECT_GT(tight, single / 2);
+}
+
+TEST(Ranges, CoverAllRowsInOrderAndOverlapOnlyWhereTheySaySo) {
+  std::int64_t free_rows = 0;
+  std::int64_t overlapping_rows = 0;
+  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    ConvGeometry g;
+    g.x = dense_image(random_int(random, 1, 2), random_int(random, 1, 24), random_int(random, 1, 6), 2);
+    g.vertical = random_axis(random, std::min<std::int64_t>(g.x.h, 6));
+    g.horizontal = random_axis(random, g.x.w);
+    std::int64_t h = 0;
+    std::int64_t w = 0;
+    if (!window_positions(g.vertical, g.x.h, false, &h).ok() || !window_positions(g.horizontal, g.x.w, false, &w).ok())
+      continue;
+    g.y = dense_image(g.x.n, h, w, random_int(random, 1, 3));
+    const TensorDesc x_desc = image_desc(g.x.n, g.x.h, g.x.w, g.x.c);
+    const TensorDesc y_desc = image_desc(g.y.n, g.y.h, g.y.w, g.y.c);
+    const std::int64_t lead = std::max<std::int64_t>(window_lead_bytes(g, 1, 1, 4), 0);
+    std::vector<std::byte> memory(static_cast<std::size_t>(std::max(y_desc.bytes(), lead + x_desc.bytes())));
+    const Tensor x{memory.data() + lead, &x_desc};
+    const Tensor y{memory.data(), &y_desc};
+    Invocation call;
+    call.inputs = {&x, 1};
+    call.outputs = {&y, 1};
+    const std::vector<std::int64_t> first = first_bytes_read(g, 1);
+    const std::int64_t rows = std::int64_t{g.y.n} * h;
+    std::int64_t next = 0;
+    for_each_range(call, g, 0, rows, [&](std::int64_t begin, std::int64_t end, bool overlaps) {
+      ASSERT_EQ(begin, next);
+      ASSERT_LT(begin, end);
+      next = end;
+      (overlaps ? overlapping_rows : free_rows) += end - begin;
+      if (overlaps) return;
+      const std::int64_t read = lead + *std::min_element(first.begin() + begin * w, first.end());
+      ASSERT_LE(end * w * g.y.c, read);
+    });
+    ASSERT_EQ(next, rows);
+  }
+  EXPECT_GT(free_rows, 1000);
+  EXPECT_GT(overlapping_rows, 1000);
 }
 
 TEST(WindowLead, PointwiseOfAsManyChannelsLeadsByOneBlock) {

@@ -272,9 +272,11 @@ bool convolve_images(const depthwise::ByteImages& images, const AffineScaler& sc
 }
 #endif
 
-/// Output rows [begin, end) of all items by x86's or Arm's own way, if that is possible.
+/// Output rows [begin, end) of all items by x86's or Arm's own way, if that is possible. `overlaps`: see
+/// for_each_range.
 bool convolve_bytes(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler,
-                    const ZeroPoints& w_zeros, std::int32_t x_zero, std::int64_t begin, std::int64_t end) {
+                    const ZeroPoints& w_zeros, std::int32_t x_zero, std::int64_t begin, std::int64_t end,
+                    bool overlaps) {
 #if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
   if (element_size(call.out().type) != 1 || !w_zeros.are_zero()) return false;
   const depthwise::ByteImages images{g,
@@ -282,7 +284,7 @@ bool convolve_bytes(const Invocation& call, const ConvGeometry& g, const AffineS
                                      gemm::byte_form(sign_flip(call.in(0).type), x_zero),
                                      call.input<std::int8_t>(1),
                                      call.output<std::uint8_t>(),
-                                     result_overlaps(call)};
+                                     overlaps};
   return convolve_images(images, scaler, begin, end);
 #elif HWY_ARCH_ARM_A64
   if (element_size(call.out().type) != 1 || !w_zeros.are_zero()) return false;
@@ -291,14 +293,14 @@ bool convolve_bytes(const Invocation& call, const ConvGeometry& g, const AffineS
   if (!bytes::bytes_fit(g, w)) return false;
   dispatch_type<std::int8_t, std::uint8_t>(call.in(0).type, [&](auto tag) {
     using X = typename decltype(tag)::type;
-    const bytes::ByteProblem<X> problem{g,           call.input<X>(0),     w, x_zero, call.output<std::uint8_t>(),
-                                        scaler.flip, result_overlaps(call)};
+    const bytes::ByteProblem<X> problem{g,           call.input<X>(0), w, x_zero, call.output<std::uint8_t>(),
+                                        scaler.flip, overlaps};
     bytes::convolve_bytes<AffineVector<hn::CappedTag<std::int32_t, 4>>>(problem, scaler, begin, end);
   });
   return true;
 #else
   static_cast<void>(call), static_cast<void>(g), static_cast<void>(scaler), static_cast<void>(w_zeros);
-  static_cast<void>(x_zero), static_cast<void>(begin), static_cast<void>(end);
+  static_cast<void>(x_zero), static_cast<void>(begin), static_cast<void>(end), static_cast<void>(overlaps);
   return false;
 #endif
 }
@@ -309,15 +311,17 @@ void convolve_rows(const Invocation& call, const ConvGeometry& g, std::int64_t b
   const AffineScaler scaler = make_affine_scaler(call, form);
   const ZeroPoints w_zeros = zero_points(call, 1, 5, form.weights_zero_point);
   const std::int32_t zero = zero_points(call, 0, 4, form.input_zero_point)[0];
-  if (convolve_bytes(call, g, scaler, w_zeros, zero, begin, end)) return;
-  with_affine_result(call, [&](auto* y) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      if (call.in(0).type == ElementType::kU8) {
-        convolve_row<std::uint8_t>(call, g, scaler, w_zeros, zero + 128, y, row / g.y.h, row % g.y.h);
-      } else {
-        convolve_row<std::int8_t>(call, g, scaler, w_zeros, zero, y, row / g.y.h, row % g.y.h);
+  for_each_range(call, g, begin, end, [&](std::int64_t first, std::int64_t last, bool overlaps) {
+    if (convolve_bytes(call, g, scaler, w_zeros, zero, first, last, overlaps)) return;
+    with_affine_result(call, [&](auto* y) {
+      for (std::int64_t row = first; row < last; ++row) {
+        if (call.in(0).type == ElementType::kU8) {
+          convolve_row<std::uint8_t>(call, g, scaler, w_zeros, zero + 128, y, row / g.y.h, row % g.y.h);
+        } else {
+          convolve_row<std::int8_t>(call, g, scaler, w_zeros, zero, y, row / g.y.h, row % g.y.h);
+        }
       }
-    }
+    });
   });
 }
 

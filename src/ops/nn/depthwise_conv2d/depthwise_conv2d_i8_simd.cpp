@@ -99,29 +99,38 @@ void convolve_row_i8(const ConvGeometry& g, const std::int8_t* x, const std::int
   });
 }
 
-/// Output rows [begin, end) of all items.
-void convolve_rows_i8(const Invocation& call, const ConvGeometry& g, std::int64_t begin, std::int64_t end) {
-  const auto& params = call.as<Conv2dParams>();
-  const Requantizer requantize = make_requantizer(call, int8_range(params));
+/// Output rows [begin, end) of all items; `overlaps`: see for_each_range.
+void convolve_range_i8(const Invocation& call, const ConvGeometry& g, const Requantizer& requantize, std::int64_t begin,
+                       std::int64_t end, bool overlaps) {
+  const std::int32_t zero = call.as<Conv2dParams>().input_zero_point;
 #if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
   const ByteImages images{g,
                           call.input<std::uint8_t>(0),
-                          gemm::byte_form(0, params.input_zero_point),
+                          gemm::byte_form(0, zero),
                           call.input<std::int8_t>(1),
                           call.output<std::uint8_t>(),
-                          result_overlaps(call)};
+                          overlaps};
   if (convolve_any_bytes<RequantizeStages>(images, requantize, begin, end)) return;
 #elif HWY_ARCH_ARM_A64
   if (bytes_fit(g, call.input<std::int8_t>(1))) {
     const ByteProblem<std::int8_t> problem{
-        g, call.input<std::int8_t>(0), call.input<std::int8_t>(1), params.input_zero_point, call.output<std::uint8_t>(),
-        0, result_overlaps(call)};
+        g, call.input<std::int8_t>(0), call.input<std::int8_t>(1), zero, call.output<std::uint8_t>(), 0, overlaps};
     return convolve_bytes<RequantizeVector<hn::CappedTag<std::int32_t, 4> > >(problem, requantize, begin, end);
   }
+#else
+  static_cast<void>(overlaps);
 #endif
   for (std::int64_t row = begin; row < end; ++row)
-    convolve_row_i8(g, call.input<std::int8_t>(0), call.input<std::int8_t>(1), params.input_zero_point, requantize,
+    convolve_row_i8(g, call.input<std::int8_t>(0), call.input<std::int8_t>(1), zero, requantize,
                     call.output<std::int8_t>(), row / g.y.h, row % g.y.h);
+}
+
+/// Output rows [begin, end) of all items.
+void convolve_rows_i8(const Invocation& call, const ConvGeometry& g, std::int64_t begin, std::int64_t end) {
+  const Requantizer requantize = make_requantizer(call, int8_range(call.as<Conv2dParams>()));
+  for_each_range(call, g, begin, end, [&](std::int64_t first, std::int64_t last, bool overlaps) {
+    convolve_range_i8(call, g, requantize, first, last, overlaps);
+  });
 }
 
 }  // namespace
