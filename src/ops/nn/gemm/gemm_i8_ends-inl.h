@@ -253,21 +253,64 @@ class PanelEnd {
   /// Calls f of what stores them, from row m on, whose sums come first in `row_sums`.
   template <class F>
   HWY_INLINE void with_tiles(std::int64_t m, const std::int32_t* row_sums, F f) const {
-    f(Tiles(*this, m, row_sums));
+    if (!is_usual()) return f(Tiles(*this, Scaled(), m, row_sums));
+    if (activated_ == nullptr) return f(Tiles(*this, Rounded(), m, row_sums));
+    if constexpr (kActivates) {
+      const auto store_short = [&](const auto& steps) HWY_ATTR { f(Tiles(*this, Activated(steps), m, row_sums)); };
+      if (!with_short_steps(*activated_, store_short)) f(Tiles(*this, Scaled(), m, row_sums));
+    }
   }
 
  private:
+  static constexpr bool kActivates = std::is_same_v<Scale, AffineVector<D32>>;
+
+  /// Makes numbers of sums, which only lack what bytes_ does.
+  struct Scaled {
+    template <int kTileRows, int kTileVectors>
+    HWY_INLINE void operator()(const PanelEnd& end, hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
+      if constexpr (kActivates) {
+        if (end.activated_ != nullptr) return end.activate(sum);
+      }
+      end.template round_as<false>(sum);
+    }
+  };
+
+  /// The same without an activation, if all scales are usual.
+  struct Rounded {
+    template <int kTileRows, int kTileVectors>
+    HWY_INLINE void operator()(const PanelEnd& end, hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
+      end.template round_as<true>(sum);
+    }
+  };
+
+  /// The same with an activation, if all scales are usual; Steps: of with_short_steps.
+  template <class Steps>
+  struct Activated {
+    const Steps& steps;
+
+    HWY_INLINE explicit Activated(const Steps& from) : steps(from) {}
+    template <int kTileRows, int kTileVectors>
+    HWY_INLINE void operator()(const PanelEnd& end, hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
+      unroll<kTileRows>([&](auto r) __attribute__((always_inline)) HWY_ATTR {
+        unroll<kTileVectors>([&](auto v) __attribute__((always_inline)) HWY_ATTR {
+          sum[r][v] = (v == 0 ? end.low_ : end.high_).template activated<true>(steps, sum[r][v]);
+        });
+      });
+    }
+  };
+
+  template <class Number>
   class Tiles {
    public:
-    Tiles(const PanelEnd& end, std::int64_t m, const std::int32_t* row_sums)
-        : end_(end), y_(end.y_ + m * end.row_stride_), row_sums_(row_sums) {}
+    Tiles(const PanelEnd& end, const Number& make, std::int64_t m, const std::int32_t* row_sums)
+        : end_(end), make_(make), y_(end.y_ + m * end.row_stride_), row_sums_(row_sums) {}
 
     template <int kTileRows, int kTileVectors>
     HWY_INLINE void operator()(hn::Vec<D32> (&sum)[kTileRows][kTileVectors], std::int64_t tile) const {
       const std::int64_t stride = end_.row_stride_;
       std::uint8_t* y = y_ + tile * kTileRows * stride;
       end_.zeros_.subtract(row_sums_, tile * kTileRows, sum);
-      end_.scale(sum);
+      make_(end_, sum);
       constexpr std::int64_t kWhole = kTileVectors * kLanes;
       std::uint8_t whole[kTileRows * kWhole];
       const bool fits = end_.columns_ == kWhole;
@@ -295,6 +338,7 @@ class PanelEnd {
     }
 
     const PanelEnd& end_;
+    const Number& make_;
     std::uint8_t* y_;
     const std::int32_t* row_sums_;
   };
@@ -316,19 +360,6 @@ class PanelEnd {
 
   bool is_usual() const { return low_.is_usual() && high_.is_usual(); }
 
-  /// Numbers that only lack what bytes_ does.
-  template <int kTileRows, int kTileVectors>
-  HWY_INLINE void scale(hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
-    if constexpr (std::is_same_v<Scale, AffineVector<D32>>) {
-      if (activated_ != nullptr) return activate(sum);
-    }
-    is_usual() ? round_as<true>(sum) : round_unusual(sum);
-  }
-  /// Apart, so that the registers are the usual way's.
-  template <int kTileRows, int kTileVectors>
-  HWY_NOINLINE void round_unusual(hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
-    round_as<false>(sum);
-  }
   template <bool kUsual, int kTileRows, int kTileVectors>
   HWY_INLINE void round_as(hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
     unroll<kTileRows>([&](auto r) HWY_ATTR {
@@ -337,14 +368,7 @@ class PanelEnd {
     });
   }
   template <int kTileRows, int kTileVectors>
-  HWY_INLINE void activate(hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
-    const auto activate_all = [&](const auto& steps) HWY_ATTR {
-      unroll<kTileRows>([&](auto r) HWY_ATTR {
-        unroll<kTileVectors>(
-            [&](auto v) HWY_ATTR { sum[r][v] = (v == 0 ? low_ : high_).template activated<true>(steps, sum[r][v]); });
-      });
-    };
-    if (is_usual() && with_short_steps(*activated_, activate_all)) return;
+  HWY_NOINLINE void activate(hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
     HWY_ALIGN std::int32_t numbers[kTileRows * kTileVectors * kLanes];
     unroll<kTileRows>([&](auto r) HWY_ATTR {
       unroll<kTileVectors>([&](auto v) HWY_ATTR {
