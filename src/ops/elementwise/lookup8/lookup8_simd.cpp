@@ -1,7 +1,7 @@
 // lookup8 with vectors: where the processor permutes 128 bytes (VBMI), the table is in registers in two halves, and
 // vectors need not be whole; with AVX2 it is in sixteen parts of sixteen bytes, but for those that have nothing but the
-// first byte: a rectifier's table is half as much work. Other processors look bytes up one by one, which is no slower
-// there.
+// first byte: a rectifier's table is half as much work; lines need no table (line_avx2-inl.h). Other processors look
+// bytes up one by one, which is no slower there.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/elementwise/lookup8/lookup8_simd.cpp"
 #include "hwy/foreach_target.h"
@@ -12,6 +12,7 @@
 #include "ops/common/short_copy.h"
 #include "ops/common/strides.h"
 #include "ops/elementwise/lookup8/kernels.h"
+#include "ops/elementwise/lookup8/line_avx2-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -97,30 +98,78 @@ class Table {
 };
 #endif
 
-/// y may be x.
-HWY_INLINE void look_up_row(const std::uint8_t* table, const Table& in_vectors, const std::uint8_t* x, std::int64_t n,
-                            std::uint8_t* y) {
-  std::int64_t i = 0;
+/// Looks rows up in a table.
+class TableRows {
+ public:
+  /// Shorter ones are best looked up together.
+  static constexpr std::int64_t kLong = HWY_ARCH_X86 && HWY_TARGET == HWY_AVX3_DL ? 0 : 128;
+
+  TableRows(const std::uint8_t* table, const Table& in_vectors) : table_(table), in_vectors_(in_vectors) {}
+
+  /// y may be x.
+  HWY_INLINE void operator()(const std::uint8_t* x, std::int64_t n, std::uint8_t* y) const {
+    std::int64_t i = 0;
 #if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(D8()));
-  constexpr int kAtOnce = 4;
-  for (; i + kAtOnce * lanes <= n; i += kAtOnce * lanes) in_vectors.look_up<kAtOnce>(x + i, y + i);
-  for (; i + lanes <= n; i += lanes) in_vectors.look_up<1>(x + i, y + i);
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(D8()));
+    constexpr int kAtOnce = 4;
+    for (; i + kAtOnce * lanes <= n; i += kAtOnce * lanes) in_vectors_.look_up<kAtOnce>(x + i, y + i);
+    for (; i + lanes <= n; i += lanes) in_vectors_.look_up<1>(x + i, y + i);
 #if HWY_TARGET == HWY_AVX3_DL
-  if (i < n) return in_vectors.look_up_part(x + i, n - i, y + i);
+    if (i < n) return in_vectors_.look_up_part(x + i, n - i, y + i);
 #endif
 #else
-  static_cast<void>(in_vectors);
+    static_cast<void>(in_vectors_);
 #endif
-  for (; i < n; ++i) y[i] = table[x[i]];
+    for (; i < n; ++i) y[i] = table_[x[i]];
+  }
+
+ private:
+  const std::uint8_t* table_;
+  const Table& in_vectors_;
+};
+
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+/// Computes rows of a line.
+template <int kWhole>
+class LineRows {
+ public:
+  using Vector = LineVector<kWhole>;
+  static constexpr std::int64_t kLong = Vector::kBytes;
+
+  LineRows(const std::uint8_t* table, const Line& line) : table_(table), line_(line) {}
+
+  /// y may be x.
+  HWY_INLINE void operator()(const std::uint8_t* x, std::int64_t n, std::uint8_t* y) const {
+    if (n < kLong) {
+      for (std::int64_t i = 0; i < n; ++i) y[i] = table_[x[i]];
+      return;
+    }
+    // The last bytes are computed before others are written over them.
+    const Vector line = line_;
+    const auto last = line(Vector::load(x + n - kLong));
+    for (std::int64_t i = 0; i + kLong <= n; i += kLong) Vector::store(line(Vector::load(x + i)), y + i);
+    Vector::store(last, y + n - kLong);
+  }
+
+ private:
+  const std::uint8_t* table_;
+  Vector line_;
+};
+
+/// Is the table of so many bytes that are looked up a line that is worth finding?
+bool find_line(const Invocation& call, std::int64_t bytes, Line& line) {
+  constexpr std::int64_t kLeastBytes = 4096;
+  if (bytes < kLeastBytes) return false;
+  const auto flip = [](ElementType type) -> std::uint8_t { return type == ElementType::kI8 ? 0x80 : 0; };
+  return RisingTable(call.input<std::uint8_t>(1), flip(call.in(0).type), flip(call.out().type)).find_line(line);
 }
+#endif
 
 /// Rows too short for vectors, several of which are looked up together.
+template <class Rows>
 class ShortRows {
  public:
-  static constexpr std::int64_t kLongest = HWY_ARCH_X86 && HWY_TARGET == HWY_AVX3_DL ? 0 : 128;
-
-  ShortRows(const std::uint8_t* table, const Table& in_vectors) : table_(table), in_vectors_(in_vectors) {}
+  explicit ShortRows(const Rows& look_up) : look_up_(look_up) {}
 
   void add(const std::uint8_t* x, std::int64_t n, std::uint8_t* y) {
     if (count_ == kMostRows || bytes_ + n > kMostBytes) look_up();
@@ -131,7 +180,7 @@ class ShortRows {
 
   /// All that were added.
   void look_up() {
-    look_up_row(table_, in_vectors_, buffer_, bytes_, buffer_);
+    look_up_(buffer_, bytes_, buffer_);
     const std::uint8_t* from = buffer_;
     for (std::int64_t i = 0; i < count_; from += rows_[i++].bytes) copy_short(from, rows_[i].bytes, rows_[i].y);
     count_ = bytes_ = 0;
@@ -145,8 +194,7 @@ class ShortRows {
   static constexpr std::int64_t kMostRows = 64;
   static constexpr std::int64_t kMostBytes = 1024;
 
-  const std::uint8_t* table_;
-  const Table& in_vectors_;
+  const Rows& look_up_;
   std::int64_t count_ = 0;
   std::int64_t bytes_ = 0;
   Row rows_[kMostRows];
@@ -198,10 +246,32 @@ struct SpreadRows {
 #endif
 
 /// Elements [begin, end).
+template <class Rows>
+void look_up_segments(const Rows& look_up, const StridedRows<2>& rows, std::int64_t begin, std::int64_t end,
+                      const std::uint8_t* x, std::uint8_t* y) {
+  if (rows.row_length < Rows::kLong && rows.outer_rank > 0) {
+    ShortRows<Rows> short_rows(look_up);
+    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
+      short_rows.add(x + offsets[1], n, y + offsets[0]);
+    });
+    return short_rows.look_up();
+  }
+  for_each_segment(rows, begin, end,
+                   [&](const auto& offsets, std::int64_t n) HWY_ATTR { look_up(x + offsets[1], n, y + offsets[0]); });
+}
+
 void look_up_range(const Invocation& invocation, const StridedRows<2>& rows, std::int64_t begin, std::int64_t end) {
   const auto* table = invocation.input<std::uint8_t>(1);
   const auto* x = invocation.input<std::uint8_t>(0);
   auto* y = invocation.output<std::uint8_t>();
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+  if (Line line; find_line(invocation, end - begin, line)) {
+    static_assert(Line::kSlopes == 3);
+    if (line.slope < Line::kOne) return look_up_segments(LineRows<0>(table, line), rows, begin, end, x, y);
+    if (line.slope < 2 * Line::kOne) return look_up_segments(LineRows<1>(table, line), rows, begin, end, x, y);
+    return look_up_segments(LineRows<2>(table, line), rows, begin, end, x, y);
+  }
+#endif
   const Table in_vectors(table);
 #if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
   if (SpreadRows::fit(rows)) {
@@ -218,16 +288,7 @@ void look_up_range(const Invocation& invocation, const StridedRows<2>& rows, std
     }
   }
 #endif
-  if (rows.row_length < ShortRows::kLongest && rows.outer_rank > 0) {
-    ShortRows short_rows(table, in_vectors);
-    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-      short_rows.add(x + offsets[1], n, y + offsets[0]);
-    });
-    return short_rows.look_up();
-  }
-  for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-    look_up_row(table, in_vectors, x + offsets[1], n, y + offsets[0]);
-  });
+  look_up_segments(TableRows(table, in_vectors), rows, begin, end, x, y);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "ops/testing/harness.h"
@@ -45,6 +47,37 @@ TEST(Lookup8, VariantsMatchReferenceOnManyShortRows) {
                                     constant(random_tensor(ElementType::kI8, {256}, random, -128, 127))});
       },
       {.cases = 150});
+}
+
+/// round(scale * (x - x_zero)) + y_zero within limits, as a change of scale gives it; rarely one entry is another.
+TestTensor change_of_scale(ElementType from, ElementType to, Random& random) {
+  const int least = from == ElementType::kI8 ? -128 : 0;
+  const int low = to == ElementType::kI8 ? -128 : 0;
+  const double scale = std::exp2(0.001 * static_cast<double>(random_int(random, -6000, 2000)));
+  const std::int64_t x_zero = random_int(random, least, least + 255);
+  const std::int64_t y_zero = random_int(random, low, low + 255);
+  const bool rectified = random() % 2 == 0;
+  std::vector<std::int64_t> table(256);
+  for (int x = least; x < least + 256; ++x) {
+    const auto y = std::llrint(scale * static_cast<double>(x - x_zero)) + y_zero;
+    table[static_cast<std::size_t>(x) & 255U] = std::clamp<std::int64_t>(y, rectified ? y_zero : low, low + 255);
+  }
+  if (random() % 4 == 0) table[random() % 256] = random_int(random, low, low + 255);
+  if (to == ElementType::kI8) return tensor_of<std::int8_t>({256}, {table.begin(), table.end()});
+  return tensor_of<std::uint8_t>({256}, {table.begin(), table.end()});
+}
+
+// So many bytes that it is worth finding the line.
+TEST(Lookup8, VariantsMatchReferenceOnChangesOfScale) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        const ElementType types[] = {ElementType::kI8, ElementType::kU8};
+        const ElementType from = types[random() % 2];
+        const std::vector<std::int64_t> dims{random_int(random, 40, 200), random_int(random, 1, 150)};
+        return make_case(kLookup8, {random_tensor(from, dims, random, -128, 255),
+                                    constant(change_of_scale(from, types[random() % 2], random))});
+      },
+      {.cases = 300});
 }
 
 }  // namespace
