@@ -97,7 +97,7 @@ HWY_INLINE void store_tile(const ops::HWY_NAMESPACE::ByteRows& rows, const TileB
 #if HWY_TARGET == HWY_AVX3_DL
   rows.template store_halves<Way::kPlain, Way::kWhole>(a, b, c, d, to.first, to.third, to.step);
 #else
-  rows.store_halves(a, b, c, d, to.first, to.third, to.step);
+  rows.template store_halves<Way::kPlain>(a, b, c, d, to.first, to.third, to.step);
 #endif
 }
 

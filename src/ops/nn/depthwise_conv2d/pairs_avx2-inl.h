@@ -124,8 +124,9 @@ struct TileSums {
   HWY_ALIGN std::int32_t numbers[4][kCount][8];
 };
 
-/// Numbers of a tile become bytes: number(i, v) is what ByteRows takes instead of vector v of channels i.
-template <int kRows, int kPixels, class F>
+/// Numbers of a tile become bytes: number(i, v) is what ByteRows takes instead of vector v of channels i. kPlain: what
+/// the rows' is_plain() says, or false.
+template <bool kPlain, int kRows, int kPixels, class F>
 HWY_INLINE void store_tile(const ops::HWY_NAMESPACE::ByteRows& bytes, const TileSums<kRows, kPixels>& sums,
                            const TileResult& y, F number) {
   const hn::CappedTag<std::int32_t, 8> d;
@@ -135,7 +136,7 @@ HWY_INLINE void store_tile(const ops::HWY_NAMESPACE::ByteRows& bytes, const Tile
       ops::HWY_NAMESPACE::unroll<4>(
           [&](auto i) HWY_ATTR { v[i] = number(i, hn::Load(d, sums.numbers[i][row * kPixels + pixel])); });
       const std::int64_t at = row * y.row_step + pixel * y.pixel_step;
-      bytes.store_lanes(v, y.lanes[0] + at, y.lanes[1] + at);
+      bytes.store_lanes<kPlain>(v, y.lanes[0] + at, y.lanes[1] + at);
     }
 }
 
@@ -154,23 +155,28 @@ class AffinePairs {
 
   template <int kRows, int kPixels>
   HWY_INLINE void operator()(TileSums<kRows, kPixels>& sums, const TileResult& y) const {
-    is_usual_ ? store<true>(sums, y) : store<false>(sums, y);
+    if (!is_usual_) return store<false>(sums, y);
+    if (!scaler_->has_activation() && bytes_.is_plain()) return store_rounded<true, true>(sums, y);
+    store<true>(sums, y);
   }
 
  private:
   using D32 = hn::CappedTag<std::int32_t, 8>;
   using Scale = ops::HWY_NAMESPACE::AffineVector<D32>;
 
+  template <bool kUsual, bool kPlain, int kRows, int kPixels>
+  HWY_INLINE void store_rounded(const TileSums<kRows, kPixels>& sums, const TileResult& y) const {
+    store_tile<kPlain>(bytes_, sums, y,
+                       [&](auto i, auto v) HWY_ATTR { return scale_[i].template rounded_total<kUsual>(v); });
+  }
+
   template <bool kUsual, int kRows, int kPixels>
   HWY_INLINE void store(TileSums<kRows, kPixels>& sums, const TileResult& y) const {
     const D32 d;
-    if (!scaler_->has_activation()) {
-      store_tile(bytes_, sums, y, [&](auto i, auto v) HWY_ATTR { return scale_[i].template rounded_total<kUsual>(v); });
-      return;
-    }
+    if (!scaler_->has_activation()) return store_rounded<kUsual, false>(sums, y);
     const bool is_short = ops::HWY_NAMESPACE::with_short_steps(*scaler_, [&](const auto& steps) HWY_ATTR {
-      store_tile(bytes_, sums, y,
-                 [&](auto i, auto v) HWY_ATTR { return scale_[i].template activated<kUsual>(steps, v); });
+      store_tile<false>(bytes_, sums, y,
+                        [&](auto i, auto v) HWY_ATTR { return scale_[i].template activated<kUsual>(steps, v); });
     });
     if (is_short) return;
     constexpr int kCount = kRows * kPixels;
@@ -178,7 +184,7 @@ class AffinePairs {
       for (std::int32_t(&v)[8] : sums.numbers[i]) hn::Store(hn::BitCast(d, scale_[i].argument(hn::Load(d, v))), d, v);
     });
     round_activated(*scaler_, sums.numbers[0][0], 4 * 8 * kCount);
-    store_tile(bytes_, sums, y, [](auto, auto v) HWY_ATTR { return v; });
+    store_tile<false>(bytes_, sums, y, [](auto, auto v) HWY_ATTR { return v; });
   }
 
   static AffineScaler ordered(AffineScaler s, ChannelOrder&& order) {
@@ -212,8 +218,8 @@ class RequantizePairs {
   template <int kRows, int kPixels>
   HWY_INLINE void operator()(const TileSums<kRows, kPixels>& sums, const TileResult& y) const {
     const auto store = [&](auto usual) HWY_ATTR {
-      store_tile(bytes_, sums, y,
-                 [&](auto i, auto v) HWY_ATTR { return requantize_[i].template rounded_total<usual>(v); });
+      store_tile<false>(bytes_, sums, y,
+                        [&](auto i, auto v) HWY_ATTR { return requantize_[i].template rounded_total<usual>(v); });
     };
     is_usual_ ? store(std::true_type()) : store(std::false_type());
   }

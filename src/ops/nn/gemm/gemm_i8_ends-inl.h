@@ -314,25 +314,32 @@ class PanelEnd {
       constexpr std::int64_t kWhole = kTileVectors * kLanes;
       std::uint8_t whole[kTileRows * kWhole];
       const bool fits = end_.columns_ == kWhole;
-      store(sum, fits ? y : whole, fits ? stride : kWhole);
+      std::uint8_t* to = fits ? y : whole;
+      const std::int64_t step = fits ? stride : kWhole;
+      end_.bytes_.is_plain() ? store<true>(sum, to, step) : store<false>(sum, to, step);
       if (fits) return;
       for (int r = 0; r < kTileRows; ++r) copy_short(whole + r * kWhole, end_.columns_, y + r * stride);
     }
 
    private:
     /// All columns of the vectors.
-    template <int kTileRows, int kTileVectors>
-    HWY_INLINE void store(hn::Vec<D32> (&sum)[kTileRows][kTileVectors], std::uint8_t* y, std::int64_t stride) const {
+    template <bool kPlain, int kTileRows, int kTileVectors>
+    HWY_INLINE void store(const hn::Vec<D32> (&sum)[kTileRows][kTileVectors], std::uint8_t* y,
+                          std::int64_t stride) const {
+      // A copy, which nobody else has: bytes that are stored might change the member.
+      const ByteRows bytes = end_.bytes_;
       if constexpr (kTileVectors == kVectors) {
         static_assert(kTileRows % 2 == 0);
-        unroll<kTileRows / 2>([&](auto i) HWY_ATTR {
+        unroll<kTileRows / 2>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
           constexpr int r = 2 * i;
-          end_.store_rows({sum[r][0], sum[r][1]}, {sum[r + 1][0], sum[r + 1][1]}, y + r * stride, y + (r + 1) * stride);
+          bytes.template store<kPlain>(sum[r][0], sum[r][1], sum[r + 1][0], sum[r + 1][1], y + r * stride,
+                                       y + (r + 1) * stride);
         });
       } else {
-        unroll<(kTileRows + 3) / 4>([&](auto i) HWY_ATTR {
+        unroll<(kTileRows + 3) / 4>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
           constexpr int r = std::min(4 * i, kTileRows - 4);
-          end_.bytes_.store_halves(sum[r][0], sum[r + 1][0], sum[r + 2][0], sum[r + 3][0], y + r * stride, stride);
+          bytes.template store_halves<kPlain>(sum[r][0], sum[r + 1][0], sum[r + 2][0], sum[r + 3][0], y + r * stride,
+                                              stride);
         });
       }
     }
