@@ -132,6 +132,9 @@ class AffineVector {
   /// Then no result exceeds int32, and rounded() and activated() have a shorter way.
   bool is_usual() const { return is_usual_; }
 
+  /// The sum with its bias: what rounded_total takes; activated() takes sums without, and the bias is 0.
+  HWY_INLINE void add_bias(V sum, std::int32_t* to) const { hn::Store(hn::Add(sum, bias_), D(), to); }
+
   /// The same of a sum that has its bias. kUsual: what is_usual() says, or false.
   template <bool kUsual = false>
   HWY_INLINE V rounded_total(V total) const {

@@ -99,6 +99,9 @@ class RequantizeVector {
     return rounded_total<kUsual>(hn::Add(sum, bias_));
   }
 
+  /// The sum with its bias.
+  HWY_INLINE void add_bias(V sum, std::int32_t* to) const { hn::Store(hn::Add(sum, bias_), D(), to); }
+
   /// The same of a sum that has its bias.
   template <bool kUsual>
   HWY_INLINE V rounded_total(V total) const {

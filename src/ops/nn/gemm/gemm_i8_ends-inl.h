@@ -250,6 +250,12 @@ class PanelEnd {
   /// Vectors of columns of whole tiles, which are stored from registers.
   int vectors() const { return vectors_of(columns_); }
 
+  /// What the sums of such tiles begin with, one number per column: `start` and the bias.
+  HWY_INLINE void add_bias(const std::int32_t* start, std::int32_t* to) const {
+    low_.add_bias(hn::Load(kD32, start), to);
+    high_.add_bias(hn::Load(kD32, start + kLanes), to + kLanes);
+  }
+
   /// Calls f of what stores them, from row m on, whose sums come first in `row_sums`.
   template <class F>
   HWY_INLINE void with_tiles(std::int64_t m, const std::int32_t* row_sums, F f) const {
@@ -370,8 +376,8 @@ class PanelEnd {
   template <bool kUsual, int kTileRows, int kTileVectors>
   HWY_INLINE void round_as(hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) const {
     unroll<kTileRows>([&](auto r) HWY_ATTR {
-      unroll<kTileVectors>([&](auto v)
-                               HWY_ATTR { sum[r][v] = (v == 0 ? low_ : high_).template rounded<kUsual>(sum[r][v]); });
+      unroll<kTileVectors>(
+          [&](auto v) HWY_ATTR { sum[r][v] = (v == 0 ? low_ : high_).template rounded_total<kUsual>(sum[r][v]); });
     });
   }
   template <int kTileRows, int kTileVectors>

@@ -376,17 +376,19 @@ void sum_piece(const Piece& a, std::int64_t done, std::int64_t quads, const Tile
 }
 
 #if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
+/// `start`: of b, or that with what sums get in the end.
 template <int kTileVectors, class End>
-void store_tiles_of(const Piece& a, std::int64_t tiles, const TileColumns& b, const End& end) {
+void store_tiles_of(const Piece& a, std::int64_t tiles, const TileColumns& b, const std::int32_t* start,
+                    const End& end) {
   const Span span = a.span(a.quads, b.stride, b.ahead, b.ahead_step);
   const std::int8_t* panel = b.panel;
 #if HWY_TARGET == HWY_AVX2
-  if (a.bytes == nullptr) return sum_tiles_of<kRows, kTileVectors>(a.numbers, tiles, span, panel, end);
-  if (a.pairs != nullptr) return sum_pair_tiles<kTileVectors>(a.bytes, *a.pairs, tiles, span, panel, b.start, end);
+  if (a.bytes == nullptr) return sum_tiles_of<kRows, kTileVectors>(a.numbers, tiles, span, panel, start, end);
+  if (a.pairs != nullptr) return sum_pair_tiles<kTileVectors>(a.bytes, *a.pairs, tiles, span, panel, start, end);
 #endif
   const auto sum_with = [&](auto products) HWY_ATTR {
     sum_byte_tiles_of<decltype(products), byte_rows(kTileVectors), kTileVectors>(a.bytes, tiles, span, panel,
-                                                                                 {.columns = b.start}, end);
+                                                                                 {.columns = start}, end);
   };
 #if HWY_TARGET == HWY_AVX3_DL
   if ((b.columns - 1) % kPanel < kPanel / 2) return sum_with(HalfQuadProducts());
@@ -428,12 +430,19 @@ std::int64_t store_tiles(const Piece& a, std::int64_t tile, TileColumns& b, cons
     const int tile_rows = byte_rows(vectors);
     const std::int64_t tiles = a.quads == 0 || tile != tile_rows || vectors == 0 ? 0 : a.rows / tile_rows;
     if (tiles == 0) return 0;
+    const std::int32_t* start = b.start;
+    HWY_ALIGN std::int32_t start_with_bias[kMostColumns];
+    if constexpr (requires { end.add_bias(start, start_with_bias); }) {
+      end.add_bias(start, start_with_bias);
+      start = start_with_bias;
+    }
     end.with_tiles(m, row_sums, [&](const auto& store) HWY_ATTR {
       if constexpr (kHasWideTiles) {
-        if (vectors == 4) return store_tiles_of<4>(a, tiles, b, store);
-        if (vectors == 3) return store_tiles_of<3>(a, tiles, b, store);
+        if (vectors == 4) return store_tiles_of<4>(a, tiles, b, start, store);
+        if (vectors == 3) return store_tiles_of<3>(a, tiles, b, start, store);
       }
-      vectors == kVectors ? store_tiles_of<kVectors>(a, tiles, b, store) : store_tiles_of<1>(a, tiles, b, store);
+      vectors == kVectors ? store_tiles_of<kVectors>(a, tiles, b, start, store)
+                          : store_tiles_of<1>(a, tiles, b, start, store);
     });
     b.ahead += tiles * b.ahead_step * a.quads;
     return tiles * tile_rows;

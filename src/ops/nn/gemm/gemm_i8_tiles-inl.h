@@ -190,12 +190,13 @@ HWY_INLINE void add_pairs(const TileRows<kTileRows, std::int16_t>& rows, std::in
 
 /// Sums of the products of numbers of 16 bits. The first and third number of each quad are multiplied by the even bytes
 /// of a panel's 16-bit lanes, then the second and fourth by the odd ones: so bytes are widened by shifts. order_quads
-/// has put the left numbers in this order.
+/// has put the left numbers in this order. `start`: what sums begin with, a number for each column.
 template <int kTileRows, int kTileVectors>
 HWY_INLINE void sum_numbers(const std::int16_t* a, const Span& span, const std::int8_t* panel,
-                            hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) {
+                            const std::int32_t* start, hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) {
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
-  if constexpr (kTileRows >= 5 && kTileVectors == 2) return sum_large_tile(a, span.row_stride, panel, span.quads, sum);
+  if constexpr (kTileRows >= 5 && kTileVectors == 2)
+    return sum_large_tile(a, span.row_stride, panel, span.quads, start, sum);
 #endif
   using V32 = hn::Vec<D32>;
   const hn::Repartition<std::int16_t, D32> d16;
@@ -203,7 +204,10 @@ HWY_INLINE void sum_numbers(const std::int16_t* a, const Span& span, const std::
   V32 low[kTileRows][kTileVectors];
   V32 high[kTileRows][kTileVectors];
   unroll<kTileRows>([&](auto r) HWY_ATTR {
-    unroll<kTileVectors>([&](auto v) HWY_ATTR { low[r][v] = high[r][v] = hn::Zero(kD32); });
+    unroll<kTileVectors>([&](auto v) HWY_ATTR {
+      low[r][v] = hn::LoadU(kD32, start + v * kLanes);
+      high[r][v] = hn::Zero(kD32);
+    });
   });
   const TileRows<kTileRows, std::int16_t> rows(a, span.row_stride);
   const std::int64_t panel_stride = span.panel_stride;
@@ -231,20 +235,15 @@ HWY_INLINE void sum_numbers(const std::int16_t* a, const Span& span, const std::
   });
 }
 
-template <int kTileRows, int kTileVectors, class End>
-HWY_INLINE void sum_tile_of(const std::int16_t* a, std::int64_t tile, const Span& span, const std::int8_t* panel,
-                            const End& end) {
-  hn::Vec<D32> sum[kTileRows][kTileVectors];
-  sum_numbers(a, span, panel, sum);
-  end(sum, tile);
-}
-
 /// `tiles` tiles, one below the other.
 template <int kTileRows, int kTileVectors, class End>
 HWY_NOINLINE void sum_tiles_of(const std::int16_t* a, std::int64_t tiles, const Span& span, const std::int8_t* panel,
-                               const End& end) {
-  for (std::int64_t tile = 0; tile < tiles; ++tile, a += kTileRows * span.row_stride)
-    sum_tile_of<kTileRows, kTileVectors>(a, tile, span, panel, end);
+                               const std::int32_t* start, const End& end) {
+  for (std::int64_t tile = 0; tile < tiles; ++tile, a += kTileRows * span.row_stride) {
+    hn::Vec<D32> sum[kTileRows][kTileVectors];
+    sum_numbers(a, span, panel, start, sum);
+    end(sum, tile);
+  }
 }
 
 /// Numbers 0, 1, 2, 3 of each quad become 0, 2, 1, 3.
@@ -262,7 +261,8 @@ inline void order_quads(std::int16_t* numbers, std::int64_t count) {
 
 constexpr int kNarrow = std::max(kVectors / 2, 1);
 
-using TileFunction = void (*)(const std::int16_t*, std::int64_t, const Span&, const std::int8_t*, const KeptSums&);
+using TileFunction = void (*)(const std::int16_t*, std::int64_t, const Span&, const std::int8_t*, const std::int32_t*,
+                              const KeptSums&);
 
 template <int kTileVectors, int... kRowsMinusOne>
 TileFunction tile_function(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {
@@ -275,7 +275,8 @@ inline void sum_tile(const std::int16_t* a, std::int64_t rows, const Span& span,
   constexpr auto kCounts = std::make_integer_sequence<int, kRows>();
   const auto function =
       columns <= kNarrow * kLanes ? tile_function<kNarrow>(rows, kCounts) : tile_function<kVectors>(rows, kCounts);
-  function(a, 1, span, panel, KeptSums{sums});
+  alignas(64) static constexpr std::int32_t kZeros[kColumns] = {};
+  function(a, 1, span, panel, kZeros, KeptSums{sums});
 }
 
 #if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86

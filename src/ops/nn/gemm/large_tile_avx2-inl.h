@@ -34,21 +34,23 @@ namespace bantam::ops::gemm::HWY_NAMESPACE {
   BANTAM_ADD_PAIR(offset "(%[b])", "s30", "s31")             \
   BANTAM_ADD_PAIR(offset "(%[b],%[stride])", "s40", "s41")   \
   BANTAM_ADD_PAIR(offset "(%[b],%[stride],2)", "s50", "s51")
-#define BANTAM_CLEAR(sum) "vpxor %[" sum "], %[" sum "], %[" sum "]\n\t"
+#define BANTAM_BEGIN(first, second) "vmovdqa %[s00], %[" first "]\n\tvmovdqa %[s01], %[" second "]\n\t"
 #define BANTAM_LOAD_WEIGHTS "vmovdqu (%[panel]), %[w0]\n\tvmovdqu 32(%[panel]), %[w1]\n\t"
 
 /// Sums of five or six rows and two vectors of columns over `quads` quads, at least one: as sum_numbers, with weights
-/// from `panel` on, and rows that lie `row_stride` numbers apart. Of five rows the third is summed twice.
+/// from `panel` on, and rows that lie `row_stride` numbers apart; all rows begin with the 16 numbers at `start`. Of
+/// five rows the third is summed twice.
 template <int kTileRows, class V>
 HWY_INLINE void sum_large_tile(const std::int16_t* a, std::int64_t row_stride, const std::int8_t* panel,
-                               std::int64_t quads, V (&sum)[kTileRows][2]) {
+                               std::int64_t quads, const std::int32_t* start, V (&sum)[kTileRows][2]) {
   static_assert(kTileRows == 5 || kTileRows == 6);
   const std::int16_t* b = a + (kTileRows - 3) * row_stride;
   __m256i s[6][2];
   __m256i x, product, w0, w1;
-  asm(BANTAM_CLEAR("s00") BANTAM_CLEAR("s01") BANTAM_CLEAR("s10") BANTAM_CLEAR("s11") BANTAM_CLEAR("s20")
-      BANTAM_CLEAR("s21") BANTAM_CLEAR("s30") BANTAM_CLEAR("s31") BANTAM_CLEAR("s40") BANTAM_CLEAR("s41")
-      BANTAM_CLEAR("s50") BANTAM_CLEAR("s51")
+  asm("vmovdqu (%[start]), %[s00]\n\t"
+      "vmovdqu 32(%[start]), %[s01]\n\t"
+      BANTAM_BEGIN("s10", "s11") BANTAM_BEGIN("s20", "s21") BANTAM_BEGIN("s30", "s31")
+      BANTAM_BEGIN("s40", "s41") BANTAM_BEGIN("s50", "s51")
       "1:\n\t"
       // Even bytes as numbers of 16 bits, then odd ones.
       BANTAM_LOAD_WEIGHTS
@@ -71,14 +73,14 @@ HWY_INLINE void sum_large_tile(const std::int16_t* a, std::int64_t row_stride, c
         [s40] "=&x"(s[4][0]), [s41] "=&x"(s[4][1]), [s50] "=&x"(s[5][0]), [s51] "=&x"(s[5][1]), [x] "=&x"(x),
         [product] "=&x"(product), [w0] "=&x"(w0), [w1] "=&x"(w1), [a] "+r"(a), [b] "+r"(b), [panel] "+r"(panel),
         [quads] "+r"(quads)
-      : [stride] "r"(2 * row_stride)
+      : [stride] "r"(2 * row_stride), [start] "r"(start)
       : "cc", "memory");
   for (int r = 0; r < kTileRows; ++r)
     for (int v = 0; v < 2; ++v) sum[r][v] = V{s[r < 3 ? r : r + 6 - kTileRows][v]};
 }
 
 #undef BANTAM_LOAD_WEIGHTS
-#undef BANTAM_CLEAR
+#undef BANTAM_BEGIN
 #undef BANTAM_ADD_PAIRS
 #undef BANTAM_ADD_PAIR
 
