@@ -383,7 +383,13 @@ void store_tiles_of(const Piece& a, std::int64_t tiles, const TileColumns& b, co
   const Span span = a.span(a.quads, b.stride, b.ahead, b.ahead_step);
   const std::int8_t* panel = b.panel;
 #if HWY_TARGET == HWY_AVX2
-  if (a.bytes == nullptr) return sum_tiles_of<kRows, kTileVectors>(a.numbers, tiles, span, panel, start, end);
+  if (a.bytes == nullptr) {
+    if constexpr (kTileVectors == kVectors) {
+      if (WidePanel::pays(tiles, a.quads))
+        return sum_wide_tiles<kRows>(a.numbers, tiles, span, WidePanel(panel, a.quads), start, end);
+    }
+    return sum_tiles_of<kRows, kTileVectors>(a.numbers, tiles, span, panel, start, end);
+  }
   if (a.pairs != nullptr) return sum_pair_tiles<kTileVectors>(a.bytes, *a.pairs, tiles, span, panel, start, end);
 #endif
   const auto sum_with = [&](auto products) HWY_ATTR {

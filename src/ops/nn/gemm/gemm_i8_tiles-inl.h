@@ -246,6 +246,19 @@ HWY_NOINLINE void sum_tiles_of(const std::int16_t* a, std::int64_t tiles, const 
   }
 }
 
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+/// The same of two vectors of columns whose weights have been widened.
+template <int kTileRows, class End>
+HWY_NOINLINE void sum_wide_tiles(const std::int16_t* a, std::int64_t tiles, const Span& span, const WidePanel& panel,
+                                 const std::int32_t* start, const End& end) {
+  for (std::int64_t tile = 0; tile < tiles; ++tile, a += kTileRows * span.row_stride) {
+    hn::Vec<D32> sum[kTileRows][2];
+    sum_large_tile(a, span.row_stride, panel.numbers(), span.quads, start, sum);
+    end(sum, tile);
+  }
+}
+#endif
+
 /// Numbers 0, 1, 2, 3 of each quad become 0, 2, 1, 3.
 inline void order_quads(std::int16_t* numbers, std::int64_t count) {
   const hn::CappedTag<std::int16_t, 16> d;
