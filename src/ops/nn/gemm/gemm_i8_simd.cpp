@@ -156,7 +156,7 @@ class Left {
         in_tiles_(in_tiles),
         fills_up_(adds_rows || !has_bytes()),
         may_have_pairs_(multiplies_pairs() && a.gather_numbers == nullptr && panels > 0 &&
-                        quad_count(a.k) >= kLeastPairQuads),
+                        quad_count(a.k) >= least_pair_quads(panels)),
         fetched_flip_((kInvertsBits || in_tiles) && has_bytes() ? 0 : a.flip),
         flip_(a.flip ^ fetched_flip_) {}
 

@@ -37,8 +37,8 @@ struct PairRows {
   }
 };
 
-/// Shorter rows gain less than it takes to look through them.
-constexpr std::int64_t kLeastPairQuads = 16;
+/// Rows of fewer quads gain less, in so many panels of columns, than it takes to look through them.
+constexpr std::int64_t least_pair_quads(std::int64_t panels) { return panels > 2 ? 16 : 24; }
 
 /// Of so many quads of a tile one may have two parts, before numbers of 16 bits are faster: a second part takes the
 /// time that five quads gain, and to split quads what they gain in some panels of columns.
@@ -133,7 +133,7 @@ SecondPart* split_quads(std::uint8_t* bytes, std::int64_t rows, std::int64_t qua
 /// until it says that it is enough. Requires 8 quads; the last eight may have been seen in part.
 template <bool kSigned, typename F>
 HWY_INLINE void for_large_quads(const std::uint8_t* bytes, std::int64_t rows, std::int64_t quads, F f) {
-  static_assert(kLeastPairQuads >= 8);
+  static_assert(least_pair_quads(1) >= 8 && least_pair_quads(3) >= 8);
   for (std::int64_t next = 0; next < quads; next += 8) {
     const std::int64_t first = std::min(next, quads - 8);
     __m256i large = _mm256_setzero_si256();
