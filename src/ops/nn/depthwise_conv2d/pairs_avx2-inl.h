@@ -502,6 +502,13 @@ class PairBlock {
 
   static HWY_INLINE __m256i load_register(const std::int16_t* from) { return in_register(load(from)); }
 
+  /// The same, though it may have been loaded before: where gcc knew, it would keep more than there are registers.
+  static HWY_INLINE __m256i load_again(const std::int16_t* from) {
+    __m256i v;
+    asm volatile("vmovdqa %1, %0" : "=x"(v) : "m"(*reinterpret_cast<const __m256i*>(from)));
+    return v;
+  }
+
   /// Channels 4i to 4i + 3 of each lane.
   template <int kRows, int kPixels>
   HWY_INLINE void sum_channels(const std::int16_t* columns, int i, std::int64_t pixel_step, std::int64_t count,
@@ -538,7 +545,8 @@ class PairBlock {
       __m256i weights[kRows];
       unroll<kRows>([&](auto row) HWY_ATTR { weights[row] = load(w + (2 * step + row) * kPairNumbers); });
       unroll<kPixels>([&](auto t) __attribute__((always_inline)) HWY_ATTR {
-        const __m256i pairs = load_register(x + (kPairs * t + step) * kPairNumbers);
+        const std::int16_t* at = x + (kPairs * t + step) * kPairNumbers;
+        const __m256i pairs = kKernel == 3 ? load_register(at) : load_again(at);
         unroll<kRows>([&](auto row) HWY_ATTR { sums[row][t] = add_products(sums[row][t], pairs, weights[row]); });
       });
     });
