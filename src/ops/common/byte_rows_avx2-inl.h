@@ -65,11 +65,10 @@ class ByteRows {
  private:
   template <bool kPlain>
   HWY_INLINE __m256i pack(__m256i a_low, __m256i a_high, __m256i b_low, __m256i b_high) const {
-    const __m256i a_steps = _mm256_packs_epi32(a_low, a_high);
-    const __m256i b_steps = _mm256_packs_epi32(b_low, b_high);
-    if constexpr (kPlain) return _mm256_packus_epi16(a_steps, b_steps);
-    const __m256i a = _mm256_adds_epi16(a_steps, zero_point_);
-    const __m256i b = _mm256_adds_epi16(b_steps, zero_point_);
+    if constexpr (kPlain)
+      return _mm256_packus_epi16(_mm256_packs_epi32(a_low, a_high), _mm256_packs_epi32(b_low, b_high));
+    const __m256i a = _mm256_adds_epi16(_mm256_packs_epi32(a_low, a_high), zero_point_);
+    const __m256i b = _mm256_adds_epi16(_mm256_packs_epi32(b_low, b_high), zero_point_);
     const __m256i bytes = _mm256_min_epi8(_mm256_max_epi8(_mm256_packs_epi16(a, b), minimum_), maximum_);
     return _mm256_xor_si256(bytes, flip_);
   }
