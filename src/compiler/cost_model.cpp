@@ -197,7 +197,7 @@ Load half_product_load(const ops::OpDef& op, const ops::KernelVariant& variant, 
 
 /// What a depthwise convolution reaches of the machine's multiply-accumulates of f32, in integers and in floats: to
 /// load its numbers and to put them in order takes longer than to multiply them.
-constexpr double kIntegerTaps = 0.4;
+constexpr double kIntegerTaps = 0.45;
 constexpr double kFloatTaps = 0.6;
 
 Load depthwise_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
@@ -262,7 +262,7 @@ constexpr Row kRows[] = {
     {"lstm_q", "i8_packed__simd", lstm_load},
     {"binary_affine", "i8__simd", element_load<18>},
     {"binary_q", "i8__simd", element_load<60>},
-    {"lookup8", "any__simd", element_load<12>, false, true},
+    {"lookup8", "any__simd", element_load<5>, false, true},
     {"quantize", "f32_i8__simd", element_load<18>, false, true},
 };
 

@@ -16,7 +16,7 @@ namespace bantam::compiler {
 
 inline constexpr double kMiB = 1 << 20;
 inline constexpr Machine kSse4Machine = {24, 36, 42, 0.9, 1.5, 30, 30, 30, 0.4, 8 * kMiB, 16};
-inline constexpr Machine kAvx2Machine = {60, 82, 90, 0.2, 1.5, 30, 32, 30, 0.2, 8 * kMiB, 16};
+inline constexpr Machine kAvx2Machine = {60, 82, 90, 0.1, 1.5, 30, 32, 30, 0.2, 8 * kMiB, 16};
 inline constexpr Machine kAvx2VnniMachine = {60, 248, 90, 0.29, 1.5, 30, 32, 30, 0.2, 8 * kMiB, 16};
 inline constexpr Machine kAvx512Machine = {120, 480, 230, 0.12, 1.5, 40, 32, 30, 0.1, 2 * kMiB, 48};
 inline constexpr Machine kAvx512AmxMachine = {120, 2500, 230, 0.12, 1.5, 40, 32, 30, 0.1, 2 * kMiB, 48};
