@@ -38,6 +38,7 @@ constexpr std::int64_t kMaxWindowPairs = 30;              ///< of the windows th
 constexpr std::int64_t kMaxColumnPairs = 96;              ///< that are interleaved at once
 constexpr std::int64_t kMaxBlocks = 4;                    ///< of channels that are interleaved at once
 constexpr int kTilePixels = 4;                            ///< neighbours that are computed together
+constexpr int kMostTilePixels = 5;                        ///< where tiles have any number of them
 
 /// Output rows that share what is interleaved: windows that begin on different rows of pairs have weights of their own,
 /// with even strides they begin on the first ones.
@@ -73,6 +74,11 @@ inline std::int64_t pixels_at_once(const ByteImages& p) {
   const std::int64_t pixels =
       columns < g.horizontal.kernel ? 0 : (columns - g.horizontal.kernel) / g.horizontal.stride + 1;
   return pixels >= g.y.w ? g.y.w : pixels / kTilePixels * kTilePixels;
+}
+
+/// Pixels of the next tile of a row that has so many left: four, so that none is left alone.
+constexpr int next_tile(std::int64_t left) {
+  return left < kTilePixels || left == kMostTilePixels ? static_cast<int>(left) : left == 6 ? 3 : kTilePixels;
 }
 
 /// Are windows dense and small enough for the buffers, are there channels for a lane, and is no column interleaved in
@@ -445,8 +451,8 @@ class PairBlock {
 
   template <int kRows>
   HWY_INLINE void convolve_pixels(const std::int16_t* columns, std::int64_t pixels, const TileResult& y) const {
-    if (kernel_ == 3 && stride_ == 1) return convolve_tiles<kRows, kTilePixels, 3, 1>(columns, pixels, y);
-    if (kernel_ == 5 && stride_ == 1) return convolve_tiles<kRows, kTilePixels, 5, 1>(columns, pixels, y);
+    if (kernel_ == 3 && stride_ == 1) return convolve_tiles<kRows, kMostTilePixels, 3, 1>(columns, pixels, y);
+    if (kernel_ == 5 && stride_ == 1) return convolve_tiles<kRows, kMostTilePixels, 5, 1>(columns, pixels, y);
     if constexpr (kRows == 1) {
       if (kernel_ == 3 && stride_ == 2) return convolve_tiles<kRows, 2 * kTilePixels, 3, 2>(columns, pixels, y);
       if (kernel_ == 5 && stride_ == 2) return convolve_tiles<kRows, 2 * kTilePixels, 5, 2>(columns, pixels, y);
@@ -458,12 +464,23 @@ class PairBlock {
   template <int kRows, int kMost, int kKernel, int kStride>
   HWY_NOINLINE void convolve_tiles(const std::int16_t* columns, std::int64_t pixels, const TileResult& y) const {
     const std::int64_t step = p_.g.horizontal.stride * pairs_ * kPairNumbers;
-    // What two tiles cover is computed once more.
-    ops::HWY_NAMESPACE::cover<kMost>(pixels, [&](auto size, std::int64_t i) HWY_ATTR {
+    const auto tile = [&](auto size, std::int64_t i) HWY_ATTR {
       const std::int64_t by = i * y.pixel_step;
       convolve_tile<kRows, size, kKernel, kStride>(columns + i * step,
                                                    {{y.lanes[0] + by, y.lanes[1] + by}, y.row_step, y.pixel_step});
-    });
+    };
+    if constexpr (kMost == kMostTilePixels) {
+      for (std::int64_t done = 0; done < pixels;) {
+        const int size = next_tile(pixels - done);
+        ops::HWY_NAMESPACE::unroll<kMost>([&](auto i) HWY_ATTR {
+          constexpr int kSize = i + 1;
+          if (size == kSize) tile(std::integral_constant<int, kSize>(), done);
+        });
+        done += size;
+      }
+    } else {
+      ops::HWY_NAMESPACE::cover<kMost>(pixels, tile);  // what two tiles cover is computed once more
+    }
   }
 
   template <int kRows, int kPixels, int kKernel, int kStride>
@@ -546,7 +563,7 @@ class PairBlock {
       unroll<kRows>([&](auto row) HWY_ATTR { weights[row] = load(w + (2 * step + row) * kPairNumbers); });
       unroll<kPixels>([&](auto t) __attribute__((always_inline)) HWY_ATTR {
         const std::int16_t* at = x + (kPairs * t + step) * kPairNumbers;
-        const __m256i pairs = kKernel == 3 ? load_register(at) : load_again(at);
+        const __m256i pairs = kKernel == 3 && kPixels <= kTilePixels ? load_register(at) : load_again(at);
         unroll<kRows>([&](auto row) HWY_ATTR { sums[row][t] = add_products(sums[row][t], pairs, weights[row]); });
       });
     });
