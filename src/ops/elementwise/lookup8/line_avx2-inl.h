@@ -1,6 +1,6 @@
 // Tables that are a line, rounded and limited, as those are that change a scale: with AVX2 such bytes are computed in
-// a quarter of the time that it takes to look them up. Whether a table is one is found out from its entries, which it
-// then gives to the bit. Included by lookup8_simd.cpp inside Highway's per-target compilation.
+// a half to a third of the time that it takes to look them up. Whether a table is one is found out from its entries,
+// which it then gives to the bit. Included by lookup8_simd.cpp inside Highway's per-target compilation.
 #if defined(BANTAM_OPS_LOOKUP8_LINE_AVX2_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_LOOKUP8_LINE_AVX2_INL_H_
 #undef BANTAM_OPS_LOOKUP8_LINE_AVX2_INL_H_

@@ -251,8 +251,8 @@ struct ProductScratch {
 };
 
 /// The least: what products need anyway, but whole windows of some tiles where those are a small part of both images:
-/// in pieces of windows products take about twice as long, and each block of windows costs as much as some hundred of
-/// its products for every panel of weights.
+/// in pieces of windows products take about twice as long, and each block of windows begins and ends every panel of
+/// weights.
 inline ProductScratch product_scratch(const Problem& p) {
   constexpr std::int64_t kNumber = sizeof(std::int16_t);
   constexpr std::int64_t kPart = 64;

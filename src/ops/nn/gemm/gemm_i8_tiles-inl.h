@@ -204,10 +204,7 @@ HWY_INLINE void sum_numbers(const std::int16_t* a, const Span& span, const std::
   V32 low[kTileRows][kTileVectors];
   V32 high[kTileRows][kTileVectors];
   unroll<kTileRows>([&](auto r) HWY_ATTR {
-    unroll<kTileVectors>([&](auto v) HWY_ATTR {
-      low[r][v] = hn::LoadU(kD32, start + v * kLanes);
-      high[r][v] = hn::Zero(kD32);
-    });
+    unroll<kTileVectors>([&](auto v) HWY_ATTR { low[r][v] = high[r][v] = hn::Zero(kD32); });
   });
   const TileRows<kTileRows, std::int16_t> rows(a, span.row_stride);
   const std::int64_t panel_stride = span.panel_stride;
@@ -231,7 +228,10 @@ HWY_INLINE void sum_numbers(const std::int16_t* a, const Span& span, const std::
     i += 4;
   } while (i < 4 * span.quads);
   unroll<kTileRows>([&](auto r) HWY_ATTR {
-    unroll<kTileVectors>([&](auto v) HWY_ATTR { sum[r][v] = hn::RearrangeToOddPlusEven(low[r][v], high[r][v]); });
+    // Only now: on Arm lanes of `low` and `high` are not yet columns before.
+    unroll<kTileVectors>([&](auto v) HWY_ATTR {
+      sum[r][v] = hn::Add(hn::RearrangeToOddPlusEven(low[r][v], high[r][v]), hn::LoadU(kD32, start + v * kLanes));
+    });
   });
 }
 
