@@ -237,6 +237,24 @@ TEST(DepthwiseConv2d, Int8VariantsMatchReferenceOverWideRowsOfRoundChannels) {
       {.cases = 120, .must_cover = {"i8_channels__simd"}});
 }
 
+// Blocks of channels that are as wide as a vector allows leave few channels to the last one.
+TEST(DepthwiseConv2d, Int8VariantsMatchReferenceWhereTheLastOfManyBlocksIsSmall) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const std::int64_t c = random_int(random, 90, 140);
+        Conv2dParams p{.dilation_w = 2, .pad_left = 3, .pad_right = 5};
+        p.input_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
+        const std::int64_t side = random_int(random, 7, 9);
+        return make_case(kDepthwiseConv2d, p,
+                         {random_tensor(ElementType::kI8, {1, side + 2, 2 * side + 4, c}, random, -128, 127),
+                          testing::constant(random_tensor(ElementType::kI8, {side, side, c}, random, -128, 127)),
+                          testing::constant(random_tensor(ElementType::kI32, {c}, random, -9000, 9000)),
+                          testing::constant(random_tensor(ElementType::kI32, {c}, random, 0x40000000, 0x7fffffff)),
+                          testing::constant(random_tensor(ElementType::kI32, {c}, random, -9, -4))});
+      },
+      {.cases = 80, .must_cover = {"i8_channels__simd"}});
+}
+
 // Rows are interleaved as they lie, and vectors may take whatever channels come; rows and channels that are too many
 // for the buffers are cut.
 TEST(DepthwiseConv2d, Int8VariantsMatchReferenceOverFewAndManyChannels) {

@@ -30,7 +30,7 @@ namespace bantam::ops::depthwise::HWY_NAMESPACE {
 
 #if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
 
-constexpr FlatPlan::Vectors kFlatVectors{kGroupRows, kSumLanes};
+constexpr FlatPlan::Vectors kFlatVectors{kGroupRows, kSumLanes, HWY_TARGET == HWY_AVX3_DL};
 
 /// Output pixels of neighbouring rows: `rows` of them from row oy of item n on, `count` columns from column ox on.
 struct OutputPart {
@@ -353,7 +353,7 @@ inline FlatPlan flat_plan(const ConvGeometry& g) { return {g, kFlatVectors, Flat
 /// Is there room for windows of that size, and are vectors stored whole, if they must?
 inline bool flat_fits(const ByteImages& p, const FlatPlan& plan) {
   const ConvGeometry& g = p.g;
-  if (HWY_TARGET == HWY_AVX3_DL || g.x.c >= kSumLanes) return plan.fits();
+  if (kFlatVectors.stores_parts || g.x.c >= kSumLanes) return plan.fits();
   // Of a row that is cut, the least strip.
   const std::int64_t pixels = plan.strip == g.y.w ? plan.strip : plan.strip - 1;
   return plan.fits() && g.horizontal.stride == 1 && g.y.w_stride == g.x.c && pixels * g.x.c >= kSumLanes;

@@ -24,6 +24,7 @@ struct FlatPlan {
   struct Vectors {
     std::int64_t group_rows;
     std::int64_t lanes;
+    bool stores_parts;  ///< else no block of several may have less channels than `lanes`
   };
 
   /// What is interleaved at once: rows of a block, or one row of a block, or of all blocks.
@@ -80,6 +81,11 @@ struct FlatPlan {
     if (most < 1) return;
     blocks = (g.x.c + most - 1) / most;
     block = blocks == 1 ? g.x.c : align_up((g.x.c + blocks - 1) / blocks, vectors.lanes);
+    if (!vectors.stores_parts) {
+      const auto last_is_narrow = [&] { return g.x.c > block && (g.x.c - 1) % block + 1 < vectors.lanes; };
+      while (block > 0 && last_is_narrow()) block -= vectors.lanes;
+      if (block == 0) return;
+    }
     blocks = (g.x.c + block - 1) / block;
   }
 

@@ -27,6 +27,9 @@ ConvGeometry random_geometry(Random& random) {
   return g;
 }
 
+/// As with AVX-512 and AVX2.
+constexpr FlatPlan::Vectors kAllVectors[] = {{4, 16, true}, {2, 8, false}};
+
 // What the kernels write into their buffers is bounded by these.
 TEST(FlatPlan, WhatFitsStaysWithinTheBuffers) {
   int fitting = 0;
@@ -34,7 +37,7 @@ TEST(FlatPlan, WhatFitsStaysWithinTheBuffers) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const ConvGeometry g = random_geometry(random);
-    for (const FlatPlan::Vectors vectors : {FlatPlan::Vectors{4, 16}, FlatPlan::Vectors{2, 8}})
+    for (const FlatPlan::Vectors& vectors : kAllVectors)
       for (const auto order : {FlatPlan::Order::kRows, FlatPlan::Order::kRow, FlatPlan::Order::kRowOfAll}) {
         const FlatPlan plan(g, vectors, order);
         if (!plan.fits()) continue;
@@ -48,6 +51,8 @@ TEST(FlatPlan, WhatFitsStaysWithinTheBuffers) {
         EXPECT_GE(plan.blocks * plan.block, g.x.c);
         EXPECT_LT((plan.blocks - 1) * plan.block, g.x.c);
         EXPECT_TRUE(plan.blocks == 1 || plan.block % vectors.lanes == 0);
+        const std::int64_t last = g.x.c - (plan.blocks - 1) * plan.block;
+        EXPECT_TRUE(plan.blocks == 1 || vectors.stores_parts || last >= vectors.lanes);
         // A batch sees its groups only, and the next begins with a group.
         EXPECT_LE((plan.rows - 1) * g.vertical.stride + g.vertical.kernel, plan.groups * vectors.group_rows);
         const bool begins = plan.rows * g.vertical.stride == plan.batch_step * vectors.group_rows;
@@ -64,7 +69,7 @@ TEST(FlatPlan, ARowFitsWhereRowsDo) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const ConvGeometry g = random_geometry(random);
-    for (const FlatPlan::Vectors vectors : {FlatPlan::Vectors{4, 16}, FlatPlan::Vectors{2, 8}}) {
+    for (const FlatPlan::Vectors& vectors : kAllVectors) {
       const bool rows_fit = FlatPlan(g, vectors, FlatPlan::Order::kRows).fits();
       EXPECT_TRUE(!rows_fit || FlatPlan(g, vectors, FlatPlan::Order::kRow).fits());
     }
