@@ -24,7 +24,18 @@ class ByteRows {
         flip_(vdupq_n_u8(flip)) {}
 
   [[gnu::always_inline]] void store(const int32x4_t (&v)[4], std::uint8_t* to) const noexcept {
-    vst1q_u8(to, limited(vqmovn_high_s16(vqmovn_s16(with_zero_point(v[0], v[1])), with_zero_point(v[2], v[3]))));
+    vst1q_u8(to, bytes_of(v));
+  }
+  /// The bytes of v[2] and v[3] go `step` behind the others.
+  [[gnu::always_inline]] void store_halves(const int32x4_t (&v)[4], std::uint8_t* to,
+                                           std::int64_t step) const noexcept {
+    const uint8x16_t bytes = bytes_of(v);
+    vst1_u8(to, vget_low_u8(bytes));
+    vst1_u8(to + step, vget_high_u8(bytes));
+  }
+  /// Of numbers with the zero point.
+  [[gnu::always_inline]] void store(int16x8_t low, int16x8_t high, std::uint8_t* to) const noexcept {
+    vst1q_u8(to, limited(vqmovn_high_s16(vqmovn_s16(low), high)));
   }
   [[gnu::always_inline]] void store(const int32x4_t (&v)[2], std::uint8_t* to) const noexcept {
     const int8x8_t bytes = vqmovn_s16(with_zero_point(v[0], v[1]));
@@ -32,6 +43,9 @@ class ByteRows {
   }
 
  private:
+  [[gnu::always_inline]] uint8x16_t bytes_of(const int32x4_t (&v)[4]) const noexcept {
+    return limited(vqmovn_high_s16(vqmovn_s16(with_zero_point(v[0], v[1])), with_zero_point(v[2], v[3])));
+  }
   [[gnu::always_inline]] int16x8_t with_zero_point(int32x4_t low, int32x4_t high) const noexcept {
     return vqaddq_s16(vqmovn_high_s32(vqmovn_s32(low), high), zero_point_);
   }

@@ -139,6 +139,48 @@ class StepBytes {
   BytePacker pack_;
   __m512i from_middle_;
 };
+#elif HWY_ARCH_ARM_A64
+/// Steps from the zero point as results of type T, four vectors at once.
+template <typename T>
+class StepBytes {
+ public:
+  using V = StepUnits::V;
+  static constexpr std::size_t kVectors = 4;
+
+  HWY_INLINE explicit StepBytes(const ByteLimits& to)
+      : bytes_(to.zero_point - kOffset, to.minimum - kOffset, to.maximum - kOffset, kOffset),
+        from_middle_(
+            vdupq_n_s16(static_cast<std::int16_t>(to.zero_point - kOffset - (StepUnits::kMiddleSteps & 0xFFFF)))) {}
+
+  HWY_INLINE void store(const V (&v)[kVectors], T* y) const {
+    bytes_.store({v[0].raw, v[1].raw, v[2].raw, v[3].raw}, reinterpret_cast<std::uint8_t*>(y));
+  }
+
+  /// The same of StepUnits, rounded; false, and nothing is stored, where any may be next to a tie.
+  HWY_INLINE bool store_sure(const V (&units)[kVectors], T* y) const {
+    const int16x8_t fraction = vdupq_n_s16(static_cast<std::int16_t>(StepUnits::kFraction));
+    const uint16x8_t first_sure = vtstq_s16(low_words(units[0], units[1]), fraction);
+    const uint16x8_t second_sure = vtstq_s16(low_words(units[2], units[3]), fraction);
+    if (HWY_UNLIKELY(vminvq_u16(vandq_u16(first_sure, second_sure)) == 0)) return false;
+    bytes_.store(steps(units[0], units[1]), steps(units[2], units[3]), reinterpret_cast<std::uint8_t*>(y));
+    return true;
+  }
+
+ private:
+  static constexpr std::uint8_t kOffset = std::is_same_v<T, std::uint8_t> ? 128 : 0;  ///< of a number to int8
+
+  static HWY_INLINE int16x8_t low_words(V a, V b) {
+    return vuzp1q_s16(vreinterpretq_s16_s32(a.raw), vreinterpretq_s16_s32(b.raw));
+  }
+  /// With the zero point; less than 16 bits.
+  HWY_INLINE int16x8_t steps(V low, V high) const {
+    constexpr int kBits = StepUnits::kFractionBits;
+    return vaddq_s16(vshrn_high_n_s32(vshrn_n_s32(low.raw, kBits), high.raw, kBits), from_middle_);
+  }
+
+  neon::ByteRows bytes_;
+  int16x8_t from_middle_;
+};
 #else
 /// Steps from the zero point as results of type T, four vectors at once.
 template <typename T>
@@ -159,25 +201,17 @@ class StepBytes {
     return true;
   }
 
-#if HWY_ARCH_ARM_A64 || (HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86)
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
   HWY_INLINE explicit StepBytes(const ByteLimits& to)
       : bytes_(to.zero_point - kOffset, to.minimum - kOffset, to.maximum - kOffset, kOffset) {}
 
   HWY_INLINE void store(const V (&v)[kVectors], T* y) const {
     auto* to = reinterpret_cast<std::uint8_t*>(y);
-#if HWY_ARCH_ARM_A64
-    bytes_.store({v[0].raw, v[1].raw, v[2].raw, v[3].raw}, to);
-#else
     bytes_.store(v[0], v[1], v[2], v[3], to, to + 2 * hn::MaxLanes(D()));
-#endif
   }
 
  private:
   static constexpr std::uint8_t kOffset = std::is_same_v<T, std::uint8_t> ? 128 : 0;  ///< of a number to int8
-
-#if HWY_ARCH_ARM_A64
-  using ByteRows = neon::ByteRows;
-#endif
 
   ByteRows bytes_;
 #else

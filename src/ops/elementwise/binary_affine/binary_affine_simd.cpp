@@ -5,11 +5,10 @@
 #include "hwy/highway.h"
 #include "ops/common/binary_rows_simd-inl.h"
 #include "ops/common/dispatch.h"
+#include "ops/common/nearest_steps_simd-inl.h"
 #include "ops/common/requantize_simd-inl.h"
-#include "ops/common/step_bytes_simd-inl.h"
 #include "ops/elementwise/binary_affine/binary_affine.h"
 #include "ops/elementwise/binary_affine/kernels.h"
-#include "ops/elementwise/binary_affine/nearest_steps_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -52,7 +51,10 @@ class Combine {
     return hn::Add(nearest_in_range(hn::Max(below_high(qa, qb), low_)), y_zero_);
   }
 
-  /// In steps of the result, without zero point and lower limit.
+  /// The same without zero point and lower limit.
+  HWY_INLINE V steps(V qa, V qb) const { return nearest_in_range(below_high(qa, qb)); }
+
+ private:
   HWY_INLINE VF below_high(V qa, V qb) const {
     const auto a = hn::Mul(hn::ConvertTo(DF(), hn::Sub(qa, a_zero_)), a_scale_);
     const auto b = hn::Mul(hn::ConvertTo(DF(), hn::Sub(qb, b_zero_)), b_scale_);
@@ -60,7 +62,6 @@ class Combine {
     return hn::Min(hn::IfThenElseZero(hn::Eq(y, y), y), high_);
   }
 
- private:
   V a_zero_;
   V b_zero_;
   V y_zero_;
@@ -71,59 +72,20 @@ class Combine {
   VF high_;
 };
 
-/// The same results for four vectors at once, without divisions as long as those are seldom needed.
-template <BinaryFunction kFunction, typename T>
-class CombineToBytes : public Combine<kFunction> {
- public:
-  static constexpr std::size_t kVectors = StepBytes<T>::kVectors;
-
-  HWY_INLINE explicit CombineToBytes(const BinaryAffineParams& p)
-      : Combine<kFunction>(p), steps_(p), bytes_({p.y_zero_point, p.minimum, p.maximum}), guesses_(steps_.applies()) {}
-
-  /// Of operand b's elements.
-  bool prepares() const { return Steps::kIsDefined && steps_.applies(); }
-  void prepare(const T* b, std::int64_t n, float* prepared) const {
-    const std::int64_t lanes = hn::Lanes(D());
-    const OperandRow<T> row{b, true};
-    std::int64_t i = 0;
-    for (; i + lanes <= n; i += lanes)
-      hn::StoreU(steps_.prepared(row.load_wide(D(), static_cast<std::size_t>(i))), DF(), prepared + i);
-    for (; i < n; ++i) prepared[i] = hn::GetLane(steps_.prepared(hn::Set(D(), b[i])));
-  }
-
-  /// b: FourVectors, or PreparedVectors of what `prepare` made of them.
-  template <class A, class B>
-  HWY_INLINE void store(A a, B b, T* y) {
-    V v[kVectors];
-    if (Steps::kIsDefined && guesses_.worth_it()) {
-      unroll<kVectors>([&](auto i) HWY_ATTR {
-        if constexpr (requires { b.prepared(i); }) {
-          v[i] = steps_(a(i), b.prepared(i));
-        } else {
-          v[i] = steps_(a(i), b(i));
-        }
-      });
-      if (bytes_.store_sure(v, y)) return;
-      guesses_.failed();
-    }
-    unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = nearest_in_range(this->below_high(a(i), b(i))); });
-    bytes_.store(v, y);
-  }
-
- private:
-  using Steps = NearestSteps<kFunction>;
-  using D = typename Combine<kFunction>::D;
-  using DF = typename Combine<kFunction>::DF;
-  using V = typename Combine<kFunction>::V;
-
-  Steps steps_;
-  StepBytes<T> bytes_;
-  Guesses guesses_;
-};
+OperandSteps operand_steps(const BinaryAffineParams& p) {
+  const auto is_usual = [](float scale) { return scale > 0x1p-60F && scale < 0x1p60F; };
+  const bool is_product = p.function == BinaryFunction::kMul || p.function == BinaryFunction::kPrelu;
+  const double y = p.y_scale;
+  return {p.a_scale / y, is_product ? p.b_scale : p.b_scale / y, p.a_zero_point, p.b_zero_point,
+          is_usual(p.a_scale) && is_usual(p.b_scale) && is_usual(p.y_scale)};
+}
 
 template <BinaryFunction kFunction, typename T>
 void combine_affine(const Invocation& invocation, const StridedRows<3>& rows) {
-  combine_rows<T>(invocation, rows, CombineToBytes<kFunction, T>(invocation.as<BinaryAffineParams>()));
+  const auto& p = invocation.as<BinaryAffineParams>();
+  using Guessed = GuessedCombine<Combine<kFunction>, NearestSteps<kFunction>, T>;
+  combine_rows<T>(invocation, rows,
+                  Guessed(Combine<kFunction>(p), operand_steps(p), {p.y_zero_point, p.minimum, p.maximum}));
 }
 
 void run_binary_affine(const Invocation& invocation, const StridedRows<3>& rows) {

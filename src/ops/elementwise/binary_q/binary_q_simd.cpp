@@ -2,10 +2,14 @@
 #define HWY_TARGET_INCLUDE "ops/elementwise/binary_q/binary_q_simd.cpp"
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
+#include <algorithm>
+#include <cmath>
+
 #include "hwy/highway.h"
 #include "ops/common/binary_rows_simd-inl.h"
 #include "ops/common/dispatch.h"
 #include "ops/common/fixed_point_simd-inl.h"
+#include "ops/common/nearest_steps_simd-inl.h"
 #include "ops/elementwise/binary_q/binary_q.h"
 #include "ops/elementwise/binary_q/kernels.h"
 
@@ -41,22 +45,53 @@ HWY_INLINE V scaled_result(D d, const BinaryQParams& p, V a, V b) {
   }
 }
 
-/// The clamped result of two vectors of stored values.
-template <BinaryQFunction kFunction, class D, class V = hn::Vec<D>>
-HWY_INLINE V combine(D d, const BinaryQParams& p, V a, V b) {
-  const V scaled = scaled_result<kFunction>(d, p, a, b);
-  // Limits before the zero point is added: the sum cannot leave int32 (all three lie within the element type).
-  const V low = hn::Set(d, p.minimum - p.output_zero_point);
-  const V high = hn::Set(d, p.maximum - p.output_zero_point);
-  return hn::Add(hn::Min(hn::Max(scaled, low), high), hn::Set(d, p.output_zero_point));
+/// Results of vectors of stored values. Has a copy of the parameters, which stores of bytes cannot change.
+template <BinaryQFunction kFunction>
+class CombineQ {
+ public:
+  using D = hn::ScalableTag<std::int32_t>;
+  using V = hn::Vec<D>;
+
+  explicit CombineQ(const BinaryQParams& p) : p_(p) {}
+
+  HWY_INLINE V operator()(D d, V a, V b) const {
+    // Limits before the zero point is added: the sum cannot leave int32 (all three lie within the element type).
+    const V low = hn::Set(d, p_.minimum - p_.output_zero_point);
+    const V high = hn::Set(d, p_.maximum - p_.output_zero_point);
+    return hn::Add(hn::Min(hn::Max(steps(a, b), low), high), hn::Set(d, p_.output_zero_point));
+  }
+  HWY_INLINE V steps(V a, V b) const { return scaled_result<kFunction>(D(), p_, a, b); }
+
+ private:
+  BinaryQParams p_;
+};
+
+/// What a number is multiplied by.
+double real_multiplier(std::int32_t multiplier, int shift) { return std::ldexp(multiplier, shift - 31); }
+
+/// Of sums and differences. Usual are those in which nothing exceeds int32 and whose roundings are together at most a
+/// quarter of a unit: one of each operand after its scaling, by at most 1, and a half before the last one.
+OperandSteps operand_steps(const BinaryQParams& p) {
+  constexpr std::int32_t kMostLeft = 20;
+  const double output = real_multiplier(p.output_multiplier, p.output_shift);
+  const double error = 2 * output + std::ldexp(0.5, p.output_shift);
+  const bool no_overflow = p.left_shift <= kMostLeft && std::max({p.a_shift, p.b_shift, p.output_shift}) <= 0;
+  const double units = std::ldexp(output, p.left_shift);
+  return {units * real_multiplier(p.a_multiplier, p.a_shift), units * real_multiplier(p.b_multiplier, p.b_shift),
+          p.a_zero_point, p.b_zero_point, no_overflow && error <= StepUnits::kUnit / 4};
 }
 
 template <BinaryQFunction kFunction, typename T>
 void combine_stored(const Invocation& invocation, const StridedRows<3>& rows) {
-  // A copy: storing bytes could change parameters that lie elsewhere, so they would be read again for every vector.
-  combine_rows<T>(invocation, rows, [p = invocation.as<BinaryQParams>()](auto d, auto a, auto b) HWY_ATTR {
-    return combine<kFunction>(d, p, a, b);
-  });
+  const auto& p = invocation.as<BinaryQParams>();
+  const CombineQ<kFunction> exact(p);
+  if constexpr (kFunction == BinaryQFunction::kAdd || kFunction == BinaryQFunction::kSub) {
+    constexpr auto kSum = kFunction == BinaryQFunction::kAdd ? BinaryFunction::kAdd : BinaryFunction::kSub;
+    using Guessed = GuessedCombine<CombineQ<kFunction>, NearestSteps<kSum, true>, T>;
+    combine_rows<T>(invocation, rows, Guessed(exact, operand_steps(p), {p.output_zero_point, p.minimum, p.maximum}));
+  } else {
+    combine_rows<T>(invocation, rows, exact);
+  }
 }
 
 void run_binary_q(const Invocation& invocation, const StridedRows<3>& rows) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "ops/testing/harness.h"
 
@@ -131,6 +132,25 @@ TEST(BinaryQ, RefusesParametersOutsideTheType) {
   EXPECT_EQ(code([](BinaryQParams& p) { p.left_shift = 31; }), StatusCode::kInvalidModel);
   EXPECT_EQ(code([](BinaryQParams& p) { p.b_shift = -32; }), StatusCode::kInvalidModel);
   EXPECT_EQ(code([](BinaryQParams& p) { p.output_multiplier = -1; }), StatusCode::kInvalidModel);
+}
+
+// Scales of few digits give many ties; ranges of sums may be wider than that of the result.
+TEST(BinaryQ, SumsOfAllPairsMatchReferenceToTheBit) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        std::vector<std::int8_t> all(256);
+        std::iota(all.begin(), all.end(), std::int8_t{-128});
+        const bool ties = random() % 2 == 0;
+        std::uniform_real_distribution<double> any(0.003, 0.03);
+        const auto scale = [&] { return ties ? 0.01 * static_cast<double>(random_int(random, 1, 10)) : any(random); };
+        BinaryQParams p = addition(scale(), scale(), scale(), 20);
+        if (random() % 2 == 0) p.function = BinaryQFunction::kSub;
+        p.a_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
+        p.b_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
+        p.output_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
+        return make_case(kBinaryQ, p, {tensor_of<std::int8_t>({256, 1}, all), tensor_of<std::int8_t>({256}, all)});
+      },
+      {.cases = 60, .must_cover = {kBinaryQ.variants[0].name}});
 }
 
 TEST(BinaryQ, VariantsMatchReferenceToTheBit) {
