@@ -8,6 +8,8 @@
 #define BANTAM_OPS_ACTIVATION_STEPS_SIMD_INL_H_
 #endif
 
+#include <cstdint>
+
 #include "hwy/highway.h"
 #include "ops/common/affine_form.h"
 #include "ops/common/hard_swish_steps.h"
@@ -56,8 +58,8 @@ class HardSwishVector {
   HardSwishSteps numbers_;  // not vectors: the compiler's own constructors know nothing of the instruction set
 };
 
-#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
-/// silu(x) / step by SiluTable, whose coefficients fill two registers each with AVX-512, one with AVX2: half as many
+#if (HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86) || HWY_ARCH_ARM_A64
+/// silu(x) / step by SiluTable, whose coefficients fill two registers each with AVX-512, else one: half as many
 /// instructions as an exponential takes. NaN gives 0.
 class SiluVector {
  public:
@@ -75,13 +77,11 @@ class SiluVector {
 
   template <class D, class V = hn::Vec<D>>
   HWY_INLINE V operator()(D d, V x) const {
-    constexpr float kNearest = 0x1.8p23F;  // added, it leaves the nearest integer in the lowest bits
-    constexpr auto kPiecesPerUnit = static_cast<float>(1 / Table::kWidth);
     const V a = limited_magnitude(x);
-    const V index = hn::MulAdd(a, hn::Set(d, kPiecesPerUnit), hn::Set(d, kNearest));
-    V negative = piece(Table::kDegree, index);
+    const auto place = place_of(a);
+    V negative = piece(Table::kDegree, place);
     unroll<Table::kDegree>([&](auto i)
-                               HWY_ATTR { negative = hn::MulAdd(negative, a, piece(Table::kDegree - 1 - i, index)); });
+                               HWY_ATTR { negative = hn::MulAdd(negative, a, piece(Table::kDegree - 1 - i, place)); });
     // NaN takes the last piece, and its maximum is the second operand.
     return hn::MulAdd(hn::Max(x, hn::Zero(d)), hn::Set(d, steps_), negative);
   }
@@ -91,11 +91,14 @@ class SiluVector {
   }
 
  private:
-#if HWY_TARGET <= HWY_AVX3
-  using Table = SiluTable<32, 2>;
+#if HWY_ARCH_ARM_A64
+  using Table = SiluTable<DoublingPieces, 5>;
+  using DTable = hn::CappedTag<float, 4>;
+#elif HWY_TARGET <= HWY_AVX3
+  using Table = SiluTable<EqualPieces<32>, 2>;
   using DTable = hn::CappedTag<float, 16>;
 #else
-  using Table = SiluTable<8, 4>;
+  using Table = SiluTable<EqualPieces<8>, 4>;
   using DTable = hn::CappedTag<float, 8>;
 #endif
   using VTable = hn::Vec<DTable>;
@@ -103,21 +106,42 @@ class SiluVector {
 
   static HWY_INLINE VTable limited_magnitude(VTable x) {
     const auto last = hn::Set(DTable(), Table::kLast);
-#if HWY_TARGET <= HWY_AVX3
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
     constexpr int kLesserMagnitude = 0b1010;  // without the sign
     return VTable{_mm512_range_ps(x.raw, last.raw, kLesserMagnitude)};
 #else
     return hn::Min(hn::Abs(x), last);
 #endif
   }
-  HWY_INLINE VTable piece(int i, VTable index) const {
+
+#if HWY_ARCH_ARM_A64
+  /// Places of the four bytes of each number's piece: it is the exponent of a + 1, below which lie 23 bits.
+  static HWY_INLINE uint8x16_t place_of(VTable a) {
+    constexpr std::uint32_t kEach = 0x04040404;
+    constexpr std::uint32_t kFirst = 0x03020100 - 127 * kEach;
+    const VTable above_one = hn::Add(a, hn::Set(DTable(), 1.0F));
+    const uint32x4_t exponent = vshrq_n_u32(vreinterpretq_u32_f32(above_one.raw), 23);
+    return vreinterpretq_u8_u32(vmlaq_u32(vdupq_n_u32(kFirst), exponent, vdupq_n_u32(kEach)));
+  }
+  HWY_INLINE VTable piece(int i, uint8x16_t place) const {
+    return VTable{vreinterpretq_f32_u8(vqtbl1q_u8(vreinterpretq_u8_f32(vld1q_f32(c_[i])), place))};
+  }
+#else
+  /// The nearest middle of a piece in the lowest bits.
+  static HWY_INLINE VTable place_of(VTable a) {
+    constexpr auto kPiecesPerUnit = static_cast<float>(1 / Table::kWidth);
+    constexpr float kNearest = 0x1.8p23F;  // added, it leaves the nearest integer there
+    return hn::MulAdd(a, hn::Set(DTable(), kPiecesPerUnit), hn::Set(DTable(), kNearest));
+  }
+  HWY_INLINE VTable piece(int i, VTable place) const {
 #if HWY_TARGET <= HWY_AVX3
     return VTable{
-        _mm512_permutex2var_ps(_mm512_load_ps(c_[i]), _mm512_castps_si512(index.raw), _mm512_load_ps(c_[i] + kLanes))};
+        _mm512_permutex2var_ps(_mm512_load_ps(c_[i]), _mm512_castps_si512(place.raw), _mm512_load_ps(c_[i] + kLanes))};
 #else
-    return VTable{_mm256_permutevar8x32_ps(_mm256_load_ps(c_[i]), _mm256_castps_si256(index.raw))};
+    return VTable{_mm256_permutevar8x32_ps(_mm256_load_ps(c_[i]), _mm256_castps_si256(place.raw))};
 #endif
   }
+#endif
 
   alignas(64) float c_[Table::kDegree + 1][Table::kPieces];  ///< the table's, in steps
   float steps_;                                              ///< in 1
@@ -133,7 +157,7 @@ HWY_INLINE bool with_short_steps(const AffineScaler& scaler, Run run) {
     run(HardSwishVector(scaler.output_scale));
     return true;
   }
-#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+#if (HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86) || HWY_ARCH_ARM_A64
   if (function == UnaryFunction::kSilu && SiluVector::serves(scaler.output_scale)) {
     run(SiluVector(scaler.output_scale));
     return true;

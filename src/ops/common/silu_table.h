@@ -4,17 +4,34 @@
 
 namespace bantam::ops {
 
-/// Piece k of s holds for the a that are nearest to k * kWidth: the sum of c[i][k] a^i. Beyond kLast, which belongs to
-/// the last one, s changes by less than kError. Absolute errors are below kError.
-template <int kPieceCount, int kHighest>
-struct SiluTable {
+/// Pieces of equal width: piece k holds for the a that are nearest to k * kWidth, the last one beyond, too.
+template <int kPieceCount>
+struct EqualPieces {
   static constexpr int kPieces = kPieceCount;
-  static constexpr int kDegree = kHighest;
   static constexpr double kWidth = 12.8 / kPieces;
-  static constexpr auto kLast = static_cast<float>((kPieces - 0.51) * kWidth);
+  static constexpr auto kLast = static_cast<float>((kPieces - 0.51) * kWidth);  ///< belongs to the last one
+
+  static constexpr double middle(int k) noexcept { return k * kWidth; }
+  static constexpr double reach(int /*k*/) noexcept { return kWidth / 2; }
+};
+
+/// Pieces of 1, 2, 4 and 8: piece k holds for the a with 2^k <= a + 1 < 2^(k + 1).
+struct DoublingPieces {
+  static constexpr int kPieces = 4;
+  static constexpr float kLast = 14.99F;  ///< belongs to the last one
+
+  static constexpr double middle(int k) noexcept { return 1.5 * (1 << k) - 1; }
+  static constexpr double reach(int k) noexcept { return 0.5 * (1 << k); }
+};
+
+/// Piece k of s is the sum of c[i][k] a^i. Beyond kLast s changes by less than kError. Absolute errors are below
+/// kError.
+template <class Pieces, int kHighest>
+struct SiluTable : Pieces {
+  static constexpr int kDegree = kHighest;
   static constexpr float kError = 1.1e-4F;
 
-  alignas(64) float c[kDegree + 1][kPieces];
+  alignas(64) float c[kDegree + 1][Pieces::kPieces];
 };
 
 namespace detail {
@@ -29,7 +46,7 @@ constexpr double exponential(double x) noexcept {
 
 constexpr double silu_of_negative(double a) noexcept { return -a / (1 + exponential(a)); }
 
-/// Zeros of the Chebyshev polynomials of degree 3 and 5.
+/// Zeros of the Chebyshev polynomials of degree 3, 5 and 6.
 template <int kCount>
 inline constexpr double kChebyshevNodes[kCount] = {};
 template <>
@@ -37,6 +54,9 @@ inline constexpr double kChebyshevNodes<3>[3] = {-0.86602540378443865, 0, 0.8660
 template <>
 inline constexpr double kChebyshevNodes<5>[5] = {-0.95105651629515357, -0.58778525229247313, 0, 0.58778525229247313,
                                                  0.95105651629515357};
+template <>
+inline constexpr double kChebyshevNodes<6>[6] = {-0.96592582628906829, -0.70710678118654752, -0.25881904510252076,
+                                                 0.25881904510252076,  0.70710678118654752,  0.96592582628906829};
 
 /// Polynomials through the values at the Chebyshev nodes of each piece.
 template <class Table>
@@ -47,7 +67,7 @@ constexpr Table make_silu_table() noexcept {
     double at[kCount] = {};
     double differences[kCount] = {};
     for (int i = 0; i < kCount; ++i) {
-      at[i] = (k + kChebyshevNodes<kCount>[i] / 2) * Table::kWidth;
+      at[i] = Table::middle(k) + kChebyshevNodes<kCount>[i] * Table::reach(k);
       differences[i] = silu_of_negative(at[i]);
     }
     // Newton's divided differences, then Horner's scheme of (a - at[i]).
