@@ -82,6 +82,11 @@ class AffineVector {
 
   HWY_INLINE void store(V sum, std::int64_t lanes, float* y) const { store_lanes(DF(), real(sum), lanes, y); }
 
+  static HWY_INLINE VF scales(const AffineScaler& s, std::int64_t first, std::int64_t lanes) {
+    if (s.scale == nullptr) return hn::Zero(DF());
+    return s.per_channel ? load_channels(DF(), s.scale + first, lanes) : hn::Set(DF(), s.scale[0]);
+  }
+
   /// Scales of these channels with which 8-bit results are the same, but no product is without a number.
   static HWY_INLINE VF limited_scales(const AffineScaler& s, std::int64_t first, std::int64_t lanes) {
     return limited(scales(s, first, lanes));
@@ -96,16 +101,18 @@ class AffineVector {
   /// The same of an activation whose result is quantised: -0 may be 0.
   HWY_INLINE VF argument(V sum) const { return hn::Add(hn::Mul(hn::ConvertTo(DF(), sum), scale_), real_bias_); }
 
+  /// The same for F of with_short_steps, which may be rounded once.
+  template <class F>
+  static HWY_INLINE VF argument_for(V sum, VF scale, VF real_bias) {
+    if constexpr (!F::kIsExact) return hn::MulAdd(hn::ConvertTo(DF(), sum), scale, real_bias);
+    return hn::Add(hn::Mul(hn::ConvertTo(DF(), sum), scale), real_bias);
+  }
+
   /// Steps of 8-bit results of what with_short_steps gives, rounded; what is beyond 16 bits only lies on its side.
   /// kUsual: what is_usual() says, or false.
   template <bool kUsual = false, class F>
   HWY_INLINE V activated(const F& steps, V sum) const {
-    VF x;
-    if constexpr (F::kIsExact) {
-      x = argument(sum);
-    } else {
-      x = hn::MulAdd(hn::ConvertTo(DF(), sum), scale_, real_bias_);
-    }
+    const VF x = argument_for<F>(sum, scale_, real_bias_);
     if constexpr (kUsual) return nearest_in_range(steps.of_finite(DF(), x));
     const auto y = steps(DF(), x);
     return nearest_in_range(HWY_ARCH_ARM_A64 ? y : hn::Min(y, high_));  // see rounded_total
@@ -150,11 +157,6 @@ class AffineVector {
   }
 
  private:
-  static HWY_INLINE VF scales(const AffineScaler& s, std::int64_t first, std::int64_t lanes) {
-    if (s.scale == nullptr) return hn::Zero(DF());
-    return s.per_channel ? load_channels(DF(), s.scale + first, lanes) : hn::Set(DF(), s.scale[0]);
-  }
-
   HWY_INLINE bool has_usual_arguments(float step) const {
     const auto most_scale = hn::Set(DF(), step * 0x1p-2F);  // sums are at most 2^31
     const auto most_bias = hn::Set(DF(), step * 0x1p29F);

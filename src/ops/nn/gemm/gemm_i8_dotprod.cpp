@@ -14,11 +14,15 @@
 namespace bantam::ops::gemm {
 namespace {
 
-/// Bytes with the bits of `flip` inverted.
-[[gnu::always_inline]] inline int8x16_t to_signed(uint8x16_t bytes, std::uint8_t flip) noexcept {
-  // Made anew each time, in place of a register that the sums need.
+/// What inverts the bits of `flip` in all bytes: made anew for each group of quads, in place of a register that the
+/// sums need.
+[[gnu::always_inline]] inline uint8x16_t flips_of(std::uint8_t flip) noexcept {
   uint8x16_t flips;
   asm volatile("dup %0.16b, %w1" : "=w"(flips) : "r"(flip));
+  return flips;
+}
+
+[[gnu::always_inline]] inline int8x16_t to_signed(uint8x16_t bytes, uint8x16_t flips) noexcept {
   return vreinterpretq_s8_u8(veorq_u8(bytes, flips));
 }
 
@@ -48,15 +52,17 @@ void sum_dot(const ArmTile& tile) noexcept {
   std::int64_t quads = tile.quads;
   for (; quads >= 4; quads -= 4, a += 16, panel += 4 * 4 * kPanel) {
     int8x16_t left[kRows];
-    unrolled<kRows>([&](auto r) { left[r] = to_signed(vld1q_u8(a + r * stride), flip); });
+    const uint8x16_t flips = flips_of(flip);
+    unrolled<kRows>([&](auto r) { left[r] = to_signed(vld1q_u8(a + r * stride), flips); });
     unrolled<4>([&](auto part) { add_quad<part, kRows, kVectors>(left, panel, sum); });
   }
   for (; quads > 0; --quads, a += 4, panel += 4 * kPanel) {
     int8x16_t left[kRows];
+    const uint8x16_t flips = flips_of(flip);
     unrolled<kRows>([&](auto r) {
       std::uint32_t bytes;
       std::memcpy(&bytes, a + r * stride, sizeof bytes);
-      left[r] = to_signed(vreinterpretq_u8_u32(vdupq_n_u32(bytes)), flip);
+      left[r] = to_signed(vreinterpretq_u8_u32(vdupq_n_u32(bytes)), flips);
     });
     add_quad<0, kRows, kVectors>(left, panel, sum);
   }
@@ -93,8 +99,9 @@ void sum_matrices(const ArmTile& tile) noexcept {
   std::int64_t at = 0;
   int8x16_t left[kPairs];
   for (; at + 8 <= 4 * tile.quads; at += 8, panel += 2 * 4 * kPanel) {
+    const uint8x16_t flips = flips_of(flip);
     unrolled<kPairs>([&](auto p) {
-      left[p] = to_signed(vcombine_u8(vld1_u8(row[2 * p] + at), vld1_u8(row[2 * p + 1] + at)), flip);
+      left[p] = to_signed(vcombine_u8(vld1_u8(row[2 * p] + at), vld1_u8(row[2 * p + 1] + at)), flips);
     });
     unrolled<kVectors>([&](auto v) {
       asm volatile("" : "+r"(panel));
@@ -102,11 +109,12 @@ void sum_matrices(const ArmTile& tile) noexcept {
     });
   }
   if (at < 4 * tile.quads) {
+    const uint8x16_t flips = flips_of(flip);
     unrolled<kPairs>([&](auto p) {
       std::uint32_t bytes[4] = {};
       std::memcpy(&bytes[0], row[2 * p] + at, sizeof bytes[0]);
       std::memcpy(&bytes[2], row[2 * p + 1] + at, sizeof bytes[2]);
-      left[p] = to_signed(vreinterpretq_u8_u32(vld1q_u32(bytes)), flip);
+      left[p] = to_signed(vreinterpretq_u8_u32(vld1q_u32(bytes)), flips);
     });
     unrolled<kVectors>(
         [&](auto v) { add_columns<kPairs, kVectors, v>(left, vld1q_s8(panel + 16 * v), vdupq_n_s8(0), sum); });

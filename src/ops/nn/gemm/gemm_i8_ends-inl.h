@@ -730,10 +730,10 @@ class PanelEnd {
   PanelEnd(const Result& y, const Scaler& scaler, std::uint8_t flip, bool is_plain, std::int64_t first,
            std::int64_t columns)
       : plain_(y, first, columns),
-        is_plain_(is_plain || columns < kColumns),
+        is_plain_(is_plain),
         y_(reinterpret_cast<std::uint8_t*>(y.data) + first),
         row_stride_(y.row_stride),
-        store_(scaler, first, flip, columns == kColumns) {}
+        store_(scaler, first, columns, flip) {}
 
   /// Sums that are given to this from now on begin with what it makes of `start`; or, if that is null, with nothing.
   void begin(std::int32_t* start) {

@@ -7,7 +7,10 @@
 #define BANTAM_OPS_GEMM_STORE_NEON_INL_H_
 #endif
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <new>
 #include <type_traits>
 
 #include "hwy/highway.h"
@@ -16,6 +19,8 @@
 #include "ops/common/affine_simd-inl.h"
 #include "ops/common/byte_rows_neon.h"
 #include "ops/common/fixed_point_neon.h"
+#include "ops/common/requantize_simd-inl.h"
+#include "ops/common/short_copy.h"
 #include "ops/nn/gemm/gemm_i8.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
@@ -33,39 +38,74 @@ constexpr int kQuarters = 4;
 static_assert(kPanel == 4 * kQuarters);
 using DQuarter = hn::CappedTag<std::int32_t, 4>;
 
-/// The scaling of a panel's sums that have their bias: AffineVector's or RequantizeVector's, but only what whole panels
-/// need of them, since few rows do not pay for more.
+/// Columns of quarter v that are within the first `columns`.
+constexpr std::int64_t columns_of(int v, std::int64_t columns) {
+  return std::clamp<std::int64_t>(columns - 4 * v, 0, 4);
+}
+
+/// Numbers of a panel's first columns, 0 in the others or where there are none: `from` may be null.
+template <typename T, class Store>
+HWY_INLINE void load_quarters(const T* from, std::int64_t columns, Store store) {
+  using D = hn::CappedTag<T, 4>;
+  unroll<kQuarters>([&](auto v) HWY_ATTR {
+    const std::int64_t count = from != nullptr ? columns_of(v, columns) : 0;
+    store(v, count > 0 ? ops::HWY_NAMESPACE::load_channels(D(), from + 4 * v, count) : hn::Zero(D()));
+  });
+}
+
+/// The scaling of a panel's sums that have their bias: AffineVector's or RequantizeVector's, but only what panels need
+/// of them, since few rows do not pay for more.
 template <class Scaler>
 class PanelScale;
 
 template <>
 class PanelScale<AffineScaler> {
  public:
-  HWY_INLINE PanelScale() {}
-  HWY_INLINE PanelScale(const AffineScaler& s, std::int64_t first) {
-    unroll<kQuarters>([&](auto v) HWY_ATTR { scale_[v] = Vector::limited_scales(s, first + 4 * v, 4).raw; });
+  HWY_INLINE PanelScale(const AffineScaler& s, std::int64_t first, std::int64_t columns) {
+    const bool is_limited = !s.has_activation();
+    unroll<kQuarters>([&](auto v) HWY_ATTR {
+      const std::int64_t count = columns_of(v, columns);
+      const auto scale = [&]() HWY_ATTR {
+        if (count == 0) return hn::Zero(DReal());
+        return is_limited ? Vector::limited_scales(s, first + 4 * v, count) : Vector::scales(s, first + 4 * v, count);
+      };
+      scale_[v] = scale().raw;
+    });
+    load_quarters(s.real_bias != nullptr ? s.real_bias + first : nullptr, columns,
+                  [&](auto v, auto bias) HWY_ATTR { real_bias_[v] = bias.raw; });
   }
 
   template <int v>
   HWY_INLINE int32x4_t rounded(int32x4_t total) const {
     return vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(total), scale_[v]));
   }
+  /// Steps: of with_short_steps.
+  template <int v, class Steps>
+  HWY_INLINE int32x4_t activated(const Steps& steps, int32x4_t total) const {
+    const auto x = Vector::argument_for<Steps>(hn::Vec<DQuarter>(total), Real(scale_[v]), Real(real_bias_[v]));
+    return ops::HWY_NAMESPACE::nearest_in_range(steps(DReal(), x)).raw;
+  }
+  template <int v>
+  HWY_INLINE float32x4_t argument(int32x4_t total) const {
+    return vaddq_f32(vmulq_f32(vcvtq_f32_s32(total), scale_[v]), real_bias_[v]);
+  }
 
  private:
   using Vector = AffineVector<DQuarter>;
+  using DReal = hn::CappedTag<float, 4>;
+  using Real = hn::Vec<DReal>;
 
   float32x4_t scale_[kQuarters];
+  float32x4_t real_bias_[kQuarters];
 };
 
 template <>
 class PanelScale<Requantizer> {
  public:
-  HWY_INLINE PanelScale() {}
-  HWY_INLINE PanelScale(const Requantizer& r, std::int64_t first) {
-    unroll<kQuarters>([&](auto v) HWY_ATTR {
-      const int32x4_t shift =
-          vminq_s32(vmaxq_s32(vld1q_s32(r.shift + first + 4 * v), vdupq_n_s32(-31)), vdupq_n_s32(30));
-      multiplier_[v] = vld1q_s32(r.multiplier + first + 4 * v);
+  HWY_INLINE PanelScale(const Requantizer& r, std::int64_t first, std::int64_t columns) {
+    load_quarters(r.multiplier + first, columns, [&](auto v, auto m) HWY_ATTR { multiplier_[v] = m.raw; });
+    load_quarters(r.shift + first, columns, [&](auto v, auto s) HWY_ATTR {
+      const int32x4_t shift = vminq_s32(vmaxq_s32(s.raw, vdupq_n_s32(-31)), vdupq_n_s32(30));
       left_[v] = vmaxq_s32(shift, vdupq_n_s32(0));
       right_[v] = vminq_s32(shift, vdupq_n_s32(0));
     });
@@ -82,93 +122,109 @@ class PanelScale<Requantizer> {
   int32x4_t right_[kQuarters];
 };
 
-/// What makes bytes of the sums of a whole panel's columns.
+/// What makes bytes of the sums of a panel's first columns: chosen once for all rows.
 template <class Scaler>
 class PanelStore {
  public:
-  /// Of columns [first, first + kPanel), where `whole`; else not to be used.
-  HWY_INLINE PanelStore(const Scaler& scaler, std::int64_t first, std::uint8_t flip, bool whole)
-      : scaler_(scaler), first_(first), bytes_(scaler.zero_point, scaler.minimum, scaler.maximum, flip) {
-    if (whole) scale_ = PanelScale<Scaler>(scaler, first);
+  HWY_INLINE PanelStore(const Scaler& scaler, std::int64_t first, std::int64_t columns, std::uint8_t flip)
+      : scaler_(scaler),
+        first_(first),
+        columns_(columns),
+        scale_(scaler, first, columns),
+        bytes_(scaler.zero_point, scaler.minimum, scaler.maximum, flip),
+        store_(&store_plain) {
+    if constexpr (std::is_same_v<Scaler, AffineScaler>) {
+      if (!scaler.has_activation()) return;
+      const bool is_short = with_short_steps(scaler, [&](const auto& steps) HWY_ATTR {
+        using Steps = std::remove_cvref_t<decltype(steps)>;
+        static_assert(sizeof(Steps) <= sizeof(steps_) && std::is_trivially_destructible_v<Steps>);
+        new (steps_) Steps(steps);
+        store_ = &store_short<Steps>;
+      });
+      if (!is_short) store_ = &store_long;
+    }
   }
+  PanelStore(const PanelStore&) = delete;
+  PanelStore& operator=(const PanelStore&) = delete;
 
-  /// Adds what sums have to begin with besides, one number for each column.
+  /// Adds what sums have to begin with besides, one number for each column of the panel.
   HWY_INLINE void add_bias(std::int32_t* start) const {
-    if (scaler_.bias == nullptr) return;
-    const std::int32_t* bias = scaler_.bias + first_;
-    unroll<kQuarters>([&](auto v) HWY_ATTR {
-      vst1q_s32(start + 4 * v, vaddq_s32(vld1q_s32(start + 4 * v), vld1q_s32(bias + 4 * v)));
+    load_quarters(scaler_.bias != nullptr ? scaler_.bias + first_ : nullptr, columns_, [&](auto v, auto bias) HWY_ATTR {
+      vst1q_s32(start + 4 * v, vaddq_s32(vld1q_s32(start + 4 * v), bias.raw));
     });
   }
 
   /// Rows of kPanel sums, which follow one another and may be overwritten.
-  HWY_NOINLINE void store(std::int32_t* sums, std::int64_t rows, std::uint8_t* y, std::int64_t row_stride) const {
-    if constexpr (std::is_same_v<Scaler, AffineScaler>) {
-      if (scaler_.has_activation()) return store_activated(sums, rows, y, row_stride);
-    }
-    const PanelScale<Scaler> scale = scale_;
-    store_rows(sums, rows, y, row_stride,
-               [&](auto v, int32x4_t sum) HWY_ATTR { return scale.template rounded<v>(sum); });
+  HWY_INLINE void store(std::int32_t* sums, std::int64_t rows, std::uint8_t* y, std::int64_t row_stride) const {
+    store_(*this, sums, rows, y, row_stride);
   }
 
  private:
+  using Store = void (*)(const PanelStore&, std::int32_t*, std::int64_t, std::uint8_t*, std::int64_t);
+
+  static HWY_NOINLINE void store_plain(const PanelStore& panel, std::int32_t* sums, std::int64_t rows, std::uint8_t* y,
+                                       std::int64_t row_stride) {
+    const PanelScale<Scaler> scale = panel.scale_;
+    panel.store_rows(
+        sums, rows, y, row_stride, [&](auto v, int32x4_t sum) __attribute__((always_inline)) HWY_ATTR {
+          return scale.template rounded<v>(sum);
+        });
+  }
+
+  /// Steps: of with_short_steps; here a copy, which nobody else has.
+  template <class Steps>
+  static HWY_NOINLINE void store_short(const PanelStore& panel, std::int32_t* sums, std::int64_t rows, std::uint8_t* y,
+                                       std::int64_t row_stride) {
+    const PanelScale<Scaler> scale = panel.scale_;
+    const Steps steps = *std::launder(reinterpret_cast<const Steps*>(panel.steps_));
+    panel.store_rows(
+        sums, rows, y, row_stride, [&](auto v, int32x4_t sum) __attribute__((always_inline)) HWY_ATTR {
+          return scale.template activated<v>(steps, sum);
+        });
+  }
+
+  static HWY_NOINLINE void store_long(const PanelStore& panel, std::int32_t* sums, std::int64_t rows, std::uint8_t* y,
+                                      std::int64_t row_stride) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      unroll<kQuarters>([&](auto v) HWY_ATTR {
+        std::int32_t* at = sums + r * kPanel + 4 * v;
+        vst1q_s32(at, vreinterpretq_s32_f32(panel.scale_.template argument<v>(vld1q_s32(at))));
+      });
+    round_activated(panel.scaler_, sums, rows * kPanel);
+    panel.store_rows(sums, rows, y, row_stride, [](auto /*v*/, int32x4_t number) { return number; });
+  }
+
   /// number(v, sums): what bytes are made of instead of the sums of quarter v.
   template <class F>
   HWY_INLINE void store_rows(const std::int32_t* sums, std::int64_t rows, std::uint8_t* y, std::int64_t row_stride,
                              F number) const {
     const neon::ByteRows bytes = bytes_;
-    for (; rows > 0; --rows, sums += kPanel, y += row_stride) {
+    const std::int64_t columns = columns_;
+    const auto row = [&](std::uint8_t * to) __attribute__((always_inline)) HWY_ATTR {
       int32x4_t numbers[kQuarters];
-      unroll<kQuarters>([&](auto v) HWY_ATTR { numbers[v] = number(v, vld1q_s32(sums + 4 * v)); });
-      bytes.store(numbers, y);
+      unroll<kQuarters>([&](auto v) __attribute__((always_inline))
+                        HWY_ATTR { numbers[v] = number(v, vld1q_s32(sums + 4 * v)); });
+      bytes.store(numbers, to);
+      sums += kPanel;
+    };
+    if (columns == kPanel) {
+      for (; rows > 0; --rows, y += row_stride) row(y);
+      return;
     }
-  }
-
-  using Vector = AffineVector<DQuarter>;
-  using V = hn::Vec<DQuarter>;
-
-  /// Of the panel's columns, with what an activation needs.
-  struct Scales {
-    Vector quarters[kQuarters];
-
-    HWY_INLINE Scales(const AffineScaler& s, std::int64_t first)
-        : quarters{{DQuarter(), s, first, 4},
-                   {DQuarter(), s, first + 4, 4},
-                   {DQuarter(), s, first + 8, 4},
-                   {DQuarter(), s, first + 12, 4}} {}
-  };
-
-  HWY_INLINE void store_activated(std::int32_t* sums, std::int64_t rows, std::uint8_t* y,
-                                  std::int64_t row_stride) const {
-    const bool is_short =
-        with_short_steps(scaler_, [&](const auto& steps) HWY_ATTR { store_short(steps, sums, rows, y, row_stride); });
-    if (!is_short) store_long(sums, rows, y, row_stride);
-  }
-
-  /// Steps: of with_short_steps; a copy, which nobody else has.
-  template <class Steps>
-  HWY_NOINLINE void store_short(const Steps steps, const std::int32_t* sums, std::int64_t rows, std::uint8_t* y,
-                                std::int64_t row_stride) const {
-    const Scales scales(scaler_, first_);
-    store_rows(sums, rows, y, row_stride,
-               [&](auto v, int32x4_t sum) HWY_ATTR { return scales.quarters[v].activated(steps, V(sum)).raw; });
-  }
-
-  HWY_INLINE void store_long(std::int32_t* sums, std::int64_t rows, std::uint8_t* y, std::int64_t row_stride) const {
-    const Scales scales(scaler_, first_);
-    for (std::int64_t r = 0; r < rows; ++r)
-      unroll<kQuarters>([&](auto v) HWY_ATTR {
-        std::int32_t* at = sums + r * kPanel + 4 * v;
-        vst1q_s32(at, hn::BitCast(DQuarter(), scales.quarters[v].argument(V(vld1q_s32(at)))).raw);
-      });
-    round_activated(scaler_, sums, rows * kPanel);
-    store_rows(sums, rows, y, row_stride, [](auto /*v*/, int32x4_t number) { return number; });
+    for (; rows > 0; --rows, y += row_stride) {
+      std::uint8_t all[kPanel];
+      row(all);
+      copy_short(all, columns, y);
+    }
   }
 
   const Scaler& scaler_;
   std::int64_t first_;
+  std::int64_t columns_;
   PanelScale<Scaler> scale_;
   neon::ByteRows bytes_;
+  Store store_;
+  alignas(64) std::byte steps_[256];
 };
 
 #endif
