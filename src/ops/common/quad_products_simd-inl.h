@@ -1,6 +1,6 @@
-// VNNI's and AVX-VNNI's sums of products of bytes, for *_simd.cpp files inside Highway's per-target compilation.
-// Highway 1.0.3 asks the processor for VNNI before it chooses AVX3_DL, but does not name it to the compiler; the
-// assembler knows it.
+// VNNI's, AVX-VNNI's and Arm's sums of products of bytes, for *_simd.cpp files inside Highway's per-target compilation.
+// Highway 1.0.3 asks the processor for VNNI before it chooses AVX3_DL, but does not name it to the compiler, nor does
+// it know Arm's dot products; the assembler knows them.
 #if defined(BANTAM_OPS_QUAD_PRODUCTS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_QUAD_PRODUCTS_SIMD_INL_H_
 #undef BANTAM_OPS_QUAD_PRODUCTS_SIMD_INL_H_
@@ -25,6 +25,15 @@ HWY_INLINE V add_quad_products(V sum, V bytes, V weights) {
 template <class V>
 HWY_INLINE V add_quad_products(V sum, V bytes, V weights) {
   asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum.raw) : "x"(bytes.raw), "x"(weights.raw));
+  return sum;
+}
+#elif HWY_ARCH_ARM_A64
+/// The same of signed bytes and signed ones; only where byte_products() says that the processor has dot products.
+template <class V>
+HWY_INLINE V add_quad_products(V sum, V bytes, V weights) {
+  asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+      : "+w"(sum.raw)
+      : "w"(bytes.raw), "w"(weights.raw));
   return sum;
 }
 #endif

@@ -4,6 +4,7 @@
 // another way on x86 (depthwise_conv2d/any_bytes_simd-inl.h) and on 64-bit Arm (depthwise_conv2d/bytes_neon-inl.h).
 #include <algorithm>
 
+#include "ops/common/byte_products.h"
 #include "ops/common/dispatch.h"
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/parallel_rows.h"
@@ -257,7 +258,7 @@ void convolve_row(const Invocation& call, const ConvGeometry& g, const AffineSca
     activate_rows(scaler.activation, y + g.y.offset(n, oy, 0), g.y.w, g.y.w_stride, g.y.c);
 }
 
-#if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
+#if HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2))
 /// Output rows [begin, end) of all items by what finishes them fastest; false if their windows do not fit.
 bool convolve_images(const depthwise::ByteImages& images, const AffineScaler& scaler, std::int64_t begin,
                      std::int64_t end) {
@@ -290,6 +291,11 @@ bool convolve_bytes(const Invocation& call, const ConvGeometry& g, const AffineS
   if (element_size(call.out().type) != 1 || !w_zeros.are_zero()) return false;
   namespace bytes = depthwise::HWY_NAMESPACE;
   const auto* w = call.input<std::int8_t>(1);
+  if (byte_products() != ByteProducts::kNone && g.vertical.kernel > 1) {
+    const depthwise::ByteImages images{g, call.input<std::uint8_t>(0), {sign_flip(call.in(0).type), x_zero},
+                                       w, call.output<std::uint8_t>(), overlaps};
+    if (convolve_images(images, scaler, begin, end)) return true;
+  }
   if (!bytes::bytes_fit(g, w)) return false;
   dispatch_type<std::int8_t, std::uint8_t>(call.in(0).type, [&](auto tag) {
     using X = typename decltype(tag)::type;

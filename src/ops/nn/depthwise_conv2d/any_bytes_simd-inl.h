@@ -19,7 +19,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::depthwise::HWY_NAMESPACE {
 
-#if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
+#if HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2))
 
 /// The last stages of one arithmetic: in flat rows, and of blocks of channels.
 template <class FlatStage, class BlockStage>
@@ -28,10 +28,24 @@ struct Stages {
   using Block = BlockStage;
 };
 
-#if HWY_TARGET == HWY_AVX3_DL
+#if HWY_ARCH_ARM_A64
+/// There are no blocks of channels.
+struct NoBlock {};
+using PlainStages = Stages<PlainTile, NoBlock>;
+template <class Steps>
+using ShortStepsStages = Stages<ShortStepsTile<Steps>, NoBlock>;
+using ActivatedStages = Stages<ActivatedTile, NoBlock>;
+using RequantizeStages = Stages<RequantizeTile, NoBlock>;
+
+/// Only flat rows, where groups are filled and their products can be summed.
+template <class Of, class Scaler>
+bool convolve_in_blocks(const ByteImages&, const Scaler&, std::int64_t, std::int64_t) {
+  return false;
+}
+#elif HWY_TARGET == HWY_AVX3_DL
 using PlainStages = Stages<PlainTile, AffineBlock>;
 template <class Steps>
-using ShortStepsStages = Stages<ShortStepsTile<Steps>, ShortStepsBlock<Steps>>;
+using ShortStepsStages = Stages<ShortStepsTile<Steps>, ShortStepsBlock<Steps> >;
 using ActivatedStages = Stages<ActivatedTile, ActivatedBlock>;
 using RequantizeStages = Stages<RequantizeTile, RequantizeBlock>;
 

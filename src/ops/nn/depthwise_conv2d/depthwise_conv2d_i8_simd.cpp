@@ -3,6 +3,7 @@
 // x86 (any_bytes_simd-inl.h) and on 64-bit Arm (bytes_neon-inl.h).
 #include <algorithm>
 
+#include "ops/common/byte_products.h"
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/parallel_rows.h"
 #include "ops/nn/depthwise_conv2d/kernels.h"
@@ -112,6 +113,11 @@ void convolve_range_i8(const Invocation& call, const ConvGeometry& g, const Requ
                           overlaps};
   if (convolve_any_bytes<RequantizeStages>(images, requantize, begin, end)) return;
 #elif HWY_ARCH_ARM_A64
+  if (byte_products() != ByteProducts::kNone && g.vertical.kernel > 1) {
+    const ByteImages images{
+        g, call.input<std::uint8_t>(0), {0, zero}, call.input<std::int8_t>(1), call.output<std::uint8_t>(), overlaps};
+    if (convolve_any_bytes<RequantizeStages>(images, requantize, begin, end)) return;
+  }
   if (bytes_fit(g, call.input<std::int8_t>(1))) {
     const ByteProblem<std::int8_t> problem{
         g, call.input<std::int8_t>(0), call.input<std::int8_t>(1), zero, call.output<std::uint8_t>(), 0, overlaps};

@@ -28,9 +28,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::depthwise::HWY_NAMESPACE {
 
-#if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
+#if HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2))
 
+#if HWY_ARCH_ARM_A64
+// Vectors of few channels: what all their pixels need is made for several batches, in a part of the first cache.
+constexpr FlatPlan::Vectors kFlatVectors{kGroupRows, kSumLanes, false, 64, 4096, true};
+#else
 constexpr FlatPlan::Vectors kFlatVectors{kGroupRows, kSumLanes, HWY_TARGET == HWY_AVX3_DL};
+#endif
 
 /// Output pixels of neighbouring rows: `rows` of them from row oy of item n on, `count` columns from column ox on.
 struct OutputPart {
@@ -53,9 +58,13 @@ class FlatImage {
     const std::int64_t groups = plan_.groups_of((part.rows + plan_.rows - 1) / plan_.rows);
     const std::int64_t top = window_origin(g.vertical, part.oy);
     const std::int64_t left = window_origin(g.horizontal, part.ox);
-    for (std::int64_t group = 0; group < groups; ++group)
-      interleave_row(part.n, top + group * kGroupRows * g.vertical.dilation, left, plan_.columns(part.count),
-                     to + group * plan_.pitch);
+    // Groups of batches that share none begin with the first row of each batch.
+    const std::int64_t apart = plan_.batch_step == plan_.groups ? plan_.groups : groups;
+    for (std::int64_t group = 0; group < groups; ++group) {
+      const std::int64_t row =
+          group / apart * plan_.rows * g.vertical.stride + group % apart * kGroupRows * g.vertical.dilation;
+      interleave_row(part.n, top + row, left, plan_.columns(part.count), to + group * plan_.pitch);
+    }
   }
 
  protected:
@@ -77,7 +86,7 @@ class FlatImage {
     for (const bool there : group.there) any = any || there;
     if (!any) inside = inside_end = columns;
     const std::int32_t outside = group_of(static_cast<std::uint8_t>(p_.form.zero));
-    std::fill_n(to, inside * count_, outside);
+    fill(to, inside * count_, outside);
     if (inside < inside_end) {
       const Interleaver<Widening::kUnsigned> rows(group);
       if (x.w_stride == count_) {
@@ -86,7 +95,13 @@ class FlatImage {
         for (std::int64_t i = inside; i < inside_end; ++i) rows((first + i) * x.w_stride, count_, to + i * count_);
       }
     }
-    std::fill_n(to + inside_end * count_, (columns - inside_end) * count_, outside);
+    fill(to + inside_end * count_, (columns - inside_end) * count_, outside);
+  }
+
+  /// Up to kVectorLanes - 1 more are written.
+  static HWY_INLINE void fill(std::int32_t* to, std::int64_t count, std::int32_t number) {
+    const DSum d;
+    for (std::int64_t i = 0; i < count; i += kVectorLanes) hn::StoreU(hn::Set(d, number), d, to + i);
   }
 
   RowGroup rows_from(std::int64_t n, std::int64_t row) const {
@@ -127,9 +142,15 @@ class FlatBlock : private FlatImage {
   HWY_INLINE void convolve(const OutputPart& part, const std::int32_t* numbers) const {
     const bool flat = wraps_ && part.count * count_ >= kSumLanes;
     Tile::with_way(channels_, flat || count_ >= kSumLanes, [&](auto way) HWY_ATTR {
-      for (std::int64_t row = 0; row < part.rows; row += plan_.rows, numbers += plan_.batch_step * plan_.pitch) {
-        std::uint8_t* y = p_.y + p_.g.y.offset(part.n, part.oy + row, part.ox) + first_;
-        convolve_batch(way, numbers, std::min(plan_.rows, part.rows - row), part.count, y);
+      std::uint8_t* y = p_.y + p_.g.y.offset(part.n, part.oy, part.ox) + first_;
+      for (std::int64_t left = part.rows; left > 0;) {
+        const std::int64_t rows = std::min(plan_.rows, left);
+        const std::int64_t count = kFlatVectors.joins_batches ? left / rows : 1;
+        const Batches batches{count, plan_.batch_step * plan_.pitch, rows * p_.g.y.h_stride};
+        convolve_batches(way, numbers, batches, rows, part.count, y);
+        numbers += count * batches.step;
+        y += count * batches.y_step;
+        left -= count * rows;
       }
     });
   }
@@ -165,7 +186,7 @@ class FlatBlock : private FlatImage {
     const auto zero = hn::Set(d, p_.form.zero);
     // A copy, of which whole vectors can be read.
     const std::int32_t* bias = start_.set(channels_.bias(), count_);
-    for (std::int64_t c = 0; c < count_; c += kSumLanes) {
+    for (std::int64_t c = 0; c < count_; c += kVectorLanes) {
       auto sums = hn::Zero(d);
       for (std::int64_t tap = 0; tap < taps_; ++tap)
         sums = add_group_products(sums, ones, hn::LoadU(d, weights_ + tap * pitch_ + c));
@@ -192,31 +213,37 @@ class FlatBlock : private FlatImage {
     std::int64_t columns;  ///< lanes that are stored
   };
 
-  /// `rows` rows of a batch.
+  /// Batches of rows: `step` numbers apart in what is interleaved, and y_step bytes in results.
+  struct Batches {
+    std::int64_t count;
+    std::int64_t step;
+    std::int64_t y_step;
+  };
+
+  /// `rows` rows of each batch.
   template <class Way>
-  HWY_INLINE void convolve_batch(Way, const std::int32_t* numbers, std::int64_t rows, std::int64_t pixels,
-                                 std::uint8_t* y) const {
-    const bool few = taps_ == kResidentTaps;
+  HWY_INLINE void convolve_batches(Way, const std::int32_t* numbers, const Batches& batches, std::int64_t rows,
+                                   std::int64_t pixels, std::uint8_t* y) const {
+    const std::int64_t y_row = p_.g.y.h_stride;
     std::int64_t row = 0;
     if constexpr (Way::kWhole) {
-      for (; row + 2 <= rows; row += 2) {
-        std::uint8_t* to = y + row * p_.g.y.h_stride;
-        few ? convolve_rows<Way, 2, kResidentTaps>(numbers, row, pixels, to)
-            : convolve_rows<Way, 2, 0>(numbers, row, pixels, to);
+      if (taps_ == kResidentTaps) {
+        if constexpr (!Tile::kFillsRegisters) {
+          for (; row + 2 <= rows; row += 2)
+            convolve_rows<Way, 2, kResidentTaps>(numbers, batches, row, pixels, y + row * y_row);
+        }
+        for (; row < rows; ++row) convolve_rows<Way, 1, kResidentTaps>(numbers, batches, row, pixels, y + row * y_row);
       }
-      if (row < rows && few) {
-        convolve_rows<Way, 1, kResidentTaps>(numbers, row, pixels, y + row * p_.g.y.h_stride);
-        ++row;
-      }
+      for (; row + 2 <= rows; row += 2) convolve_rows<Way, 2, 0>(numbers, batches, row, pixels, y + row * y_row);
     }
-    for (; row < rows; ++row) convolve_rows<Way, 1, 0>(numbers, row, pixels, y + row * p_.g.y.h_stride);
+    for (; row < rows; ++row) convolve_rows<Way, 1, 0>(numbers, batches, row, pixels, y + row * y_row);
   }
 
-  /// kRows rows of a batch from the row-th on. kTaps: of windows of so many, whose weights stay in registers; 0 for
+  /// kRows rows of each batch from the row-th on. kTaps: of windows of so many, whose weights stay in registers; 0 for
   /// others.
   template <class Way, int kRows, int kTaps>
-  HWY_NOINLINE void convolve_rows(const std::int32_t* numbers, std::int64_t row, std::int64_t pixels,
-                                  std::uint8_t* y) const {
+  HWY_NOINLINE void convolve_rows(const std::int32_t* numbers, const Batches& batches, std::int64_t row,
+                                  std::int64_t pixels, std::uint8_t* y) const {
     const std::int64_t row_bytes = pixels * count_;
     const std::int32_t* w = weights_ + row * row_step_;
     if (wraps_ && row_bytes >= kSumLanes) {
@@ -225,19 +252,19 @@ class FlatBlock : private FlatImage {
       const std::int64_t in_period = period / kSumLanes;
       for (std::int64_t i = 0, channel = 0; i < std::min(whole, in_period); ++i) {
         const Vectors vectors{(whole - i + in_period - 1) / in_period, period, period, channel, kSumLanes};
-        convolve_vectors<Way, kRows, kTaps>(numbers + i * kSumLanes, w, vectors, y + i * kSumLanes);
+        convolve_vectors<Way, kRows, kTaps>(numbers + i * kSumLanes, batches, w, vectors, y + i * kSumLanes);
         channel = (channel + kSumLanes) % count_;
       }
       const std::int64_t last = row_bytes - kSumLanes;
       if (row_bytes % kSumLanes != 0)
-        convolve_vectors<Way, kRows, kTaps>(numbers + last, w, {1, 0, 0, last % count_, kSumLanes}, y + last);
+        convolve_vectors<Way, kRows, kTaps>(numbers + last, batches, w, {1, 0, 0, last % count_, kSumLanes}, y + last);
       return;
     }
     const std::int64_t columns = std::min(count_, kSumLanes);
     for (std::int64_t c = 0; c < count_; c += kSumLanes) {
       const std::int64_t channel = std::min(c, count_ - columns);
       const Vectors vectors{pixels, plan_.stride * count_, p_.g.y.w_stride, channel, columns};
-      convolve_vectors<Way, kRows, kTaps>(numbers + channel, w, vectors, y + channel);
+      convolve_vectors<Way, kRows, kTaps>(numbers + channel, batches, w, vectors, y + channel);
     }
   }
 
@@ -252,7 +279,7 @@ class FlatBlock : private FlatImage {
 
     /// `w`: of the first tap and row.
     HWY_INLINE TileTaps(const FlatBlock& block, const std::int32_t* w, std::int64_t channel)
-        : start(hn::LoadU(DSum(), block.start_.numbers + channel)), weights(w + channel), y_row(block.p_.g.y.h_stride) {
+        : start(load_sums(block.start_.numbers + channel)), weights(w + channel), y_row(block.p_.g.y.h_stride) {
       ops::HWY_NAMESPACE::unroll<kTaps>([&](auto tap) __attribute__((always_inline)) HWY_ATTR {
         load_weights(weights + tap * block.pitch_, block.row_step_, resident[tap]);
         places[tap] = block.places_[tap];
@@ -260,26 +287,38 @@ class FlatBlock : private FlatImage {
     }
   };
 
+  /// The vectors of all batches.
   template <class Way, int kRows, int kTaps>
-  HWY_INLINE void convolve_vectors(const std::int32_t* numbers, const std::int32_t* w, const Vectors& v,
-                                   std::uint8_t* y) const {
+  HWY_INLINE void convolve_vectors(const std::int32_t* numbers, const Batches& batches, const std::int32_t* w,
+                                   const Vectors& v, std::uint8_t* y) const {
     const Tile tile(channels_, v.channel, v.columns);
     const TileTaps<kRows, kTaps> taps(*this, w, v.channel);
+    if constexpr (!kFlatVectors.joins_batches) return convolve_tiles<Way>(tile, numbers, v, taps, y);
+    for (std::int64_t batch = batches.count; batch > 0; --batch, numbers += batches.step, y += batches.y_step)
+      convolve_tiles<Way>(tile, numbers, v, taps, y);
+  }
+
+  /// The vectors of one batch.
+  template <class Way, int kRows, int kTaps>
+  HWY_INLINE void convolve_tiles(const Tile& tile, const std::int32_t* numbers, const Vectors& v,
+                                 const TileTaps<kRows, kTaps>& taps, std::uint8_t* y) const {
     const auto convolve = [&](auto vectors, std::int64_t i) __attribute__((always_inline)) HWY_ATTR {
       convolve_tile<Way, kRows, kTaps, vectors>(tile, numbers + i * v.step, v, taps, y + i * v.y_step);
     };
-    constexpr std::integral_constant<int, kTileVectors> several;
+    // Where weights are loaded anew for each tile it should be large.
+    constexpr int kMost = kTaps == 0 ? 4 : kTileVectors;
+    constexpr std::integral_constant<int, kMost> several;
     std::int64_t i = 0;
-    for (; i + kTileVectors <= v.count; i += kTileVectors) convolve(several, i);
-    if (kRows == 2 && v.count - i == 2) return convolve(std::integral_constant<int, 2>(), i);
+    for (; i + kMost <= v.count; i += kMost) convolve(several, i);
+    if (kRows * 2 >= kTileVectors && v.count - i == 2) return convolve(std::integral_constant<int, 2>(), i);
     // Two or three are computed with some of those before, which come twice.
-    if (v.count - i > 1 && v.count >= kTileVectors) return convolve(several, v.count - kTileVectors);
+    if (v.count - i > 1 && v.count >= kMost) return convolve(several, v.count - kMost);
     for (; i < v.count; ++i) convolve(std::integral_constant<int, 1>(), i);
   }
 
   template <int kRows>
   static HWY_INLINE void load_weights(const std::int32_t* w, std::int64_t step, VSum (&weights)[kRows]) {
-    ops::HWY_NAMESPACE::unroll<kRows>([&](auto row) HWY_ATTR { weights[row] = hn::LoadU(DSum(), w + row * step); });
+    ops::HWY_NAMESPACE::unroll<kRows>([&](auto row) HWY_ATTR { weights[row] = load_sums(w + row * step); });
   }
 
   /// The first kVectors of v, of each row.
@@ -289,8 +328,18 @@ class FlatBlock : private FlatImage {
     using ops::HWY_NAMESPACE::unroll;
     VSum sums[kRows][kVectors];
     unroll<kRows>([&](auto row) HWY_ATTR { unroll<kVectors>([&](auto k) HWY_ATTR { sums[row][k] = taps.start; }); });
-    unroll<kTaps>([&](auto tap) __attribute__((always_inline))
-                  HWY_ATTR { add_tap(x + taps.places[tap], v.step, taps.resident[tap], sums); });
+    if constexpr (kTaps > 0 && Tile::kFillsRegisters) {
+      const std::int32_t* w = taps.weights;
+      asm volatile("" : "+r"(w));  // so that the compiler does not keep weights, but loads them for each tile
+      unroll<kTaps>([&](auto tap) __attribute__((always_inline)) HWY_ATTR {
+        VSum weights[kRows];
+        load_weights(w + tap * pitch_, row_step_, weights);
+        add_tap(x + taps.places[tap], v.step, weights, sums);
+      });
+    } else {
+      unroll<kTaps>([&](auto tap) __attribute__((always_inline))
+                    HWY_ATTR { add_tap(x + taps.places[tap], v.step, taps.resident[tap], sums); });
+    }
     if constexpr (kTaps == 0) {
       const std::int32_t* w = taps.weights;
       for (std::int64_t tap = 0; tap < taps_; ++tap, w += pitch_) {
@@ -306,19 +355,32 @@ class FlatBlock : private FlatImage {
   template <class Way, int kRows, int kVectors>
   static HWY_INLINE void store_tile(const Tile& tile, const VSum (&sums)[kRows][kVectors], std::int64_t y_step,
                                     std::int64_t y_row, std::uint8_t* y) {
+    // Instead of sums that are not there some are stored again.
+    constexpr int kLastRow = kRows - 1;
+    constexpr int kLast = kVectors - 1;
     if constexpr (kVectors == kTileVectors) {
       // In line by request, since a call would put all sums into memory.
       ops::HWY_NAMESPACE::unroll<kRows>([&](auto row) __attribute__((always_inline)) HWY_ATTR {
         std::uint8_t* to = y + row * y_row;
         tile.store(Way(), sums[row], {to, to + 2 * y_step, y_step});
       });
-    } else {
-      // Instead of vectors that are not there some are stored again.
-      static_assert(kRows * kVectors <= kTileVectors && kTileVectors == 4);
-      constexpr int kLastRow = kRows - 1;
-      constexpr int kLast = kVectors - 1;
+    } else if constexpr (kVectors == 2 * kTileVectors) {
+      const Tile* last = &tile;
+      asm volatile("" : "+r"(last));  // so that the compiler does not keep in registers what the last stage needs
+      ops::HWY_NAMESPACE::unroll<2 * kRows>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
+        constexpr int kRow = i / 2;
+        constexpr int kFirst = i % 2 * kTileVectors;
+        const VSum half[kTileVectors] = {sums[kRow][kFirst], sums[kRow][kFirst + 1]};
+        last->store(Way(), half, {y + kRow * y_row + kFirst * y_step, nullptr, y_step});
+      });
+    } else if constexpr (kTileVectors == 4) {
+      static_assert(kRows * kVectors <= kTileVectors);
       const VSum all[kTileVectors] = {sums[0][0], sums[0][kLast], sums[kLastRow][0], sums[kLastRow][kLast]};
       tile.store(Way(), all, {y, y + kLastRow * y_row, kLast * y_step});
+    } else {
+      static_assert(kVectors == 1 && kRows <= kTileVectors && kTileVectors == 2);
+      const VSum all[kTileVectors] = {sums[0][0], sums[kLastRow][0]};
+      tile.store(Way(), all, {y, nullptr, kLastRow * y_row});
     }
   }
 
@@ -328,14 +390,18 @@ class FlatBlock : private FlatImage {
                                  VSum (&sums)[kRows][kVectors]) {
     using ops::HWY_NAMESPACE::unroll;
     unroll<kVectors>([&](auto k) HWY_ATTR {
+#if HWY_ARCH_X86
       // In a register, since operands in memory are slower with whole vectors.
-      const VSum number = ops::HWY_NAMESPACE::in_register(hn::LoadU(DSum(), x + k * step));
+      const VSum number = ops::HWY_NAMESPACE::in_register(load_sums(x + k * step));
+#else
+      const VSum number = load_sums(x + k * step);
+#endif
       unroll<kRows>([&](auto row) HWY_ATTR { sums[row][k] = add_group_products(sums[row][k], number, weights[row]); });
     });
   }
 
   /// Taps of a window of which all weights fit into registers, besides the sums.
-  static constexpr int kResidentTaps = HWY_TARGET == HWY_AVX3_DL ? 3 : 0;
+  static constexpr int kResidentTaps = HWY_ARCH_ARM_A64 || HWY_TARGET == HWY_AVX3_DL ? 3 : 0;
 
   std::int64_t row_groups_;
   std::int64_t taps_;

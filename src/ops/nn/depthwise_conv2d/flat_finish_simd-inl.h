@@ -18,6 +18,7 @@
 #include "ops/common/affine_simd-inl.h"
 #include "ops/common/byte_rows_avx2-inl.h"
 #include "ops/common/byte_rows_avx512-inl.h"
+#include "ops/common/byte_rows_neon.h"
 #include "ops/common/requantize_simd-inl.h"
 #include "ops/nn/depthwise_conv2d/flat_plan.h"
 #include "ops/nn/depthwise_conv2d/row_groups_simd-inl.h"
@@ -26,10 +27,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::depthwise::HWY_NAMESPACE {
 
-#if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
+#if HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2))
 
-/// Vectors of sums that are finished together.
+/// Sums that are finished together: four vectors.
+#if HWY_ARCH_ARM_A64
+constexpr int kTileVectors = 2;
+#else
 constexpr int kTileVectors = 4;
+#endif
 
 /// Numbers behind the last channel: those of the first ones, again and again.
 constexpr std::int64_t kWrapped = kSumLanes;
@@ -56,16 +61,22 @@ struct ChannelNumbers {
   }
 };
 
-/// Where the bytes of a tile go: those of the first and the third vector, those of the others `step` behind them.
+/// Where the bytes of a tile go: those of the first and the third sums, those of the others `step` behind them.
 struct TileBytes {
   std::uint8_t* first;
   std::uint8_t* third;
   std::int64_t step;
 };
 
+#if HWY_ARCH_ARM_A64
+using ByteRows = neon::ByteRows;
+#else
+using ByteRows = ops::HWY_NAMESPACE::ByteRows;
+#endif
+
 /// `columns`: bytes of a vector that are stored.
-HWY_INLINE ops::HWY_NAMESPACE::ByteRows byte_rows(std::int32_t zero_point, std::int32_t minimum, std::int32_t maximum,
-                                                  std::uint8_t flip, std::int64_t columns) {
+HWY_INLINE ByteRows byte_rows(std::int32_t zero_point, std::int32_t minimum, std::int32_t maximum, std::uint8_t flip,
+                              std::int64_t columns) {
 #if HWY_TARGET == HWY_AVX3_DL
   return {zero_point, minimum, maximum, flip, columns};
 #else
@@ -86,12 +97,15 @@ using PlainWay = TileWay<true, true, true>;
 using UsualWay = TileWay<true, false, true>;
 using AnyWay = TileWay<false, false, false>;
 
-/// number(i): what ByteRows takes of vector i.
+/// number(i): what ByteRows takes of sums i.
 template <class Way, class F>
-HWY_INLINE void store_tile(const ops::HWY_NAMESPACE::ByteRows& rows, const TileBytes& to, F number) {
+HWY_INLINE void store_tile(const ByteRows& rows, const TileBytes& to, F number) {
   using std::integral_constant;
   const VSum a = number(integral_constant<int, 0>());
   const VSum b = number(integral_constant<int, 1>());
+#if HWY_ARCH_ARM_A64
+  rows.store_halves({a.low, a.high, b.low, b.high}, to.first, to.step);
+#else
   const VSum c = number(integral_constant<int, 2>());
   const VSum d = number(integral_constant<int, 3>());
 #if HWY_TARGET == HWY_AVX3_DL
@@ -99,14 +113,48 @@ HWY_INLINE void store_tile(const ops::HWY_NAMESPACE::ByteRows& rows, const TileB
 #else
   rows.template store_halves<Way::kPlain>(a, b, c, d, to.first, to.third, to.step);
 #endif
+#endif
 }
+
+/// What scales sums from channel `first` on. Vector: AffineVector or RequantizeVector.
+template <class Vector>
+class TileScale {
+ public:
+#if HWY_ARCH_ARM_A64
+  template <class Scaler>
+  HWY_INLINE TileScale(const Scaler& scaler, std::int64_t first)
+      : low_(DSum(), scaler, first, kVectorLanes), high_(DSum(), scaler, first + kVectorLanes, kVectorLanes) {}
+
+  /// f(scale, vector) of each vector.
+  template <class F>
+  HWY_INLINE VSum each(VSum sums, F f) const {
+    using V = hn::Vec<DSum>;
+    return {f(low_, V(sums.low)).raw, f(high_, V(sums.high)).raw};
+  }
+
+ private:
+  Vector low_;
+  Vector high_;
+#else
+  template <class Scaler>
+  HWY_INLINE TileScale(const Scaler& scaler, std::int64_t first) : all_(DSum(), scaler, first, kVectorLanes) {}
+
+  template <class F>
+  HWY_INLINE VSum each(VSum sums, F f) const {
+    return f(all_, sums);
+  }
+
+ private:
+  Vector all_;
+#endif
+};
 
 /// Are all of `count` channels usual? `make(first)`: what has is_usual() for a vector of them.
 template <class Make>
 HWY_INLINE bool are_usual(std::int64_t count, bool wraps, Make make) {
   bool usual = true;
-  for (std::int64_t c = 0; c < count; c += kSumLanes)
-    usual = usual && make(wraps ? c : std::min(c, count - kSumLanes)).is_usual();
+  for (std::int64_t c = 0; c < count; c += kVectorLanes)
+    usual = usual && make(wraps ? c : std::min(c, count - kVectorLanes)).is_usual();
   return usual;
 }
 
@@ -122,7 +170,7 @@ class AffineChannels {
       if (scaler_.per_channel) scaler_.scale = scale_.set(scaler_.scale, count);
     }
     is_usual_ = are_usual(count, wraps, [&](std::int64_t c) HWY_ATTR {
-      return ops::HWY_NAMESPACE::AffineVector<DSum>(DSum(), scaler_, c, kSumLanes);
+      return ops::HWY_NAMESPACE::AffineVector<DSum>(DSum(), scaler_, c, kVectorLanes);
     });
   }
   AffineChannels(const AffineChannels&) = delete;
@@ -146,15 +194,17 @@ class AffineChannels {
 class AffineTile {
  public:
   using Channels = AffineChannels;
+  /// Does the last stage need most registers? Then weights are not kept in them, nor a second row's sums.
+  static constexpr bool kFillsRegisters = false;
 
  protected:
   HWY_INLINE AffineTile(const Channels& channels, std::int64_t first, std::int64_t columns)
-      : scale_(DSum(), channels.scaler(), first, kSumLanes),
+      : scale_(channels.scaler(), first),
         rows_(byte_rows(channels.scaler().zero_point, channels.scaler().minimum, channels.scaler().maximum,
                         channels.scaler().flip, columns)) {}
 
-  ops::HWY_NAMESPACE::AffineVector<DSum> scale_;
-  ops::HWY_NAMESPACE::ByteRows rows_;
+  TileScale<ops::HWY_NAMESPACE::AffineVector<DSum>> scale_;
+  ByteRows rows_;
 };
 
 /// For scalers without an activation.
@@ -177,7 +227,9 @@ class PlainTile : public AffineTile {
   HWY_INLINE void store(Way, const VSum (&sums)[kTileVectors], const TileBytes& to) const {
     store_tile<Way>(
         rows_, to, [&](auto i) __attribute__((always_inline)) HWY_ATTR {
-          return scale_.template rounded_total<Way::kUsual>(sums[i]);
+          return scale_.each(
+              sums[i], [](const auto& scale, auto sum) __attribute__((always_inline))
+                       HWY_ATTR { return scale.template rounded_total<Way::kUsual>(sum); });
         });
   }
 };
@@ -186,6 +238,8 @@ class PlainTile : public AffineTile {
 template <class Steps>
 class ShortStepsTile : public AffineTile {
  public:
+  static constexpr bool kFillsRegisters = HWY_ARCH_ARM_A64 && sizeof(Steps) >= 4 * sizeof(VSum);  // tables
+
   HWY_INLINE ShortStepsTile(const Channels& channels, std::int64_t first, std::int64_t columns)
       : AffineTile(channels, first, columns), steps_(channels.scaler().output_scale) {}
 
@@ -198,11 +252,13 @@ class ShortStepsTile : public AffineTile {
   HWY_INLINE void store(Way, const VSum (&sums)[kTileVectors], const TileBytes& to) const {
     const ShortStepsTile* here = this;
     // Of few numbers the compiler would make vectors and keep these in registers instead of sums; so it does not know
-    // where they lie. Tables it leaves in memory.
-    if constexpr (sizeof(Steps) < sizeof(VSum)) asm volatile("" : "+r"(here));
+    // where they lie. Large tables it leaves in memory.
+    if constexpr (HWY_ARCH_ARM_A64 || sizeof(Steps) < sizeof(VSum)) asm volatile("" : "+r"(here));
     store_tile<Way>(
         here->rows_, to, [&](auto i) __attribute__((always_inline)) HWY_ATTR {
-          return here->scale_.template activated<Way::kUsual>(here->steps_, sums[i]);
+          return here->scale_.each(
+              sums[i], [&](const auto& scale, auto sum) __attribute__((always_inline))
+                       HWY_ATTR { return scale.template activated<Way::kUsual>(here->steps_, sum); });
         });
   }
 
@@ -222,12 +278,14 @@ class ActivatedTile : public AffineTile {
   }
   template <class Way>
   HWY_INLINE void store(Way, const VSum (&sums)[kTileVectors], const TileBytes& to) const {
-    const DSum d;
     HWY_ALIGN std::int32_t numbers[kTileVectors * kSumLanes];
-    ops::HWY_NAMESPACE::unroll<kTileVectors>(
-        [&](auto i) HWY_ATTR { hn::Store(hn::BitCast(d, scale_.argument(sums[i])), d, numbers + i * kSumLanes); });
+    ops::HWY_NAMESPACE::unroll<kTileVectors>([&](auto i) HWY_ATTR {
+      const auto argument = [](const auto& scale, auto sum)
+                                HWY_ATTR { return hn::BitCast(DSum(), scale.argument(sum)); };
+      store_sums(scale_.each(sums[i], argument), numbers + i * kSumLanes);
+    });
     round_activated(*scaler_, numbers, kTileVectors * kSumLanes);
-    store_tile<Way>(rows_, to, [&](auto i) HWY_ATTR { return hn::Load(d, numbers + i * kSumLanes); });
+    store_tile<Way>(rows_, to, [&](auto i) HWY_ATTR { return load_sums(numbers + i * kSumLanes); });
   }
 
  private:
@@ -245,7 +303,7 @@ class RequantizeChannels {
       requantizer_.shift = shift_.set(requantizer_.shift, count);
     }
     is_usual_ = are_usual(count, wraps, [&](std::int64_t c) HWY_ATTR {
-      return ops::HWY_NAMESPACE::RequantizeVector<DSum>(DSum(), requantizer_, c, kSumLanes);
+      return ops::HWY_NAMESPACE::RequantizeVector<DSum>(DSum(), requantizer_, c, kVectorLanes);
     });
   }
   RequantizeChannels(const RequantizeChannels&) = delete;
@@ -267,9 +325,10 @@ class RequantizeChannels {
 class RequantizeTile {
  public:
   using Channels = RequantizeChannels;
+  static constexpr bool kFillsRegisters = false;
 
   HWY_INLINE RequantizeTile(const Channels& channels, std::int64_t first, std::int64_t columns)
-      : requantize_(DSum(), channels.requantizer(), first, kSumLanes),
+      : requantize_(channels.requantizer(), first),
         rows_(byte_rows(channels.requantizer().zero_point, channels.requantizer().minimum,
                         channels.requantizer().maximum, 0, columns)) {}
 
@@ -282,13 +341,15 @@ class RequantizeTile {
   HWY_INLINE void store(Way, const VSum (&sums)[kTileVectors], const TileBytes& to) const {
     store_tile<Way>(
         rows_, to, [&](auto i) __attribute__((always_inline)) HWY_ATTR {
-          return requantize_.template rounded_total<Way::kUsual>(sums[i]);
+          return requantize_.each(
+              sums[i], [](const auto& requantize, auto sum) __attribute__((always_inline))
+                       HWY_ATTR { return requantize.template rounded_total<Way::kUsual>(sum); });
         });
   }
 
  private:
-  ops::HWY_NAMESPACE::RequantizeVector<DSum> requantize_;
-  ops::HWY_NAMESPACE::ByteRows rows_;
+  TileScale<ops::HWY_NAMESPACE::RequantizeVector<DSum>> requantize_;
+  ByteRows rows_;
 };
 #endif
 

@@ -1,7 +1,7 @@
 // Rows of bytes interleaved to groups, and sums of a group's products: four rows as they are where the processor
-// multiplies quads of bytes (VNNI), two rows widened to 16 bits with AVX2. A number of 32 bits holds what lies at one
-// place of all rows of a group; numbers follow each other like the places. Included by *_simd.cpp files inside
-// Highway's per-target compilation.
+// multiplies quads of bytes (VNNI, Arm's dot products), two rows widened to 16 bits with AVX2. A number of 32 bits
+// holds what lies at one place of all rows of a group; numbers follow each other like the places. Included by
+// *_simd.cpp files inside Highway's per-target compilation.
 #if defined(BANTAM_OPS_DEPTHWISE_ROW_GROUPS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_DEPTHWISE_ROW_GROUPS_SIMD_INL_H_
 #undef BANTAM_OPS_DEPTHWISE_ROW_GROUPS_SIMD_INL_H_
@@ -22,17 +22,40 @@ namespace bantam::ops::depthwise::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
+#if HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2))
 
-#if HWY_TARGET == HWY_AVX3_DL
+#if HWY_ARCH_ARM_A64
+constexpr int kGroupRows = 4;
+using DSum = hn::CappedTag<std::int32_t, 4>;
+#elif HWY_TARGET == HWY_AVX3_DL
 constexpr int kGroupRows = 4;
 using DSum = hn::CappedTag<std::int32_t, 16>;
 #else
 constexpr int kGroupRows = 2;
 using DSum = hn::CappedTag<std::int32_t, 8>;
 #endif
+constexpr std::int64_t kVectorLanes = static_cast<std::int64_t>(hn::MaxLanes(DSum()));
+
+/// Sums of neighbouring channels, or what they are made of: a vector, or with Arm's short ones two.
+#if HWY_ARCH_ARM_A64
+struct VSum {
+  int32x4_t low;
+  int32x4_t high;
+};
+constexpr std::int64_t kSumLanes = 2 * kVectorLanes;
+
+HWY_INLINE VSum load_sums(const std::int32_t* from) { return {vld1q_s32(from), vld1q_s32(from + kVectorLanes)}; }
+HWY_INLINE void store_sums(VSum sums, std::int32_t* to) {
+  vst1q_s32(to, sums.low);
+  vst1q_s32(to + kVectorLanes, sums.high);
+}
+#else
 using VSum = hn::Vec<DSum>;
-constexpr std::int64_t kSumLanes = static_cast<std::int64_t>(hn::MaxLanes(DSum()));
+constexpr std::int64_t kSumLanes = kVectorLanes;
+
+HWY_INLINE VSum load_sums(const std::int32_t* from) { return hn::LoadU(DSum(), from); }
+HWY_INLINE void store_sums(VSum sums, std::int32_t* to) { hn::StoreU(sums, DSum(), to); }
+#endif
 
 /// The rows of a group: bytes that a row has not are `outside`, and of others the bits of `flip` are inverted.
 struct RowGroup {
@@ -45,15 +68,71 @@ struct RowGroup {
 /// Are bytes widened as signed numbers? Quads keep them as they are.
 enum class Widening { kUnsigned, kSigned };
 
-#if HWY_TARGET == HWY_AVX3_DL
-/// Sums plus the products of groups: of unsigned bytes and signed ones.
-HWY_INLINE VSum add_group_products(VSum sums, VSum x, VSum w) {
+#if HWY_ARCH_ARM_A64 || HWY_TARGET == HWY_AVX3_DL
+/// Sums plus the products of groups: of bytes, which are unsigned on x86 and signed on Arm, and of signed ones.
+HWY_INLINE hn::Vec<DSum> add_group_products(hn::Vec<DSum> sums, hn::Vec<DSum> x, hn::Vec<DSum> w) {
   return ops::HWY_NAMESPACE::add_quad_products(sums, x, w);
 }
+#if HWY_ARCH_ARM_A64
+HWY_INLINE VSum add_group_products(VSum sums, VSum x, VSum w) {
+  using V = hn::Vec<DSum>;
+  return {add_group_products(V(sums.low), V(x.low), V(w.low)).raw,
+          add_group_products(V(sums.high), V(x.high), V(w.high)).raw};
+}
+#endif
 
 /// The number at places where no row has anything but `byte`.
 constexpr std::int32_t group_of(std::uint8_t byte) { return static_cast<std::int32_t>(0x01010101U * byte); }
+#endif
 
+#if HWY_ARCH_ARM_A64
+template <Widening>
+class Interleaver {
+ public:
+  HWY_INLINE explicit Interleaver(const RowGroup& group) {
+    ops::HWY_NAMESPACE::unroll<kGroupRows>([&](auto i) HWY_ATTR {
+      rows_[i] = group.rows[i];
+      inside_[i] = vdupq_n_u8(group.there[i] ? 0xFF : 0);
+      flip_[i] = vdupq_n_u8(group.there[i] ? group.flip : group.outside);
+    });
+  }
+
+  /// Bytes [first, first + count) of the rows become `count` numbers; up to 15 more are written behind them.
+  HWY_INLINE void operator()(std::int64_t first, std::int64_t count, std::int32_t* to) const {
+    if (count < 16) return few(first, count, to);
+    for (std::int64_t i = 0; i < count; i += 16) {
+      const std::int64_t at = std::min(i, count - 16);
+      sixteen({rows_[0] + first + at, rows_[1] + first + at, rows_[2] + first + at, rows_[3] + first + at}, to + at);
+    }
+  }
+
+ private:
+  using Bytes = const std::uint8_t* [kGroupRows];
+
+  void few(std::int64_t first, std::int64_t count, std::int32_t* to) const {
+    std::uint8_t bytes[kGroupRows][16] = {};
+    for (int i = 0; i < kGroupRows; ++i) copy_short(rows_[i] + first, count, bytes[i]);
+    sixteen({bytes[0], bytes[1], bytes[2], bytes[3]}, to);
+  }
+  HWY_INLINE void sixteen(const Bytes& from, std::int32_t* to) const {
+    uint8x16_t v[kGroupRows];
+    ops::HWY_NAMESPACE::unroll<kGroupRows>(
+        [&](auto i) HWY_ATTR { v[i] = veorq_u8(vandq_u8(vld1q_u8(from[i]), inside_[i]), flip_[i]); });
+    const uint8x16_t pairs[4] = {vzip1q_u8(v[0], v[1]), vzip2q_u8(v[0], v[1]), vzip1q_u8(v[2], v[3]),
+                                 vzip2q_u8(v[2], v[3])};
+    ops::HWY_NAMESPACE::unroll<2>([&](auto half) HWY_ATTR {
+      const uint16x8_t low = vreinterpretq_u16_u8(pairs[half]);
+      const uint16x8_t high = vreinterpretq_u16_u8(pairs[half + 2]);
+      vst1q_s32(to + 8 * half, vreinterpretq_s32_u16(vzip1q_u16(low, high)));
+      vst1q_s32(to + 8 * half + 4, vreinterpretq_s32_u16(vzip2q_u16(low, high)));
+    });
+  }
+
+  const std::uint8_t* rows_[kGroupRows];
+  uint8x16_t inside_[kGroupRows];
+  uint8x16_t flip_[kGroupRows];
+};
+#elif HWY_TARGET == HWY_AVX3_DL
 template <Widening>
 class Interleaver {
  public:
