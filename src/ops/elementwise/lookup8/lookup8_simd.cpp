@@ -1,7 +1,7 @@
 // lookup8 with vectors: where the processor permutes 128 bytes (VBMI), the table is in registers in two halves, and
-// vectors need not be whole; with AVX2 it is in sixteen parts of sixteen bytes, but for those that have nothing but the
-// first byte: a rectifier's table is half as much work; lines need no table (line_avx2-inl.h). Other processors look
-// bytes up one by one, which is no slower there.
+// vectors need not be whole; on 64-bit Arm it is in four parts of 64 bytes; with AVX2 in sixteen parts of sixteen
+// bytes, but for those that have nothing but the first byte: a rectifier's table is half as much work; lines need no
+// table (line_avx2-inl.h). Other processors look bytes up one by one, which is no slower there.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/elementwise/lookup8/lookup8_simd.cpp"
 #include "hwy/foreach_target.h"
@@ -91,6 +91,29 @@ class Table {
   hn::Vec<D8> first_;
   int parts_ = 0;
 };
+#elif HWY_ARCH_ARM_A64
+class Table {
+ public:
+  static constexpr std::int64_t kBytes = 16;
+
+  explicit Table(const std::uint8_t* table) {
+    for (int i = 0; i < 4; ++i) part_[i] = vld1q_u8_x4(table + 64 * i);
+  }
+
+  /// A part leaves bytes as they are where the place is not within it.
+  HWY_INLINE uint8x16_t operator()(uint8x16_t x) const {
+    const uint8x16_t part = vdupq_n_u8(64);
+    uint8x16_t y = vqtbl4q_u8(part_[0], x);
+    unroll<3>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
+      x = vsubq_u8(x, part);
+      y = vqtbx4q_u8(y, part_[i + 1], x);
+    });
+    return y;
+  }
+
+ private:
+  uint8x16x4_t part_[4];
+};
 #else
 class Table {
  public:
@@ -102,7 +125,7 @@ class Table {
 class TableRows {
  public:
   /// Shorter ones are best looked up together.
-  static constexpr std::int64_t kLong = HWY_ARCH_X86 && HWY_TARGET == HWY_AVX3_DL ? 0 : 128;
+  static constexpr std::int64_t kLong = HWY_ARCH_X86 && HWY_TARGET == HWY_AVX3_DL ? 0 : HWY_ARCH_ARM_A64 ? 16 : 128;
 
   TableRows(const std::uint8_t* table, const Table& in_vectors) : table_(table), in_vectors_(in_vectors) {}
 
@@ -117,6 +140,16 @@ class TableRows {
 #if HWY_TARGET == HWY_AVX3_DL
     if (i < n) return in_vectors_.look_up_part(x + i, n - i, y + i);
 #endif
+#elif HWY_ARCH_ARM_A64
+    if (n >= Table::kBytes) {
+      // The last bytes are looked up before others are written over them.
+      const Table in_vectors = in_vectors_;
+      const std::int64_t last_at = n - Table::kBytes;
+      const uint8x16_t last = in_vectors(vld1q_u8(x + last_at));
+      for (; i < last_at; i += Table::kBytes) vst1q_u8(y + i, in_vectors(vld1q_u8(x + i)));
+      vst1q_u8(y + last_at, last);
+      return;
+    }
 #else
     static_cast<void>(in_vectors_);
 #endif
