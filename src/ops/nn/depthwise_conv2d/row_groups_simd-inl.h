@@ -44,7 +44,14 @@ struct VSum {
 };
 constexpr std::int64_t kSumLanes = 2 * kVectorLanes;
 
-HWY_INLINE VSum load_sums(const std::int32_t* from) { return {vld1q_s32(from), vld1q_s32(from + kVectorLanes)}; }
+HWY_INLINE VSum load_sums(const std::int32_t* from) {
+  // One instruction, which the compiler does not find where it computes addresses in between.
+  VSum sums;
+  asm("ldp %q0, %q1, %2"
+      : "=w"(sums.low), "=w"(sums.high)
+      : "Q"(*reinterpret_cast<const std::int32_t(*)[kSumLanes]>(from)));
+  return sums;
+}
 HWY_INLINE void store_sums(VSum sums, std::int32_t* to) {
   vst1q_s32(to, sums.low);
   vst1q_s32(to + kVectorLanes, sums.high);
@@ -94,30 +101,40 @@ class Interleaver {
       rows_[i] = group.rows[i];
       inside_[i] = vdupq_n_u8(group.there[i] ? 0xFF : 0);
       flip_[i] = vdupq_n_u8(group.there[i] ? group.flip : group.outside);
+      all_there_ = all_there_ && group.there[i];
     });
   }
 
   /// Bytes [first, first + count) of the rows become `count` numbers; up to 15 more are written behind them.
   HWY_INLINE void operator()(std::int64_t first, std::int64_t count, std::int32_t* to) const {
     if (count < 16) return few(first, count, to);
-    for (std::int64_t i = 0; i < count; i += 16) {
-      const std::int64_t at = std::min(i, count - 16);
-      sixteen({rows_[0] + first + at, rows_[1] + first + at, rows_[2] + first + at, rows_[3] + first + at}, to + at);
-    }
+    all_there_ ? many<true>(first, count, to) : many<false>(first, count, to);
   }
 
  private:
   using Bytes = const std::uint8_t* [kGroupRows];
 
+  template <bool kAllThere>
+  HWY_INLINE void many(std::int64_t first, std::int64_t count, std::int32_t* to) const {
+    const Bytes rows = {rows_[0] + first, rows_[1] + first, rows_[2] + first, rows_[3] + first};
+    for (std::int64_t i = 0; i < count; i += 16) {
+      const std::int64_t at = std::min(i, count - 16);
+      sixteen<kAllThere>({rows[0] + at, rows[1] + at, rows[2] + at, rows[3] + at}, to + at);
+    }
+  }
+
   void few(std::int64_t first, std::int64_t count, std::int32_t* to) const {
     std::uint8_t bytes[kGroupRows][16] = {};
     for (int i = 0; i < kGroupRows; ++i) copy_short(rows_[i] + first, count, bytes[i]);
-    sixteen({bytes[0], bytes[1], bytes[2], bytes[3]}, to);
+    sixteen<false>({bytes[0], bytes[1], bytes[2], bytes[3]}, to);
   }
+  template <bool kAllThere>
   HWY_INLINE void sixteen(const Bytes& from, std::int32_t* to) const {
     uint8x16_t v[kGroupRows];
-    ops::HWY_NAMESPACE::unroll<kGroupRows>(
-        [&](auto i) HWY_ATTR { v[i] = veorq_u8(vandq_u8(vld1q_u8(from[i]), inside_[i]), flip_[i]); });
+    ops::HWY_NAMESPACE::unroll<kGroupRows>([&](auto i) HWY_ATTR {
+      v[i] = vld1q_u8(from[i]);
+      v[i] = kAllThere ? veorq_u8(v[i], flip_[0]) : veorq_u8(vandq_u8(v[i], inside_[i]), flip_[i]);
+    });
     const uint8x16_t pairs[4] = {vzip1q_u8(v[0], v[1]), vzip2q_u8(v[0], v[1]), vzip1q_u8(v[2], v[3]),
                                  vzip2q_u8(v[2], v[3])};
     ops::HWY_NAMESPACE::unroll<2>([&](auto half) HWY_ATTR {
@@ -131,6 +148,7 @@ class Interleaver {
   const std::uint8_t* rows_[kGroupRows];
   uint8x16_t inside_[kGroupRows];
   uint8x16_t flip_[kGroupRows];
+  bool all_there_ = true;
 };
 #elif HWY_TARGET == HWY_AVX3_DL
 template <Widening>
