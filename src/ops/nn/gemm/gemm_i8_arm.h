@@ -20,9 +20,13 @@ struct ArmTile {
   std::int64_t quads = 0;
   const std::int8_t* panel = nullptr;
   bool narrow = false;                  ///< only the first half of the panel's columns is asked for
+  bool sums_two = false;                ///< two products of the panel fit into 16 bits: see two_products_fit()
   const std::int32_t* start = nullptr;  ///< what the columns' sums start at
   std::int32_t* sums = nullptr;         ///< [kArmTileRows, kPanel]; rows that were not asked for are undefined
 };
+
+/// Is no weight of `quads` quads of a panel -128? Then two products have less than 2^15.
+bool two_products_fit(const std::int8_t* panel, std::int64_t quads) noexcept;
 
 /// sums[r][c] = start[c] + the sum of the signed a[r][k] * b[k][c]: NEON has products of signed bytes only.
 void sum_bytes_neon(const ArmTile& tile) noexcept;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hwy/targets.h"
+#include "ops/common/byte_products.h"
 #include "ops/testing/guarded_memory.h"
 #include "ops/testing/harness.h"
 
@@ -63,7 +64,14 @@ struct ByteProduct {
       x = flip ^ static_cast<std::uint8_t>(integer(random, 0, 99) < share
                                                ? integer(random, 0, 255)
                                                : std::clamp(zero + integer(random, -40, 40), 0, 255));
-    for (std::int8_t& w : b) w = static_cast<std::int8_t>(integer(random, -128, 127));
+    // Without -128 kernels may add up two products in 16 bits: of the largest numbers, in some.
+    const std::int32_t least_weight = integer(random, 0, 1) == 0 ? -128 : -127;
+    const bool extreme = integer(random, 0, 5) == 0;
+    if (extreme)
+      for (std::uint8_t& x : a) x = flip ^ static_cast<std::uint8_t>(integer(random, 0, 3) == 0 ? 255 : 0);
+    for (std::int8_t& w : b)
+      w = static_cast<std::int8_t>(extreme && integer(random, 0, 3) > 0 ? least_weight
+                                                                        : integer(random, least_weight, 127));
     for (std::int32_t& x : bias) x = integer(random, -9000, 9000);
     for (float& x : real_bias) x = static_cast<float>(integer(random, -90, 90)) / 16.0F;
     for (float& x : scale) x = static_cast<float>(integer(random, 1, 90)) / 65536.0F;
@@ -172,12 +180,27 @@ TEST(GemmI8, PacksOnVectorsTheSameBytesHoweverTheMatrixLies) {
   }
 }
 
-TEST(GemmI8, IsExactHoweverLargeTheBytesAreAndInAnyWorkspace) {
+/// Calls test() with each instruction set and each way to multiply bytes.
+template <class Test>
+void for_each_way(Test test) {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
     hwy::GetChosenTarget().Update(target);
+    for (int products = 0; products <= static_cast<int>(best_byte_products()); ++products) {
+      limit_byte_products(static_cast<ByteProducts>(products));
+      SCOPED_TRACE("target " + std::to_string(target) + ", products " + std::to_string(products));
+      test();
+    }
+  }
+  limit_byte_products(ByteProducts::kMatrices);
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+TEST(GemmI8, IsExactHoweverLargeTheBytesAreAndInAnyWorkspace) {
+  for_each_way([] {
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-      SCOPED_TRACE("target " + std::to_string(target) + ", seed " + std::to_string(seed));
+      SCOPED_TRACE("seed " + std::to_string(seed));
       Random random(seed);
       const ByteProduct p(random);
       const std::int64_t useful = gemm::useful_numbers(p.rows, p.k);
@@ -190,19 +213,14 @@ TEST(GemmI8, IsExactHoweverLargeTheBytesAreAndInAnyWorkspace) {
       if (p.scaler.has_activation()) continue;
       ASSERT_EQ(p.expected<std::int32_t>(), p.multiplied<std::int32_t>(numbers));
     }
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  });
 }
 
 TEST(GemmI8, CutsAnyRowsAndColumnsIntoTiles) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(target);
+  for_each_way([] {
     for (const std::int64_t n : {15, 33, 48, 50, 64, 79, 80, 96, 112, 127, 144, 160}) {
       for (std::int64_t rows = 1; rows <= 20; ++rows) {
-        SCOPED_TRACE("target " + std::to_string(target) + ", " + std::to_string(rows) + " rows and " +
-                     std::to_string(n) + " columns");
+        SCOPED_TRACE(std::to_string(rows) + " rows and " + std::to_string(n) + " columns");
         Random random(static_cast<std::uint64_t>(1000 * rows + n));
         const ByteProduct p(random, rows, random_int(random, 1, 20), n);
         const std::int64_t numbers = gemm::useful_numbers(p.rows, p.k);
@@ -210,9 +228,7 @@ TEST(GemmI8, CutsAnyRowsAndColumnsIntoTiles) {
         ASSERT_EQ(p.expected<float>(), p.multiplied<float>(numbers));
       }
     }
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  });
 }
 
 /// Windows as lines, and the product of what they are row by row.
@@ -267,12 +283,10 @@ struct LinesProduct {
 };
 
 TEST(GemmI8, MultipliesWindowsWhereTheyLie) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(target);
-    if (!gemm::takes_lines(1000, 4, 1)) continue;
+  for_each_way([] {
+    if (!gemm::takes_lines(1000, 4, 1)) return;
     for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-      SCOPED_TRACE("target " + std::to_string(target) + ", seed " + std::to_string(seed));
+      SCOPED_TRACE("seed " + std::to_string(seed));
       Random random(seed);
       const LinesProduct p(random);
       ASSERT_EQ(p.rows.expected<std::uint8_t>(), p.multiplied<std::uint8_t>());
@@ -280,9 +294,7 @@ TEST(GemmI8, MultipliesWindowsWhereTheyLie) {
       if (p.rows.scaler.has_activation()) continue;
       ASSERT_EQ(p.rows.expected<std::int32_t>(), p.multiplied<std::int32_t>());
     }
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  });
 }
 
 }  // namespace
