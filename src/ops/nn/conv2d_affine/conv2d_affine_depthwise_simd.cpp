@@ -4,7 +4,6 @@
 // another way on x86 (depthwise_conv2d/any_bytes_simd-inl.h) and on 64-bit Arm (depthwise_conv2d/bytes_neon-inl.h).
 #include <algorithm>
 
-#include "ops/common/byte_products.h"
 #include "ops/common/dispatch.h"
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/parallel_rows.h"
@@ -278,24 +277,15 @@ bool convolve_images(const depthwise::ByteImages& images, const AffineScaler& sc
 bool convolve_bytes(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler,
                     const ZeroPoints& w_zeros, std::int32_t x_zero, std::int64_t begin, std::int64_t end,
                     bool overlaps) {
-#if HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2)
-  if (element_size(call.out().type) != 1 || !w_zeros.are_zero()) return false;
-  const depthwise::ByteImages images{g,
-                                     call.input<std::uint8_t>(0),
-                                     gemm::byte_form(sign_flip(call.in(0).type), x_zero),
-                                     call.input<std::int8_t>(1),
-                                     call.output<std::uint8_t>(),
-                                     overlaps};
-  return convolve_images(images, scaler, begin, end);
-#elif HWY_ARCH_ARM_A64
+#if HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2))
   if (element_size(call.out().type) != 1 || !w_zeros.are_zero()) return false;
   namespace bytes = depthwise::HWY_NAMESPACE;
   const auto* w = call.input<std::int8_t>(1);
-  if (byte_products() != ByteProducts::kNone && g.vertical.kernel > 1) {
-    const depthwise::ByteImages images{g, call.input<std::uint8_t>(0), {sign_flip(call.in(0).type), x_zero},
-                                       w, call.output<std::uint8_t>(), overlaps};
-    if (convolve_images(images, scaler, begin, end)) return true;
-  }
+  const depthwise::ByteImages images{
+      g, call.input<std::uint8_t>(0), bytes::group_form(sign_flip(call.in(0).type), x_zero),
+      w, call.output<std::uint8_t>(), overlaps};
+  if (convolve_images(images, scaler, begin, end)) return true;
+#if HWY_ARCH_ARM_A64
   if (!bytes::bytes_fit(g, w)) return false;
   dispatch_type<std::int8_t, std::uint8_t>(call.in(0).type, [&](auto tag) {
     using X = typename decltype(tag)::type;
@@ -304,6 +294,9 @@ bool convolve_bytes(const Invocation& call, const ConvGeometry& g, const AffineS
     bytes::convolve_bytes<AffineVector<hn::CappedTag<std::int32_t, 4>>>(problem, scaler, begin, end);
   });
   return true;
+#else
+  return false;
+#endif
 #else
   static_cast<void>(call), static_cast<void>(g), static_cast<void>(scaler), static_cast<void>(w_zeros);
   static_cast<void>(x_zero), static_cast<void>(begin), static_cast<void>(end), static_cast<void>(overlaps);

@@ -1,6 +1,7 @@
-// Depthwise convolution of bytes on x86 by whichever way suits the windows and the number of channels: in flat rows
-// (flat_bytes_simd-inl.h), by quads of neighbouring taps (tap_quads_simd-inl.h) or, with AVX2, by pairs of rows
-// (pairs_avx2-inl.h). Included by *_simd.cpp files inside Highway's per-target compilation.
+// Depthwise convolution of bytes by whichever way suits the windows and the number of channels: in flat rows
+// (flat_bytes_simd-inl.h), on Arm only where the processor has dot products, by quads of neighbouring taps
+// (tap_quads_simd-inl.h) or, with AVX2, by pairs of rows (pairs_avx2-inl.h). Included by *_simd.cpp files inside
+// Highway's per-target compilation.
 #if defined(BANTAM_OPS_DEPTHWISE_ANY_BYTES_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_DEPTHWISE_ANY_BYTES_SIMD_INL_H_
 #undef BANTAM_OPS_DEPTHWISE_ANY_BYTES_SIMD_INL_H_
@@ -11,6 +12,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "ops/common/byte_products.h"
 #include "ops/nn/depthwise_conv2d/byte_images.h"
 #include "ops/nn/depthwise_conv2d/flat_bytes_simd-inl.h"
 #include "ops/nn/depthwise_conv2d/pairs_avx2-inl.h"
@@ -37,9 +39,9 @@ using ShortStepsStages = Stages<ShortStepsTile<Steps>, NoBlock>;
 using ActivatedStages = Stages<ActivatedTile, NoBlock>;
 using RequantizeStages = Stages<RequantizeTile, NoBlock>;
 
-/// Only flat rows, where groups are filled and their products can be summed.
 template <class Of, class Scaler>
-bool convolve_in_blocks(const ByteImages&, const Scaler&, std::int64_t, std::int64_t) {
+bool convolve_in_blocks(const ByteImages& /*p*/, const Scaler& /*scaler*/, std::int64_t /*begin*/,
+                        std::int64_t /*end*/) {
   return false;
 }
 #elif HWY_TARGET == HWY_AVX3_DL
@@ -85,6 +87,8 @@ bool convolve_in_blocks(const ByteImages& p, const Scaler& scaler, std::int64_t 
 /// Output rows [begin, end), counted through all items; false if the windows suit no way.
 template <class Of, class Scaler>
 bool convolve_any_bytes(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
+  // Windows of one row would fill a quarter of each group.
+  if (HWY_ARCH_ARM_A64 && (byte_products() == ByteProducts::kNone || p.g.vertical.kernel == 1)) return false;
   if (convolve_in_blocks<Of>(p, scaler, begin, end)) return true;
   const FlatPlan plan = flat_plan(p.g);
   if (!flat_fits(p, plan)) return false;

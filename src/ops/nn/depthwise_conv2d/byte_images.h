@@ -1,4 +1,4 @@
-// A depthwise convolution of bytes as its kernels for x86 see it.
+// A depthwise convolution of bytes as its kernels for x86 and for Arm's dot products see it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Depthwise convolution of bytes on 64-bit Arm, for the integer kernels of depthwise_conv2d and conv2d_affine; exact.
+// Depthwise convolution of bytes on 64-bit Arm without dot products, and of windows of one row, of which these would
+// fill a quarter; for the integer kernels of depthwise_conv2d and conv2d_affine, exact.
 // Products of two taps are added in 16 bits, pairs in 32: no weight may be -128. Blocks of 16 or 8 channels, the last
 // of which may overlap the one before. Included by *_simd.cpp files inside Highway's per-target compilation; buffers of
 // 24 KiB lie on the stack.

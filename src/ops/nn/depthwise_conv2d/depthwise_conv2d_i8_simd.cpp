@@ -3,7 +3,6 @@
 // x86 (any_bytes_simd-inl.h) and on 64-bit Arm (bytes_neon-inl.h).
 #include <algorithm>
 
-#include "ops/common/byte_products.h"
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/parallel_rows.h"
 #include "ops/nn/depthwise_conv2d/kernels.h"
@@ -104,25 +103,18 @@ void convolve_row_i8(const ConvGeometry& g, const std::int8_t* x, const std::int
 void convolve_range_i8(const Invocation& call, const ConvGeometry& g, const Requantizer& requantize, std::int64_t begin,
                        std::int64_t end, bool overlaps) {
   const std::int32_t zero = call.as<Conv2dParams>().input_zero_point;
-#if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
-  const ByteImages images{g,
-                          call.input<std::uint8_t>(0),
-                          gemm::byte_form(0, zero),
-                          call.input<std::int8_t>(1),
-                          call.output<std::uint8_t>(),
-                          overlaps};
+#if HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2))
+  const auto* w = call.input<std::int8_t>(1);
+  const ByteImages images{g, call.input<std::uint8_t>(0), group_form(0, zero),
+                          w, call.output<std::uint8_t>(), overlaps};
   if (convolve_any_bytes<RequantizeStages>(images, requantize, begin, end)) return;
-#elif HWY_ARCH_ARM_A64
-  if (byte_products() != ByteProducts::kNone && g.vertical.kernel > 1) {
-    const ByteImages images{
-        g, call.input<std::uint8_t>(0), {0, zero}, call.input<std::int8_t>(1), call.output<std::uint8_t>(), overlaps};
-    if (convolve_any_bytes<RequantizeStages>(images, requantize, begin, end)) return;
+#if HWY_ARCH_ARM_A64
+  if (bytes_fit(g, w)) {
+    const ByteProblem<std::int8_t> problem{g,       call.input<std::int8_t>(0), w, zero, call.output<std::uint8_t>(), 0,
+                                           overlaps};
+    return convolve_bytes<RequantizeVector<hn::CappedTag<std::int32_t, 4>>>(problem, requantize, begin, end);
   }
-  if (bytes_fit(g, call.input<std::int8_t>(1))) {
-    const ByteProblem<std::int8_t> problem{
-        g, call.input<std::int8_t>(0), call.input<std::int8_t>(1), zero, call.output<std::uint8_t>(), 0, overlaps};
-    return convolve_bytes<RequantizeVector<hn::CappedTag<std::int32_t, 4> > >(problem, requantize, begin, end);
-  }
+#endif
 #else
   static_cast<void>(overlaps);
 #endif

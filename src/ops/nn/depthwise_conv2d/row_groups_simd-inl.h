@@ -15,6 +15,7 @@
 #include "hwy/highway.h"
 #include "ops/common/quad_products_simd-inl.h"
 #include "ops/common/short_copy.h"
+#include "ops/nn/gemm/gemm_i8.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -91,6 +92,15 @@ HWY_INLINE VSum add_group_products(VSum sums, VSum x, VSum w) {
 /// The number at places where no row has anything but `byte`.
 constexpr std::int32_t group_of(std::uint8_t byte) { return static_cast<std::int32_t>(0x01010101U * byte); }
 #endif
+
+/// As what bytes are multiplied that become int8 with that zero point by `sign_flip`.
+constexpr gemm::ByteForm group_form(std::uint8_t sign_flip, std::int32_t zero_point) {
+#if HWY_ARCH_ARM_A64
+  return {sign_flip, zero_point};
+#else
+  return gemm::byte_form(sign_flip, zero_point);
+#endif
+}
 
 #if HWY_ARCH_ARM_A64
 template <Widening>
