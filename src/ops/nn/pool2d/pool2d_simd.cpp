@@ -1,4 +1,6 @@
-// pool2d in f32, i8 and u8: vectors run over channels; every window visits only its taps inside the image.
+// pool2d in f32, i8 and u8: vectors run over channels; every window visits only its taps inside the image. Where that
+// is less work, maxima of columns are made first, in vectors of whatever pixels and channels come next, for a strip of
+// a row that is kept on the stack.
 #include <algorithm>
 #include <type_traits>
 
@@ -52,10 +54,19 @@ constexpr int kVectorsAtOnce = 4;
 /// Folds `step(sum, tap)` over the taps, for kVectors vectors of channels: load(x, v) reads the v-th from channel c on.
 template <int kVectors, typename T, class V, typename Load, typename Step>
 HWY_INLINE void fold(const Window<T>& window, std::int64_t c, V (&sums)[kVectors], Load load, Step step) {
-  for (std::int32_t ky = 0; ky < window.rows; ++ky) {
-    const T* x = window.x + ky * window.row_step + c;
-    for (std::int32_t kx = 0; kx < window.taps; ++kx, x += window.tap_step)
-      unroll<kVectors>([&](auto v) HWY_ATTR { sums[v] = step(sums[v], load(x, v)); });
+  const auto tap = [&](const T* x) __attribute__((always_inline)) HWY_ATTR {
+    unroll<kVectors>([&](auto v) HWY_ATTR { sums[v] = step(sums[v], load(x, v)); });
+  };
+  const T* row = window.x + c;
+  const std::int64_t tap_step = window.tap_step;
+  if (window.taps == 3) {
+    for (std::int32_t ky = 0; ky < window.rows; ++ky, row += window.row_step)
+      unroll<3>([&](auto kx) __attribute__((always_inline)) HWY_ATTR { tap(row + kx * tap_step); });
+    return;
+  }
+  for (std::int32_t ky = 0; ky < window.rows; ++ky, row += window.row_step) {
+    const T* x = row;
+    for (std::int32_t kx = 0; kx < window.taps; ++kx, x += tap_step) tap(x);
   }
 }
 
@@ -166,7 +177,7 @@ InsideRange columns_inside(const PoolGeometry& g) {
   const std::int64_t stride = axis.stride;
   const std::int64_t room = static_cast<std::int64_t>(g.x.w) + axis.pad_before -
                             static_cast<std::int64_t>(axis.kernel - 1) * axis.dilation - 1;
-  const std::int64_t first = std::min<std::int64_t>((axis.pad_before + stride - 1) / stride, g.y.w);
+  const std::int64_t first = std::clamp<std::int64_t>((axis.pad_before + stride - 1) / stride, 0, g.y.w);
   return {first, room < 0 ? first : std::clamp<std::int64_t>(room / stride + 1, first, g.y.w)};
 }
 
@@ -212,19 +223,20 @@ void pool_columns(const PoolGeometry& g, const Pool2dParams& p, const WindowRow<
   }
 }
 
-/// Output row oy of item n. Where windows move by one dense column, those that see all columns of taps are one window
-/// over the channels of all of them.
+/// Do windows move by one dense column?
+bool slides(const PoolGeometry& g) {
+  return g.horizontal.stride == 1 && g.x.w_stride == g.y.c && g.y.w_stride == g.y.c;
+}
+
+/// The columns of a row. Where windows slide, those that see all columns of taps are one window over the channels of
+/// all of them.
 template <typename T>
-void pool_row(const PoolGeometry& g, const Pool2dParams& p, const T* x, T* y, std::int64_t n, std::int64_t oy) {
-  const PoolTaps rows = pool_taps(g.vertical, oy, g.x.h, p.count_include_pad != 0);
-  const WindowRow<T> row{x + n * g.x.n_stride, y + g.y.offset(n, oy, 0), rows,
-                         rows.inside.size() > 0 ? columns_inside(g) : InsideRange{}};
+void pool_along(const PoolGeometry& g, const Pool2dParams& p, const WindowRow<T>& row) {
   const auto pool = [&](std::int64_t first, std::int64_t last) HWY_ATTR {
     with_lanes<T>(g.y.c, [&](auto lanes) HWY_ATTR { pool_columns<lanes>(g, p, row, first, last); });
   };
-  const bool slides = g.horizontal.stride == 1 && g.x.w_stride == g.y.c && g.y.w_stride == g.y.c;
   const auto [first, last] = row.inside;
-  if (!slides || last - first < 2) return pool(0, g.y.w);
+  if (!slides(g) || last - first < 2) return pool(0, g.y.w);
   pool(0, first);
   Window<T> window = window_at(g, p, row, first);
   T* to = row.to + first * g.y.c;
@@ -238,6 +250,90 @@ void pool_row(const PoolGeometry& g, const Pool2dParams& p, const T* x, T* y, st
       left -= channels;
     });
   pool(last, g.y.w);
+}
+
+/// Elements of the maxima of columns at once.
+template <typename T>
+constexpr std::int64_t kColumnRoom = 16384 / sizeof(T);
+
+/// Columns from the first that a window sees to the last.
+std::int64_t window_columns(const WindowAxis& axis) { return (axis.kernel - std::int64_t{1}) * axis.dilation + 1; }
+
+/// Windows whose columns fit; those of one must.
+template <typename T>
+std::int64_t columns_strip(const PoolGeometry& g) {
+  return (kColumnRoom<T> / g.y.c - window_columns(g.horizontal)) / g.horizontal.stride + 1;
+}
+
+/// Are there so much fewer vectors to load where maxima of columns are made first that it pays? And do they fit?
+template <typename T>
+bool takes_columns_first(const PoolGeometry& g, const PoolTaps& rows) {
+  constexpr double kGain = sizeof(T) == 1 ? 0.8 : 0.6;
+  const std::int64_t channels = g.y.c;
+  const std::int64_t taps = std::int64_t{g.horizontal.kernel};
+  const std::int64_t count = rows.inside.size();
+  if (count < 2 || g.x.w_stride != channels || window_columns(g.horizontal) > kColumnRoom<T> / channels) return false;
+  double whole = 0;  // vectors of a pixel, of which the next may take the rest
+  double apart = 0;
+  with_lanes<T>(channels, [&](auto lanes) {
+    whole = static_cast<double>(channels) / hn::MaxLanes(hn::CappedTag<T, 64>());
+    apart = static_cast<double>((channels + lanes - 1) / lanes);
+  });
+  const double pixel = slides(g) ? whole : apart;
+  const std::int64_t strip = std::min<std::int64_t>(columns_strip<T>(g), g.y.w);
+  const std::int64_t columns = (strip - 1) * g.horizontal.stride + window_columns(g.horizontal);
+  const double columns_first = static_cast<double>((count + 1) * columns) / static_cast<double>(strip) * whole;
+  return columns_first + static_cast<double>(taps) * pixel < kGain * static_cast<double>(count * taps) * pixel;
+}
+
+/// to[i]: the maximum of x[i] of `rows` rows, for `count` neighbours.
+template <typename T>
+void column_maxima(const T* x, std::int64_t row_step, std::int32_t rows, std::int64_t count, T* to) {
+  Window<T> window{.x = x, .row_step = row_step, .rows = rows, .taps = 1};
+  for (std::int64_t left = count; left > 0;)
+    with_lanes<T>(left, [&](auto lanes) HWY_ATTR {
+      const hn::CappedTag<T, lanes> d;
+      const std::int64_t some = left / lanes * lanes;
+      pool_channels(
+          d, some, [&](std::int64_t c, auto& sums) HWY_ATTR { maximum(d, window, c, sums); },
+          [&](auto v, std::int64_t c) HWY_ATTR { hn::StoreU(v, d, to + c); });
+      window.x += some;
+      to += some;
+      left -= some;
+    });
+}
+
+/// The columns of a row of maxima, strip by strip.
+template <typename T>
+void pool_columns_first(const PoolGeometry& g, const Pool2dParams& p, const WindowRow<T>& row) {
+  HWY_ALIGN T maxima[kColumnRoom<T>];
+  const WindowAxis& axis = g.horizontal;
+  const std::int64_t reach = window_columns(axis);
+  const std::int64_t strip = columns_strip<T>(g);
+  const std::int64_t row_step = g.x.h_stride * g.vertical.dilation;
+  const T* x = row.image + (row.rows.origin + std::int64_t{row.rows.inside.first} * g.vertical.dilation) * g.x.h_stride;
+  for (std::int64_t ox = 0; ox < g.y.w; ox += strip) {
+    const std::int64_t count = std::min(strip, g.y.w - ox);
+    const std::int64_t left = std::clamp<std::int64_t>(window_origin(axis, ox), 0, g.x.w);
+    const std::int64_t right = std::clamp<std::int64_t>(window_origin(axis, ox + count - 1) + reach, left, g.x.w);
+    column_maxima(x + left * g.x.w_stride, row_step, row.rows.inside.size(), (right - left) * g.y.c, maxima);
+    PoolGeometry part = g;
+    part.x.w = static_cast<std::int32_t>(right - left);
+    part.y.w = static_cast<std::int32_t>(count);
+    part.horizontal.pad_before = static_cast<std::int32_t>(left - window_origin(axis, ox));
+    const PoolTaps one_row{.origin = 0, .inside = {0, 1}};
+    pool_along(part, p, WindowRow<T>{maxima, row.to + ox * g.y.w_stride, one_row, columns_inside(part)});
+  }
+}
+
+/// Output row oy of item n.
+template <typename T>
+void pool_row(const PoolGeometry& g, const Pool2dParams& p, const T* x, T* y, std::int64_t n, std::int64_t oy) {
+  const PoolTaps rows = pool_taps(g.vertical, oy, g.x.h, p.count_include_pad != 0);
+  const WindowRow<T> row{x + n * g.x.n_stride, y + g.y.offset(n, oy, 0), rows,
+                         rows.inside.size() > 0 ? columns_inside(g) : InsideRange{}};
+  if (p.kind == PoolKind::kMax && takes_columns_first<T>(g, rows)) return pool_columns_first(g, p, row);
+  pool_along(g, p, row);
 }
 
 void pool_row_f32(const PoolGeometry& g, const Pool2dParams& p, const void* x, void* y, std::int64_t n,

@@ -163,6 +163,34 @@ TEST(Pool2d, FloatVariantsMatchReference) {
                                            {.cases = 100, .must_cover = {"any_channels__simd"}});
 }
 
+// Maxima of columns are made first, of as many as there is room for.
+TEST(Pool2d, MaximaOverLargeWindowsAndWideRowsMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kI8, ElementType::kU8};
+        const ElementType type = kTypes[random() % 3];
+        const auto small = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        Pool2dParams p{.kernel_h = small(2, 9), .kernel_w = small(1, 9), .stride_w = small(1, 3)};
+        p.dilation_w = small(0, 4) == 0 ? 2 : 1;
+        p.pad_left = small(0, 4);
+        p.pad_right = small(0, 4);
+        p.pad_top = small(0, 2);
+        if (type != ElementType::kF32) {
+          p.minimum = type == ElementType::kI8 ? -128 : 0;
+          p.maximum = p.minimum + 255;
+        }
+        const bool wide = small(0, 1) == 0;
+        const std::int64_t channels = wide ? random_int(random, 1, 150) : random_int(random, 400, 3000);
+        const std::int64_t w = (p.kernel_w - 1) * p.dilation_w + (wide ? random_int(random, 100, 200) : small(1, 12));
+        return make_case(kPool2d, p,
+                         {random_tensor(type, {1, p.kernel_h + small(0, 1), w, channels}, random,
+                                        type == ElementType::kF32 ? -1 : -128, type == ElementType::kF32 ? 1 : 255)});
+      },
+      {.cases = 60, .must_cover = {"any_channels__simd"}});
+}
+
 TEST(Pool2d, IntegerVariantsMatchReferenceExactly) {
   testing::expect_variants_match_reference(
       [](Random& random) {
