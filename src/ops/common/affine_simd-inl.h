@@ -82,14 +82,11 @@ class AffineVector {
 
   HWY_INLINE void store(V sum, std::int64_t lanes, float* y) const { store_lanes(DF(), real(sum), lanes, y); }
 
-  static HWY_INLINE VF scales(const AffineScaler& s, std::int64_t first, std::int64_t lanes) {
-    if (s.scale == nullptr) return hn::Zero(DF());
-    return s.per_channel ? load_channels(DF(), s.scale + first, lanes) : hn::Set(DF(), s.scale[0]);
-  }
-
-  /// Scales of these channels with which 8-bit results are the same, but no product is without a number.
-  static HWY_INLINE VF limited_scales(const AffineScaler& s, std::int64_t first, std::int64_t lanes) {
-    return limited(scales(s, first, lanes));
+  /// A scale with which 8-bit results are the same, but no product is without a number: those count as 0.
+  static HWY_INLINE VF limited(VF scale) {
+    const auto largest = hn::Set(DF(), std::numeric_limits<float>::max());
+    const auto finite = hn::Min(hn::Max(scale, hn::Neg(largest)), largest);
+    return hn::IfThenElseZero(hn::Eq(scale, scale), finite);
   }
 
   /// The f32 result before an activation.
@@ -157,17 +154,15 @@ class AffineVector {
   }
 
  private:
+  static HWY_INLINE VF scales(const AffineScaler& s, std::int64_t first, std::int64_t lanes) {
+    if (s.scale == nullptr) return hn::Zero(DF());
+    return s.per_channel ? load_channels(DF(), s.scale + first, lanes) : hn::Set(DF(), s.scale[0]);
+  }
+
   HWY_INLINE bool has_usual_arguments(float step) const {
     const auto most_scale = hn::Set(DF(), step * 0x1p-2F);  // sums are at most 2^31
     const auto most_bias = hn::Set(DF(), step * 0x1p29F);
     return hn::AllTrue(DF(), hn::And(hn::Lt(hn::Abs(scale_), most_scale), hn::Lt(hn::Abs(real_bias_), most_bias)));
-  }
-
-  /// A scale with which 8-bit results are the same, but no product is without a number: those count as 0.
-  static HWY_INLINE VF limited(VF scale) {
-    const auto largest = hn::Set(DF(), std::numeric_limits<float>::max());
-    const auto finite = hn::Min(hn::Max(scale, hn::Neg(largest)), largest);
-    return hn::IfThenElseZero(hn::Eq(scale, scale), finite);
   }
 
   V bias_;

@@ -84,11 +84,17 @@ bool convolve_in_blocks(const ByteImages& p, const Scaler& scaler, std::int64_t 
 }
 #endif
 
+/// On Arm: are there dot products, windows that do not leave three quarters of each group empty, and results enough
+/// that it pays to prepare for them?
+inline bool dot_products_pay(const ConvGeometry& g, std::int64_t rows) {
+  constexpr std::int64_t kLeastPixels = 6;
+  return byte_products() != ByteProducts::kNone && g.vertical.kernel > 1 && rows * g.y.w >= kLeastPixels;
+}
+
 /// Output rows [begin, end), counted through all items; false if the windows suit no way.
 template <class Of, class Scaler>
 bool convolve_any_bytes(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
-  // Windows of one row would fill a quarter of each group.
-  if (HWY_ARCH_ARM_A64 && (byte_products() == ByteProducts::kNone || p.g.vertical.kernel == 1)) return false;
+  if (HWY_ARCH_ARM_A64 && !dot_products_pay(p.g, end - begin)) return false;
   if (convolve_in_blocks<Of>(p, scaler, begin, end)) return true;
   const FlatPlan plan = flat_plan(p.g);
   if (!flat_fits(p, plan)) return false;

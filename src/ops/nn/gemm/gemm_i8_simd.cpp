@@ -458,8 +458,9 @@ std::int64_t store_tiles(const Piece& a, std::int64_t tile, TileColumns& b, cons
   Sums sums;
   const Span span{a.quads, a.stride, a.flip, b.stride};
   ArmTile some = arm_tile(a.bytes, tile, span, b.panel, b.columns, b.start, sums);
-  some.sums_two = byte_products() == ByteProducts::kNone && two_products_fit(b.panel, a.quads);
-  const auto sum = arm_sums();
+  const ByteProducts products = byte_products();
+  some.sums_two = products == ByteProducts::kNone && two_products_fit(b.panel, a.quads);
+  const auto sum = arm_sums(products);
   std::int64_t row = 0;
   for (; row + tile <= a.rows; row += tile, some.a += tile * a.stride) {
     sum(some);

@@ -444,10 +444,10 @@ inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span,
   sum_bytes<QuadProducts>(a, rows, span, panel, columns, {.columns = start}, sums);
 }
 #elif HWY_ARCH_ARM_A64
-/// What sums bytes on this processor.
-inline auto arm_sums() {
+/// What sums bytes with such products.
+inline auto arm_sums(ByteProducts products) {
   static constexpr decltype(&sum_bytes_neon) kFunctions[] = {sum_bytes_neon, sum_bytes_dotprod, sum_bytes_i8mm};
-  return kFunctions[static_cast<int>(byte_products())];
+  return kFunctions[static_cast<int>(products)];
 }
 
 inline ArmTile arm_tile(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
@@ -465,7 +465,7 @@ inline ArmTile arm_tile(const std::uint8_t* a, std::int64_t rows, const Span& sp
 
 inline void sum_tile(const std::uint8_t* a, std::int64_t rows, const Span& span, const std::int8_t* panel,
                      std::int64_t columns, const std::int32_t* start, Sums& sums) {
-  arm_sums()(arm_tile(a, rows, span, panel, columns, start, sums));
+  arm_sums(byte_products())(arm_tile(a, rows, span, panel, columns, start, sums));
 }
 #else
 inline void sum_tile(const std::uint8_t* /*a*/, std::int64_t /*rows*/, const Span& /*span*/,

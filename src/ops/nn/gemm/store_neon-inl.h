@@ -38,19 +38,20 @@ constexpr int kQuarters = 4;
 static_assert(kPanel == 4 * kQuarters);
 using DQuarter = hn::CappedTag<std::int32_t, 4>;
 
-/// Columns of quarter v that are within the first `columns`.
-constexpr std::int64_t columns_of(int v, std::int64_t columns) {
-  return std::clamp<std::int64_t>(columns - 4 * v, 0, 4);
-}
+/// Four numbers of type T.
+template <typename T>
+using Quarter = std::conditional_t<std::is_same_v<T, float>, float32x4_t, int32x4_t>;
 
-/// Numbers of a panel's first columns, 0 in the others or where there are none: `from` may be null.
-template <typename T, class Store>
-HWY_INLINE void load_quarters(const T* from, std::int64_t columns, Store store) {
-  using D = hn::CappedTag<T, 4>;
-  unroll<kQuarters>([&](auto v) HWY_ATTR {
-    const std::int64_t count = from != nullptr ? columns_of(v, columns) : 0;
-    store(v, count > 0 ? ops::HWY_NAMESPACE::load_channels(D(), from + 4 * v, count) : hn::Zero(D()));
-  });
+/// Numbers of a panel's first columns, 0 in the others, or where `from` is null.
+template <typename T>
+HWY_INLINE void load_quarters(const T* from, std::int64_t columns, Quarter<T> (&to)[kQuarters]) {
+  T numbers[kPanel];
+  if (from == nullptr || columns < kPanel) {
+    std::fill_n(numbers, kPanel, T{0});
+    if (from != nullptr) std::copy_n(from, columns, numbers);
+    from = numbers;
+  }
+  unroll<kQuarters>([&](auto v) HWY_ATTR { to[v] = hn::LoadU(hn::CappedTag<T, 4>(), from + 4 * v).raw; });
 }
 
 /// The scaling of a panel's sums that have their bias: AffineVector's or RequantizeVector's, but only what panels need
@@ -62,17 +63,16 @@ template <>
 class PanelScale<AffineScaler> {
  public:
   HWY_INLINE PanelScale(const AffineScaler& s, std::int64_t first, std::int64_t columns) {
-    const bool is_limited = !s.has_activation();
-    unroll<kQuarters>([&](auto v) HWY_ATTR {
-      const std::int64_t count = columns_of(v, columns);
-      const auto scale = [&]() HWY_ATTR {
-        if (count == 0) return hn::Zero(DReal());
-        return is_limited ? Vector::limited_scales(s, first + 4 * v, count) : Vector::scales(s, first + 4 * v, count);
-      };
-      scale_[v] = scale().raw;
-    });
-    load_quarters(s.real_bias != nullptr ? s.real_bias + first : nullptr, columns,
-                  [&](auto v, auto bias) HWY_ATTR { real_bias_[v] = bias.raw; });
+    if (s.scale != nullptr && !s.per_channel) {
+      unroll<kQuarters>([&](auto v) HWY_ATTR { scale_[v] = vdupq_n_f32(s.scale[0]); });
+    } else {
+      load_quarters(s.scale != nullptr ? s.scale + first : nullptr, columns, scale_);
+    }
+    if (s.has_activation()) {
+      load_quarters(s.real_bias != nullptr ? s.real_bias + first : nullptr, columns, real_bias_);
+    } else {
+      unroll<kQuarters>([&](auto v) HWY_ATTR { scale_[v] = Vector::limited(Real(scale_[v])).raw; });
+    }
   }
 
   template <int v>
@@ -103,9 +103,11 @@ template <>
 class PanelScale<Requantizer> {
  public:
   HWY_INLINE PanelScale(const Requantizer& r, std::int64_t first, std::int64_t columns) {
-    load_quarters(r.multiplier + first, columns, [&](auto v, auto m) HWY_ATTR { multiplier_[v] = m.raw; });
-    load_quarters(r.shift + first, columns, [&](auto v, auto s) HWY_ATTR {
-      const int32x4_t shift = vminq_s32(vmaxq_s32(s.raw, vdupq_n_s32(-31)), vdupq_n_s32(30));
+    load_quarters(r.multiplier + first, columns, multiplier_);
+    int32x4_t shifts[kQuarters];
+    load_quarters(r.shift + first, columns, shifts);
+    unroll<kQuarters>([&](auto v) HWY_ATTR {
+      const int32x4_t shift = vminq_s32(vmaxq_s32(shifts[v], vdupq_n_s32(-31)), vdupq_n_s32(30));
       left_[v] = vmaxq_s32(shift, vdupq_n_s32(0));
       right_[v] = vminq_s32(shift, vdupq_n_s32(0));
     });
@@ -149,9 +151,10 @@ class PanelStore {
 
   /// Adds what sums have to begin with besides, one number for each column of the panel.
   HWY_INLINE void add_bias(std::int32_t* start) const {
-    load_quarters(scaler_.bias != nullptr ? scaler_.bias + first_ : nullptr, columns_, [&](auto v, auto bias) HWY_ATTR {
-      vst1q_s32(start + 4 * v, vaddq_s32(vld1q_s32(start + 4 * v), bias.raw));
-    });
+    if (scaler_.bias == nullptr) return;
+    int32x4_t bias[kQuarters];
+    load_quarters(scaler_.bias + first_, columns_, bias);
+    unroll<kQuarters>([&](auto v) HWY_ATTR { vst1q_s32(start + 4 * v, vaddq_s32(vld1q_s32(start + 4 * v), bias[v])); });
   }
 
   /// Rows of kPanel sums, which follow one another and may be overwritten.
