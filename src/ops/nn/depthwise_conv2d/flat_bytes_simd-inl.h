@@ -32,9 +32,15 @@ namespace bantam::ops::depthwise::HWY_NAMESPACE {
 
 #if HWY_ARCH_ARM_A64
 // Vectors of few channels: what all their pixels need is made for several batches, in a part of the first cache.
-constexpr FlatPlan::Vectors kFlatVectors{kGroupRows, kSumLanes, false, 64, 4096, true};
+constexpr FlatPlan::Vectors kFlatVectors{.group_rows = kGroupRows,
+                                         .lanes = kSumLanes,
+                                         .stores_parts = false,
+                                         .most_channels = 64,
+                                         .room = 4096,
+                                         .joins_batches = true};
 #else
-constexpr FlatPlan::Vectors kFlatVectors{kGroupRows, kSumLanes, HWY_TARGET == HWY_AVX3_DL};
+constexpr FlatPlan::Vectors kFlatVectors{
+    .group_rows = kGroupRows, .lanes = kSumLanes, .stores_parts = HWY_TARGET == HWY_AVX3_DL};
 #endif
 
 /// Output pixels of neighbouring rows: `rows` of them from row oy of item n on, `count` columns from column ox on.
