@@ -116,9 +116,13 @@ void copy_elements(Box box, const std::byte* source, std::byte* destination) noe
   const int contiguous = find_contiguous_source(box);
   const Level row = take_level(&box, box.rank - 1);
   if (row.source == 1 && row.destination == 1) {
-    const auto run = static_cast<std::size_t>(row.size * kBytes);
-    for_each_iteration(box, kBytes,
-                       [&](std::int64_t from, std::int64_t to) { std::memcpy(destination + to, source + from, run); });
+    const Level runs = box.rank > 0 ? take_level(&box, box.rank - 1) : Level{};
+    const auto* first = reinterpret_cast<const std::uint8_t*>(source);
+    auto* result = reinterpret_cast<std::uint8_t*>(destination);
+    for_each_iteration(box, kBytes, [&](std::int64_t from, std::int64_t to) {
+      copy_pieces(runs.size, row.size * kBytes, first + from, runs.source * kBytes, result + to,
+                  runs.destination * kBytes);
+    });
   } else if (row.source == 0 && row.destination == 1) {
     for_each_iteration(box, kBytes, [&](std::int64_t from, std::int64_t to) {
       fill_run(row.size, load<T>(source + from), destination + to);

@@ -167,50 +167,76 @@ HWY_INLINE bool with_lanes_up_to(D d, std::int64_t count, F f) {
 
 /// True when the narrow side is dense and so short that whole vectors run along the other one.
 template <int kNarrow, typename T>
-HWY_INLINE bool transposed_narrow(const Matrix& m, const T* from, T* to) {
+HWY_INLINE bool transposed_narrow(const Matrix& m, const Box::Level& repeat, const T* from, T* to) {
   const bool rows = m.rows == kNarrow && m.to_column == kNarrow;
   if (!rows && (m.columns != kNarrow || m.from_row != kNarrow)) return false;
   return with_lanes_up_to(hn::ScalableTag<T>(), rows ? m.columns : m.rows, [&](auto d) HWY_ATTR {
-    rows ? interleave<kNarrow>(d, m, from, to) : deinterleave<kNarrow>(d, m, from, to);
+    for (std::int64_t i = 0; i < repeat.size; ++i, from += repeat.source, to += repeat.destination)
+      rows ? interleave<kNarrow>(d, m, from, to) : deinterleave<kNarrow>(d, m, from, to);
   });
 }
 
+/// `repeat`: so many such matrices, each so far behind the one before.
 template <typename T>
-void transpose_part(const Matrix& m, const T* from, T* to) {
-  if (transposed_narrow<2>(m, from, to) || transposed_narrow<3>(m, from, to) || transposed_narrow<4>(m, from, to))
+void transpose_part(const Matrix& m, const Box::Level& repeat, const T* from, T* to) {
+  if (transposed_narrow<2>(m, repeat, from, to) || transposed_narrow<3>(m, repeat, from, to) ||
+      transposed_narrow<4>(m, repeat, from, to))
     return;
-  transpose_small<16 / sizeof(T)>(m, from, to);
+  for (std::int64_t i = 0; i < repeat.size; ++i)
+    transpose_small<16 / sizeof(T)>(m, from + i * repeat.source, to + i * repeat.destination);
 }
+
+/// Parts of a matrix have sides of at least so many elements, if it has: cache lines on both sides are used up while
+/// they are in the first-level cache.
+template <typename T>
+constexpr std::int64_t kSide = std::max<std::int64_t>(64 / sizeof(T), 16);
 
 /// Columns [begin, end) or rows [begin, end) of the matrix.
 template <typename T>
 void transpose_strip(Matrix m, bool by_columns, std::int64_t begin, std::int64_t end, const T* from, T* to) {
-  // Cache lines on both sides are used up while they are in the first-level cache.
-  constexpr std::int64_t kSide = std::max<std::int64_t>(64 / sizeof(T), 16);
+  constexpr Box::Level kOnce{};
   const std::int64_t across = by_columns ? m.rows : m.columns;
   from += by_columns ? begin : begin * m.from_row;
   to += by_columns ? begin * m.to_column : begin;
   (by_columns ? m.columns : m.rows) = end - begin;
   std::int64_t& size = by_columns ? m.rows : m.columns;
   for (std::int64_t at = 0; at < across; at += size) {
-    size = across - at < 2 * kSide ? across - at : kSide;
-    transpose_part(m, from + (by_columns ? at * m.from_row : at), to + (by_columns ? at : at * m.to_column));
+    size = across - at < 2 * kSide<T> ? across - at : kSide<T>;
+    transpose_part(m, kOnce, from + (by_columns ? at * m.from_row : at), to + (by_columns ? at : at * m.to_column));
   }
+}
+
+/// Matrices so small that each is one part: those that the innermost level repeats go one after the other.
+template <typename T>
+void transpose_parts(const Threads& threads, Box outer, const Matrix& m, const std::byte* from, std::byte* to) {
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t grain = std::max<std::int64_t>(kElementwiseGrain / (m.rows * m.columns), 1);
+  const Box::Level level = outer.rank > 0 ? take_level(&outer, outer.rank - 1) : Box::Level{};
+  parallel_ranges(threads, iterations(outer) * level.size, grain, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t last = (end + level.size - 1) / level.size;
+    for_iterations(outer, kBytes, begin / level.size, last, [&](std::int64_t source, std::int64_t destination) {
+      const std::int64_t first = begin % level.size;
+      const Box::Level repeat{std::min(end - begin, level.size - first), level.source, level.destination};
+      transpose_part(m, repeat, reinterpret_cast<const T*>(from + source) + first * level.source,
+                     reinterpret_cast<T*>(to + destination) + first * level.destination);
+      begin += repeat.size;
+    });
+  });
 }
 
 /// The matrices that the levels around them repeat.
 template <typename T>
 void transpose_matrices(const Threads& threads, const Box& outer, const Matrix& m, const std::byte* from,
                         std::byte* to) {
-  constexpr std::int64_t kSide = std::max<std::int64_t>(64 / sizeof(T), 16);
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
   const bool by_columns = m.columns >= m.rows;
   const std::int64_t length = by_columns ? m.columns : m.rows;
   const std::int64_t across = by_columns ? m.rows : m.columns;
   // A strip takes several cache lines of each row, since the next ones are fetched ahead; that of a narrow matrix is
   // longer. The last strip is the longest, so that none is much shorter than the others.
-  const std::int64_t step = across < kSide ? kSide * kSide / across : 4 * kSide;
+  const std::int64_t step = across < kSide<T> ? kSide<T> * kSide<T> / across : 4 * kSide<T>;
   const std::int64_t strips = std::max<std::int64_t>(length / step, 1);
+  if (strips == 1 && across < 2 * kSide<T>) return transpose_parts<T>(threads, outer, m, from, to);
   const std::int64_t grain = std::max<std::int64_t>(kElementwiseGrain / (std::min(step, length) * across), 1);
   parallel_ranges(threads, iterations(outer) * strips, grain, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t strip = begin;
