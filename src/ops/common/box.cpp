@@ -88,12 +88,23 @@ bool copied_narrow(const Level& along, const Level& across, const std::byte* sou
   }
 }
 
+/// A row of elements with the strides of `row`, or those given, which are the same and known while compiling.
+template <typename T, std::int64_t kIn = 0, std::int64_t kOut = 0>
+void copy_strided(const Level& row, const std::byte* source, std::byte* destination) noexcept {
+  using Element [[gnu::may_alias, gnu::aligned(1)]] = T;
+  const std::int64_t in = kIn != 0 ? kIn : row.source;
+  const std::int64_t out = kOut != 0 ? kOut : row.destination;
+  const auto* __restrict from = reinterpret_cast<const Element*>(source);
+  auto* __restrict to = reinterpret_cast<Element*>(destination);
+  for (std::int64_t i = 0; i < row.size; ++i) to[i * out] = from[i * in];
+}
+
+/// The same, with vectors for what is interleaved in pairs, such as complex numbers.
 template <typename T>
-void copy_strided(const Level& row, const std::byte* from, std::byte* to) noexcept {
-  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
-  const std::int64_t in = row.source * kBytes;
-  const std::int64_t out = row.destination * kBytes;
-  for (std::int64_t i = 0; i < row.size; ++i, from += in, to += out) store(to, load<T>(from));
+void copy_row(const Level& row, const std::byte* source, std::byte* destination) noexcept {
+  if (row.source == 2 && row.destination == 1) return copy_strided<T, 2, 1>(row, source, destination);
+  if (row.source == 1 && row.destination == 2) return copy_strided<T, 1, 2>(row, source, destination);
+  copy_strided<T>(row, source, destination);
 }
 
 /// The first elements one by one, the others by copies of them, which come from the first-level cache.
@@ -134,10 +145,17 @@ void copy_elements(Box box, const std::byte* source, std::byte* destination) noe
         copy_transposed<T>(along, row, source + from, destination + to);
     });
   } else {
-    for_each_iteration(box, kBytes, [&](std::int64_t from, std::int64_t to) {
-      copy_strided<T>(row, source + from, destination + to);
-    });
+    for_each_iteration(box, kBytes,
+                       [&](std::int64_t from, std::int64_t to) { copy_row<T>(row, source + from, destination + to); });
   }
+}
+
+/// Copies a box that is not empty and of which no levels can be merged.
+void copy_simple(const Box& box, std::int64_t element_bytes, const void* source, void* destination) noexcept {
+  dispatch_size(element_bytes, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    copy_elements<T>(box, static_cast<const std::byte*>(source), static_cast<std::byte*>(destination));
+  });
 }
 
 /// Fills runs of a few bytes, such as a pixel's new channels, with copies of one: true where these are such runs.
@@ -197,31 +215,27 @@ Box make_box(const TensorDesc& shape, const TensorDesc& source, const TensorDesc
   return box;
 }
 
-void copy_box(Box box, std::int64_t element_bytes, const void* source, void* destination) noexcept {
-  if (!simplify(&box)) return;
-  dispatch_size(element_bytes, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    copy_elements<T>(box, static_cast<const std::byte*>(source), static_cast<std::byte*>(destination));
-  });
+void copy_box(const Box& box, std::int64_t element_bytes, const void* source, void* destination) noexcept {
+  copy_box(Threads{}, box, element_bytes, source, destination);
 }
 
 void copy_box(const Threads& threads, Box box, std::int64_t element_bytes, const void* source,
               void* destination) noexcept {
   constexpr std::int64_t kEnough = 4;  // iterations for each thread, so that all get about as many
   if (!simplify(&box)) return;
-  if (threads.count <= 1 || box.rank == 0) return copy_box(box, element_bytes, source, destination);
+  if (threads.count <= 1 || box.rank == 0) return copy_simple(box, element_bytes, source, destination);
   int shared = 0;
   while (shared < box.rank && box.levels[shared].size < kEnough * threads.count) ++shared;
   if (shared == box.rank) shared = 0;
   const Level level = box.levels[shared];
   const std::int64_t elements = iterations(box) / level.size;
-  parallel_ranges(
-      threads, level.size, (kElementwiseGrain + elements - 1) / elements, [&](std::int64_t begin, std::int64_t end) {
-        Box part = box;
-        part.levels[shared].size = end - begin;
-        copy_box(part, element_bytes, static_cast<const std::byte*>(source) + begin * level.source * element_bytes,
-                 static_cast<std::byte*>(destination) + begin * level.destination * element_bytes);
-      });
+  parallel_ranges(threads, level.size, (kElementwiseGrain + elements - 1) / elements,
+                  [&](std::int64_t begin, std::int64_t end) {
+                    Box part = box;
+                    part.levels[shared].size = end - begin;
+                    copy_simple(part, element_bytes, advance(source, begin * level.source, element_bytes),
+                                advance(destination, begin * level.destination, element_bytes));
+                  });
 }
 
 void fill_box(Box box, std::int64_t element_bytes, const void* value, void* destination) noexcept {

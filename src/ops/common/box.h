@@ -84,7 +84,7 @@ void for_each_iteration(const Box& box, std::int64_t bytes, F&& f) noexcept {
 }
 
 /// Copies the box. Elements have 1, 2, 4 or 8 bytes; memory does not overlap and needs no alignment.
-void copy_box(Box box, std::int64_t element_bytes, const void* source, void* destination) noexcept;
+void copy_box(const Box& box, std::int64_t element_bytes, const void* source, void* destination) noexcept;
 
 /// The same by all threads, each a part of the box.
 void copy_box(const Threads& threads, Box box, std::int64_t element_bytes, const void* source,

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "ops/common/box.h"
 #include "ops/testing/harness.h"
 
@@ -60,6 +62,29 @@ TEST(Box, FillHonoursDestinationStrides) {
   box.add(2, 0, 1);
   fill_box(box, 2, &value, to);
   EXPECT_THAT(to, ::testing::ElementsAre(4, 4, 9, 4, 4, 9));
+}
+
+// Pairs have loops of their own, and memory need not be aligned.
+TEST(Box, RowsOfAnyStridesAreCopiedElementByElement) {
+  for (const std::int64_t bytes : {1, 2, 4, 8})
+    for (const std::int64_t in : {1, 2, 3, -1})
+      for (const std::int64_t out : {1, 2, 3})
+        for (const std::int64_t size : {2, 7, 37, 64}) {
+          SCOPED_TRACE(::testing::Message() << size << " elements of " << bytes << " bytes: " << in << " to " << out);
+          const std::int64_t first = in < 0 ? size - 1 : 0;
+          std::vector<std::uint8_t> from(static_cast<std::size_t>(1 + size * 3 * bytes));
+          std::iota(from.begin(), from.end(), std::uint8_t{1});
+          std::vector<std::uint8_t> copied(static_cast<std::size_t>(1 + size * 3 * bytes), 99);
+          std::vector<std::uint8_t> expected = copied;
+          for (std::int64_t i = 0; i < size; ++i)
+            for (std::int64_t b = 0; b < bytes; ++b)
+              expected[static_cast<std::size_t>(1 + i * out * bytes + b)] =
+                  from[static_cast<std::size_t>(1 + (first + i * in) * bytes + b)];
+          Box box;
+          box.add(size, in, out);
+          copy_box(box, bytes, from.data() + 1 + first * bytes, copied.data() + 1);
+          EXPECT_EQ(copied, expected);
+        }
 }
 
 // Short runs are filled with copies of one.
