@@ -37,7 +37,12 @@ Status run_ref(const Invocation& invocation) {
 
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
-    {.name = "any__simd", .supports = supports_lookup8_simd, .footprint = footprint_lookup8, .run = run_lookup8_simd},
+    {.name = "any__simd",
+     .supports = supports_lookup8_simd,
+     .footprint = footprint_lookup8,
+     .packed_bytes = packed_bytes_lookup8_simd,
+     .pack = pack_lookup8_simd,
+     .run = run_lookup8_simd},
 #endif
     {.name = "any__ref", .footprint = footprint_lookup8, .run = run_ref},
 };

@@ -1,7 +1,10 @@
 // lookup8 with vectors: where the processor permutes 128 bytes (VBMI), the table is in registers in two halves, and
 // vectors need not be whole; on 64-bit Arm it is in four parts of 64 bytes; with AVX2 in sixteen parts of sixteen
 // bytes, but for those that have nothing but the first byte: a rectifier's table is half as much work; lines need no
-// table (line_avx2-inl.h). Other processors look bytes up one by one, which is no slower there.
+// table (line_avx2-inl.h). Other processors look bytes up one by one, which is no slower there. Tables are packed with
+// the line that they are, if any.
+#include <algorithm>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/elementwise/lookup8/lookup8_simd.cpp"
 #include "hwy/foreach_target.h"
@@ -188,14 +191,6 @@ class LineRows {
   const std::uint8_t* table_;
   Vector line_;
 };
-
-/// Is the table of so many bytes that are looked up a line that is worth finding?
-bool find_line(const Invocation& call, std::int64_t bytes, Line& line) {
-  constexpr std::int64_t kLeastBytes = 4096;
-  if (bytes < kLeastBytes) return false;
-  const auto flip = [](ElementType type) -> std::uint8_t { return type == ElementType::kI8 ? 0x80 : 0; };
-  return RisingTable(call.input<std::uint8_t>(1), flip(call.in(0).type), flip(call.out().type)).find_line(line);
-}
 #endif
 
 /// Rows too short for vectors, several of which are looked up together.
@@ -294,11 +289,12 @@ void look_up_segments(const Rows& look_up, const StridedRows<2>& rows, std::int6
 }
 
 void look_up_range(const Invocation& invocation, const StridedRows<2>& rows, std::int64_t begin, std::int64_t end) {
-  const auto* table = invocation.input<std::uint8_t>(1);
+  const auto& packed = *invocation.input<PackedTable>(1);
+  const std::uint8_t* table = packed.entries;
   const auto* x = invocation.input<std::uint8_t>(0);
   auto* y = invocation.output<std::uint8_t>();
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
-  if (Line line; find_line(invocation, end - begin, line)) {
+  if (const Line line = packed.line; line.exists()) {
     static_assert(Line::kSlopes == 3);
     if (line.slope < Line::kOne) return look_up_segments(LineRows<0>(table, line), rows, begin, end, x, y);
     if (line.slope < 2 * Line::kOne) return look_up_segments(LineRows<1>(table, line), rows, begin, end, x, y);
@@ -334,7 +330,19 @@ namespace bantam::ops {
 HWY_EXPORT(look_up_range);
 
 bool supports_lookup8_simd(const OpCall& call) {
-  return make_rows<2>(call.out(), {&call.out(), &call.in(0)}).all_contiguous();
+  return call.inputs[1].data != nullptr && make_rows<2>(call.out(), {&call.out(), &call.in(0)}).all_contiguous();
+}
+
+std::int64_t packed_bytes_lookup8_simd(const OpCall& /*call*/, int input) {
+  return input == 1 ? static_cast<std::int64_t>(sizeof(PackedTable)) : 0;
+}
+
+void pack_lookup8_simd(const OpCall& call, int /*input*/, std::byte* destination) {
+  const auto flip = [](ElementType type) -> std::uint8_t { return type == ElementType::kI8 ? 0x80 : 0; };
+  const auto* table = static_cast<const std::uint8_t*>(call.inputs[1].data);
+  auto* packed = reinterpret_cast<PackedTable*>(destination);
+  std::copy_n(table, 256, packed->entries);
+  packed->line = find_line(table, flip(call.in(0).type), flip(call.in(1).type));
 }
 
 Status run_lookup8_simd(const Invocation& invocation) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ops/elementwise/lookup8/line.h"
 #include "ops/testing/harness.h"
 
 namespace bantam::ops {
@@ -78,6 +79,27 @@ TEST(Lookup8, VariantsMatchReferenceOnChangesOfScale) {
                                     constant(change_of_scale(from, types[random() % 2], random))});
       },
       {.cases = 300});
+}
+
+TEST(Line, IsFoundInRoundedAndLimitedChangesOfScaleOnly) {
+  std::uint8_t rising[256];
+  std::uint8_t falling[256];
+  std::uint8_t bent[256];
+  for (int x = 0; x < 256; ++x) {
+    rising[x] = static_cast<std::uint8_t>(std::clamp(std::lrint(0.73 * (x - 40)) + 7, 7L, 150L));
+    falling[x] = static_cast<std::uint8_t>(255 - x);
+    bent[x] = static_cast<std::uint8_t>(x < 128 ? x / 2 : 64 + (x - 128));
+  }
+  const Line line = find_line(rising, 0, 0);
+  ASSERT_TRUE(line.exists());
+  EXPECT_NEAR(line.slope, 0.73 * Line::kOne, 0.01 * Line::kOne);
+  EXPECT_EQ(line.maximum, 150);
+  EXPECT_FALSE(find_line(falling, 0, 0).exists());
+  EXPECT_FALSE(find_line(bent, 0, 0).exists());
+  // The same numbers, of signed bytes.
+  std::uint8_t of_signed[256];
+  for (int x = 0; x < 256; ++x) of_signed[x ^ 0x80] = rising[x] ^ 0x80;
+  EXPECT_EQ(find_line(of_signed, 0x80, 0x80).slope, line.slope);
 }
 
 }  // namespace
