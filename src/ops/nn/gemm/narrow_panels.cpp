@@ -52,6 +52,9 @@ std::int64_t row_offset(ElementType type, std::int64_t k) noexcept {
   }
 }
 
+/// Where column c is in a row of bf16.
+std::int64_t bfloat_offset(std::int64_t c) noexcept { return (c % 8 * 2 + c / 8) * 2; }
+
 /// Where the scales are that row k of a panel of 4-bit numbers has.
 std::int64_t scales_offset(std::int64_t k) noexcept {
   return row_offset(ElementType::kI4, k / kScaleBlock * kScaleBlock) - kPanel * 2;
@@ -84,7 +87,8 @@ void pack_column(ElementType type, const Column& column, std::int64_t k, std::in
     case ElementType::kI8: return pack_bytes(column, k, c, panel);
     case ElementType::kI4: return pack_nibbles(column, k, c, panel);
     case ElementType::kBF16:
-      for (std::int64_t i = 0; i < k; ++i) store(to_bfloat16(column[i]), panel + row_offset(type, i) + c * 2);
+      for (std::int64_t i = 0; i < k; ++i)
+        store(to_bfloat16(column[i]), panel + row_offset(type, i) + bfloat_offset(c));
       return;
     default:
       for (std::int64_t i = 0; i < k; ++i) store(to_half(column[i]), panel + row_offset(type, i) + c * 2);
@@ -102,7 +106,7 @@ float weight(ElementType type, const std::byte* panel, std::int64_t k, std::int6
       const int q = static_cast<int>(std::to_integer<unsigned>(row[c % 8]) >> (c / 8 * 4) & 15U) - 8;
       return static_cast<float>(q) * to_f32(load<Half>(panel + scales_offset(k) + c * 2));
     }
-    case ElementType::kBF16: return to_f32(load<BFloat16>(row + c * 2));
+    case ElementType::kBF16: return to_f32(load<BFloat16>(row + bfloat_offset(c)));
     default: return to_f32(load<Half>(row + c * 2));
   }
 }

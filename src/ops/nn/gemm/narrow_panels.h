@@ -4,7 +4,8 @@
 // by panels that are widened in registers. Both give the bits that the same weights give in f32.
 //
 // Types and layout of a panel of 16 columns, row after row of k:
-//   f16, bf16  16 numbers a row; rounded to nearest, ties to even
+//   f16        16 numbers a row; rounded to nearest, ties to even
+//   bf16       the same, column c + 8 behind column c
 //   i8         16 scales in f32, then 16 numbers q a row: weight = q * scale, scale = max|column| / 127, q = weight /
 //              scale to nearest, ties to even
 //   i4         blocks of 32 rows (the last may be shorter): 16 scales in f16, then 8 bytes a row, byte c with the q of
@@ -77,7 +78,7 @@ void add_rows(const Threads& threads, const float* a, std::int64_t rows, const N
               std::int64_t stride);
 
 /// Panels that fill a tile where vectors are wide, and the rows of them that are worth widening at once.
-inline constexpr std::int64_t kTilePanels = 2;
+inline constexpr std::int64_t kTilePanels = 3;
 inline constexpr std::int64_t kTileRows = 128;
 
 /// Floats for panels being widened: the least, which is a small part of the `values` that the product reads and writes,
@@ -112,8 +113,9 @@ struct WideRoom {
 template <typename F>
 void for_each_widened(const NarrowPanels& b, std::int64_t first, std::int64_t last, const WideRoom& room, F f) {
   const std::int64_t whole = std::min(room.floats / (b.k * kPanel), last - first);
-  const bool fills_tiles = room.floats >= std::min(b.k, kTileRows) * kPanel * kTilePanels;
-  std::int64_t panels = std::min(fills_tiles ? kTilePanels : 1, last - first);
+  const std::int64_t pieces =
+      std::clamp<std::int64_t>(room.floats / (std::min(b.k, kTileRows) * kPanel), 1, kTilePanels);
+  std::int64_t panels = std::min(pieces, last - first);
   if (whole > kTilePanels) panels = whole < last - first ? whole / kTilePanels * kTilePanels : whole;
   const std::int64_t rows = whole >= panels ? b.k : std::min(room.floats / (kPanel * panels), room.most_rows);
   for (std::int64_t p = first; p < last; p += panels) {

@@ -25,12 +25,14 @@ using ops::HWY_NAMESPACE::unroll;
 template <ElementType kType>
 class Panel {
  public:
-  // Bytes of two halves make vectors of at most half a panel.
-  using D = hn::CappedTag<float, kType == ElementType::kI4 ? kPanel / 2 : kPanel>;
+  // Pairs of halves make vectors of at most half a panel. So are f16 widened: processors that compute with vectors of
+  // 64 bytes in two halves take more than twice the time for whole ones.
+  using D = hn::CappedTag<float, kType == ElementType::kI8 ? kPanel : kPanel / 2>;
   using V = hn::Vec<D>;
   static constexpr D kD{};
   static constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
   static constexpr int kVectors = static_cast<int>(kPanel) / kLanes;
+  static constexpr int kHalf = kVectors / 2;  ///< of columns that are the first ones of pairs
   static constexpr std::int64_t kRowBytes = kPanel * element_bits(kType) / 8;
 
   explicit Panel(const std::byte* data = nullptr) : data_(data) {}
@@ -58,28 +60,38 @@ class Panel {
     return hn::Zero(kD);
   }
 
-  /// Vector v of row k, with its scales.
-  HWY_INLINE V load(std::int64_t k, int v, V scale) const {
+  /// What is added to the products of numbers and these scales.
+  static HWY_INLINE V offset(V scale) {
+    return kType == ElementType::kI4 ? hn::Mul(scale, hn::Set(kD, -8.0F)) : hn::Zero(kD);
+  }
+
+  /// Vector v of row k, with its scales and their offset.
+  HWY_INLINE V load(std::int64_t k, int v, V scale, V offset) const {
     const std::byte* row = rows_ + k * kRowBytes;
     if constexpr (kType == ElementType::kF16) {
       return half(row + v * kLanes * 2);
     } else if constexpr (kType == ElementType::kBF16) {
-      const hn::Rebind<std::uint16_t, D> narrow;
-      const auto bits = hn::LoadU(narrow, reinterpret_cast<const std::uint16_t*>(row) + v * kLanes);
-      return hn::BitCast(kD, hn::ShiftLeft<16>(hn::PromoteTo(hn::RebindToUnsigned<D>(), bits)));
-    } else {
+      const hn::RebindToUnsigned<D> bits;
+      const auto pairs = hn::LoadU(bits, reinterpret_cast<const std::uint32_t*>(row) + v % kHalf * kLanes);
+      return hn::BitCast(kD, v < kHalf ? hn::ShiftLeft<16>(pairs) : hn::And(pairs, hn::Set(bits, 0xFFFF0000)));
+    } else if constexpr (kType == ElementType::kI8) {
       return hn::Mul(hn::ConvertTo(kD, integers(row, v)), scale);
+    } else {
+      // Exact, with or without multiply-adds: the scales have 11 bits.
+      return hn::MulAdd(hn::ConvertTo(kD, integers(row, v)), scale, offset);
     }
   }
 
  private:
   using I = hn::RebindToSigned<D>;
+  static_assert(kHalf > 0 || kType == ElementType::kI8);
 
   static HWY_INLINE V half(const std::byte* from) {
     const hn::Rebind<hwy::float16_t, D> narrow;
     return hn::PromoteTo(kD, hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(from)));
   }
 
+  /// In 4 bits 8 too many.
   static HWY_INLINE hn::Vec<I> integers(const std::byte* row, int v) {
     const I d32;
     if constexpr (kType == ElementType::kI8) {
@@ -87,10 +99,9 @@ class Panel {
       return hn::PromoteTo(d32, hn::LoadU(narrow, reinterpret_cast<const std::int8_t*>(row) + v * kLanes));
     } else {
       const hn::Rebind<std::uint8_t, D> narrow;
-      const auto* bytes = reinterpret_cast<const std::uint8_t*>(row) + v % (kVectors / 2) * kLanes;
-      const auto pairs = hn::PromoteTo(d32, hn::LoadU(narrow, bytes));
-      const auto q = v < kVectors / 2 ? hn::And(pairs, hn::Set(d32, 15)) : hn::ShiftRight<4>(pairs);
-      return hn::Sub(q, hn::Set(d32, 8));
+      const auto pairs =
+          hn::PromoteTo(d32, hn::LoadU(narrow, reinterpret_cast<const std::uint8_t*>(row) + v % kHalf * kLanes));
+      return v < kHalf ? hn::And(pairs, hn::Set(d32, 15)) : hn::ShiftRight<4>(pairs);
     }
   }
 
@@ -121,10 +132,14 @@ void widen_rows(const NarrowPanels& b, std::int64_t p, std::int64_t first_k, std
     const std::int64_t end = std::min(begin + block, last);
     panel.begin_block(begin);
     typename P::V scales[P::kVectors];
-    unroll<P::kVectors>([&](auto v) HWY_ATTR { scales[v] = panel.scales(v); });
+    typename P::V offsets[P::kVectors];
+    unroll<P::kVectors>([&](auto v) HWY_ATTR {
+      scales[v] = panel.scales(v);
+      offsets[v] = P::offset(scales[v]);
+    });
     for (; k < end; ++k, wide += kPanel)
-      unroll<P::kVectors>([&](auto v)
-                              HWY_ATTR { hn::StoreU(panel.load(k, v, scales[v]), P::kD, wide + v * P::kLanes); });
+      unroll<P::kVectors>(
+          [&](auto v) HWY_ATTR { hn::StoreU(panel.load(k, v, scales[v], offsets[v]), P::kD, wide + v * P::kLanes); });
   }
 }
 
@@ -153,15 +168,19 @@ HWY_NOINLINE void multiply_panels(const float* a, const NarrowPanels& b, std::in
     const std::int64_t end = std::min(begin + block, b.k);
     P panels[kPanels];
     V scales[kAll];
+    V offsets[kAll];
     unroll<kPanels>([&](auto p) HWY_ATTR {
       panels[p] = panel_at(p);
       panels[p].begin_block(begin);
-      unroll<P::kVectors>([&](auto v) HWY_ATTR { scales[p * P::kVectors + v] = panels[p].scales(v); });
+      unroll<P::kVectors>([&](auto v) HWY_ATTR {
+        scales[p * P::kVectors + v] = panels[p].scales(v);
+        offsets[p * P::kVectors + v] = P::offset(scales[p * P::kVectors + v]);
+      });
     });
     for (std::int64_t k = begin; k < end; ++k) {
       const V x = hn::Set(P::kD, a[k]);
       unroll<kAll>([&](auto v) HWY_ATTR {
-        const V w = panels[v / P::kVectors].load(k, v % P::kVectors, scales[v]);
+        const V w = panels[v / P::kVectors].load(k, v % P::kVectors, scales[v], offsets[v]);
         sum[v] = hn::MulAdd(x, w, sum[v]);
       });
     }
@@ -169,9 +188,13 @@ HWY_NOINLINE void multiply_panels(const float* a, const NarrowPanels& b, std::in
   unroll<kAll>([&](auto v) HWY_ATTR { hn::StoreU(sum[v], P::kD, sums + v * P::kLanes); });
 }
 
-/// Enough independent sums for one row: eight vectors.
+/// Enough independent sums for one row: eight vectors, or sixteen of those numbers that take least time and registers.
 template <ElementType kType>
-constexpr int kPanelsAtOnce = std::max(8 / Panel<kType>::kVectors, 1);
+constexpr int kPanelsAtOnce = [] {
+  constexpr bool kIsShort = kType == ElementType::kF16 || kType == ElementType::kBF16;
+  constexpr int kSums = HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86 && kIsShort ? 16 : 8;
+  return std::max(kSums / Panel<kType>::kVectors, 1);
+}();
 constexpr std::int64_t kMostPanels = 8;
 
 void multiply_row_target(const float* a, const NarrowPanels& b, std::int64_t first, std::int64_t last,
