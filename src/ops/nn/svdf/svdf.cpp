@@ -6,16 +6,12 @@
 #include "ops/common/dispatch.h"
 #include "ops/common/operands.h"
 #include "ops/common/params.h"
-#include "ops/common/saturate.h"
-#include "ops/fixed_point.h"
+#include "ops/nn/svdf/kernels.h"
 
 namespace bantam::ops {
 namespace {
 
-constexpr int kFeatures = 0;
-constexpr int kState = 1;
-constexpr int kWeights = 2;
-constexpr int kBias = 3;
+using namespace svdf;  // NOLINT: the names of the operands
 
 Status check_shape(const TensorDesc& desc, std::initializer_list<std::int64_t> dims, int operand) {
   BANTAM_RETURN_IF_ERROR(check_rank(desc, static_cast<int>(dims.size()), operand));
@@ -132,10 +128,7 @@ void run_integer(const Invocation& call) {
         return sum + static_cast<std::uint32_t>(std::int32_t{w}) * static_cast<std::uint32_t>(x - zero_point);
       },
       [&](std::uint32_t sum, std::int32_t unit) {
-        if (bias != nullptr) sum += static_cast<std::uint32_t>(bias[unit]);
-        const std::int64_t scaled =
-            multiply_by_quantized_multiplier(static_cast<std::int32_t>(sum), p.multiplier, p.shift);
-        return saturate_integer<std::int8_t>(scaled + p.output_zero_point);
+        return finish_unit(p, sum, bias != nullptr ? bias + unit : nullptr);
       });
 }
 
@@ -160,6 +153,14 @@ constexpr ParamField kFields[] = {
     i32_field("shift", offsetof(SvdfParams, shift)),
 };
 constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "integer__simd", .supports = supports_integers, .footprint = svdf_footprint, .run = run_integers},
+    {.name = "f32__simd",
+     .supports = supports_floats,
+     .footprint = svdf_footprint,
+     .run = run_floats,
+     .accuracy = {Accuracy::Kind::kRelative, 4e-6F}},
+#endif
     {.name = "any__ref", .supports = all_dense, .footprint = svdf_footprint, .run = run_svdf},
 };
 
