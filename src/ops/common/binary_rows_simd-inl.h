@@ -116,10 +116,12 @@ HWY_NOINLINE void combine_prepared(Combine combine, const T* a, const SharedRow<
   float row[SharedRow<T>::kLongest];
   combine.prepare(shared.from(0), row_length, row);
   const SharedRow<float, 4 * SharedRow<T>::kLongest> prepared(row, row_length, begin, end);
-  shared.for_each_run(begin, end, [&](std::int64_t first, std::int64_t n, const T* b) HWY_ATTR {
-    combine_row<true>(combine, static_cast<std::size_t>(n), y + first, OperandRow<T>{a + first, true},
-                      OperandRow<T>{b, true}, prepared.from(first));
-  });
+  // Without a function of its own, which would read and write all of `combine` through memory.
+  for (std::int64_t i = begin, n = 0; i < end; i += n) {
+    n = shared.run_at(i, end);
+    combine_row<true>(combine, static_cast<std::size_t>(n), y + i, OperandRow<T>{a + i, true},
+                      OperandRow<T>{shared.from(i), true}, prepared.from(i));
+  }
 }
 
 /// The elements [begin, end) of the result. Not in line, but rows are: short ones would take less time than a call.

@@ -40,12 +40,15 @@ class SharedRow {
   /// after it.
   template <typename F>
   void for_each_run(std::int64_t begin, std::int64_t end, F f) const {
-    for (std::int64_t i = begin; i < end;) {
-      // One copy less, so that it may begin anywhere.
-      const std::int64_t n = std::min(end - i, (copies_ - 1) * row_length_);
+    for (std::int64_t i = begin, n = 0; i < end; i += n) {
+      n = run_at(i, end);
       f(i, n, from(i));
-      i += n;
     }
+  }
+
+  /// The length of the run from i on, up to `end`: one copy less than there are, so that it may begin anywhere.
+  std::int64_t run_at(std::int64_t i, std::int64_t end) const noexcept {
+    return std::min(end - i, (copies_ - 1) * row_length_);
   }
 
   /// What meets element i, and as many after it as a run has.
