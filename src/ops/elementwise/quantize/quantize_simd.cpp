@@ -71,6 +71,19 @@ class Quantizer {
         guesses_(guess_.applies()) {}
 
   HWY_INLINE void row(std::size_t n, const float* x, T* y) {
+    // In registers: stores of bytes might change what is in memory.
+    Quantizer own = *this;
+    own.quantize_row(n, x, y);
+    guesses_ = own.guesses_;
+  }
+
+ private:
+  using Halves = hn::ScalableTag<std::int16_t>;
+  using Bytes = hn::Rebind<T, Halves>;
+  using Reals = hn::Repartition<float, Halves>;
+  using Words = hn::RebindToSigned<Reals>;
+
+  HWY_INLINE void quantize_row(std::size_t n, const float* x, T* y) {
     const std::size_t lanes = hn::Lanes(Halves());
     std::size_t i = 0;
     if constexpr (QuotientSteps::kIsFaster)
@@ -83,12 +96,6 @@ class Quantizer {
     hn::StoreU(quantized(tail), Bytes(), result);
     for (std::size_t k = 0; k < n - i; ++k) y[i + k] = result[k];
   }
-
- private:
-  using Halves = hn::ScalableTag<std::int16_t>;
-  using Bytes = hn::Rebind<T, Halves>;
-  using Reals = hn::Repartition<float, Halves>;
-  using Words = hn::RebindToSigned<Reals>;
 
   HWY_INLINE void four_vectors(const float* x, T* y) {
     hn::Vec<Reals> in[4];
