@@ -33,8 +33,8 @@ class RisingTable {
     const int run = last_ - rises();
     if (run < kShortest) return {};
     const int rise = numbers_[last_] - numbers_[rises()];
-    std::int32_t flattest = std::max((rise * Line::kOne - Line::kOne * 3 / 2) / run, 0);
-    std::int32_t steepest = std::min((rise * Line::kOne + Line::kOne * 3 / 2) / run, Line::kSlopes * Line::kOne - 1);
+    int flattest = std::max((rise * Line::kOne - Line::kOne * 3 / 2) / run, 0);
+    int steepest = std::min((rise * Line::kOne + Line::kOne * 3 / 2) / run, Line::kSlopes * Line::kOne - 1);
     while (flattest <= steepest) {
       line_.slope = (flattest + steepest) / 2;
       const Offsets offsets = offsets_of(line_.slope);
@@ -56,7 +56,7 @@ class RisingTable {
   /// The first entry that is larger.
   int rises() const noexcept { return line_.origin + 1; }
 
-  Offsets offsets_of(std::int32_t slope) const noexcept {
+  Offsets offsets_of(int slope) const noexcept {
     Offsets offsets{256 * minimum(), 65535, 0, 0};
     for (int i = 0; i < kCount; ++i) {
       const int x = std::max(i - line_.origin, 0);

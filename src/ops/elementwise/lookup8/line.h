@@ -9,15 +9,15 @@ namespace bantam::ops {
 /// y = min(floor((floor(slope * x / 256) + offset) / 256), maximum), with x counted from where y begins to rise, and
 /// 8 bits of fraction. Bytes count as unsigned after their flips, which make signed ones so.
 struct Line {
-  static constexpr std::int32_t kOne = 65536;
-  static constexpr std::int32_t kSlopes = 3;
+  static constexpr int kOne = 65536;
+  static constexpr int kSlopes = 3;
 
   std::uint8_t x_flip = 0;
   std::uint8_t y_flip = 0;
   std::uint8_t origin = 0;   ///< the last x of the least y
   std::uint8_t maximum = 0;  ///< of y
-  std::int32_t slope = -1;   ///< y per x times kOne, below kSlopes * kOne; negative where there is no line
-  std::int32_t offset = 0;   ///< in [0, 65535]
+  int slope = -1;            ///< y per x times kOne, below kSlopes * kOne; negative where there is no line
+  int offset = 0;            ///< in [0, 65535]
 
   bool exists() const noexcept { return slope >= 0; }
 };
