@@ -159,7 +159,7 @@ constexpr KernelVariant kVariants[] = {
      .supports = supports_floats,
      .footprint = svdf_footprint,
      .run = run_floats,
-     .accuracy = {Accuracy::Kind::kRelative, 4e-6F}},
+     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
 #endif
     {.name = "any__ref", .supports = all_dense, .footprint = svdf_footprint, .run = run_svdf},
 };
