@@ -53,19 +53,20 @@ void copy_transposed(const Level& along, const Level& across, const std::byte* s
 /// runs are read, or written, side by side. With strides known to be those of dense memory the compiler finds vectors.
 template <typename T, int kNarrow>
 void copy_narrow(std::int64_t n, std::int64_t in, std::int64_t in_next, std::int64_t out, std::int64_t out_next,
-                 const std::byte* source, std::byte* destination) noexcept {
-  using Element [[gnu::may_alias, gnu::aligned(1)]] = T;
-  const auto* __restrict from = reinterpret_cast<const Element*>(source);
-  auto* __restrict to = reinterpret_cast<Element*>(destination);
+                 const std::byte* __restrict source, std::byte* __restrict destination) noexcept {
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+  const auto move = [&](std::int64_t from, std::int64_t to) {
+    store(destination + to * kBytes, load<T>(source + from * kBytes));
+  };
   if (in == 1 && out == kNarrow && out_next == 1) {
     for (std::int64_t i = 0; i < n; ++i)
-      for (int k = 0; k < kNarrow; ++k) to[i * kNarrow + k] = from[i + k * in_next];
+      for (int k = 0; k < kNarrow; ++k) move(i + k * in_next, i * kNarrow + k);
   } else if (in == kNarrow && in_next == 1 && out == 1) {
     for (std::int64_t i = 0; i < n; ++i)
-      for (int k = 0; k < kNarrow; ++k) to[i + k * out_next] = from[i * kNarrow + k];
+      for (int k = 0; k < kNarrow; ++k) move(i * kNarrow + k, i + k * out_next);
   } else {
     for (std::int64_t i = 0; i < n; ++i)
-      for (int k = 0; k < kNarrow; ++k) to[i * out + k * out_next] = from[i * in + k * in_next];
+      for (int k = 0; k < kNarrow; ++k) move(i * in + k * in_next, i * out + k * out_next);
   }
 }
 
@@ -90,13 +91,11 @@ bool copied_narrow(const Level& along, const Level& across, const std::byte* sou
 
 /// A row of elements with the strides of `row`, or those given, which are the same and known while compiling.
 template <typename T, std::int64_t kIn = 0, std::int64_t kOut = 0>
-void copy_strided(const Level& row, const std::byte* source, std::byte* destination) noexcept {
-  using Element [[gnu::may_alias, gnu::aligned(1)]] = T;
-  const std::int64_t in = kIn != 0 ? kIn : row.source;
-  const std::int64_t out = kOut != 0 ? kOut : row.destination;
-  const auto* __restrict from = reinterpret_cast<const Element*>(source);
-  auto* __restrict to = reinterpret_cast<Element*>(destination);
-  for (std::int64_t i = 0; i < row.size; ++i) to[i * out] = from[i * in];
+void copy_strided(const Level& row, const std::byte* __restrict source, std::byte* __restrict destination) noexcept {
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t in = (kIn != 0 ? kIn : row.source) * kBytes;
+  const std::int64_t out = (kOut != 0 ? kOut : row.destination) * kBytes;
+  for (std::int64_t i = 0; i < row.size; ++i) store(destination + i * out, load<T>(source + i * in));
 }
 
 /// The same, with vectors for what is interleaved in pairs, such as complex numbers.

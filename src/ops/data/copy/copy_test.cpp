@@ -87,6 +87,31 @@ TEST(Box, RowsOfAnyStridesAreCopiedElementByElement) {
         }
 }
 
+TEST(Box, NarrowMatricesAreTransposedWhereverTheyLie) {
+  for (const std::int64_t bytes : {1, 2, 4, 8})
+    for (const std::int64_t narrow : {2, 3, 4, 5})
+      for (const bool to_narrow : {false, true}) {
+        constexpr std::int64_t kWide = 33;
+        SCOPED_TRACE(::testing::Message() << narrow << " elements of " << bytes << " bytes, " << to_narrow);
+        const std::int64_t rows = to_narrow ? kWide : narrow;
+        const std::int64_t columns = to_narrow ? narrow : kWide;
+        std::vector<std::uint8_t> from(static_cast<std::size_t>(1 + narrow * kWide * bytes));
+        std::iota(from.begin(), from.end(), std::uint8_t{1});
+        std::vector<std::uint8_t> transposed(from.size(), 0);
+        std::vector<std::uint8_t> expected = transposed;
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t c = 0; c < columns; ++c)
+            for (std::int64_t b = 0; b < bytes; ++b)
+              expected[static_cast<std::size_t>(1 + (r * columns + c) * bytes + b)] =
+                  from[static_cast<std::size_t>(1 + (c * rows + r) * bytes + b)];
+        Box box;
+        box.add(rows, 1, columns);
+        box.add(columns, rows, 1);
+        copy_box(box, bytes, from.data() + 1, transposed.data() + 1);
+        EXPECT_EQ(transposed, expected);
+      }
+}
+
 // Short runs are filled with copies of one.
 TEST(Box, FillsRunsOfAnyLength) {
   for (const std::int64_t bytes : {1, 2, 4, 8})
