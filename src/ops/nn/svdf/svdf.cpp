@@ -1,7 +1,6 @@
 #include "ops/nn/svdf/svdf.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "ops/common/dispatch.h"
 #include "ops/common/operands.h"
@@ -73,20 +72,6 @@ Footprint svdf_footprint(const OpCall& /*call*/, int /*threads*/) {
   Footprint footprint;
   footprint.overwrites[1] = std::uint64_t{1} << kState;
   return footprint;
-}
-
-/// Moves every filter's features one place to the oldest and appends what `store` makes of the new ones.
-template <typename T, typename Store>
-void push_features(const Invocation& call, Store store) {
-  const auto memory = static_cast<std::size_t>(call.in(kWeights).dims[1]);
-  const auto filters = static_cast<std::size_t>(call.in(kFeatures).elements());
-  const T* features = call.input<T>(kFeatures);
-  const T* before = call.input<T>(kState);
-  T* after = call.output<T>(1);
-  for (std::size_t f = 0; f < filters; ++f, before += memory, after += memory) {
-    std::memmove(after, before + 1, (memory - 1) * sizeof(T));
-    after[memory - 1] = store(features[f]);
-  }
 }
 
 /// y = finish(sum, unit) where `sum`, which begins as `zero`, is extended by add(sum, w, stored) over a unit's

@@ -1,7 +1,5 @@
-// svdf with vectors: the whole state moves by one element, then the new features take their places, and each unit is
-// one sum of products of what lies one behind the other. Sums wrap, so that their order does not matter.
-#include <cstring>
-
+// svdf with vectors: each unit is one sum of products of what lies one behind the other. Sums of integers wrap, so that
+// their order does not matter; those of floats are rounded in another order than the reference's.
 #include "ops/common/dispatch.h"
 #include "ops/common/operands.h"
 
@@ -122,24 +120,12 @@ HWY_INLINE void sum_units(const Invocation& call, std::int32_t zero_point, Finis
   }
 }
 
-/// Every filter's oldest feature gives way to the newest, to which `zero_point` is added.
-template <typename T>
-void push_features(const Invocation& call, T zero_point) {
-  const auto memory = static_cast<std::size_t>(call.in(kWeights).dims[1]);
-  const auto filters = static_cast<std::size_t>(call.in(kFeatures).elements());
-  if (filters == 0) return;
-  const T* features = call.input<T>(kFeatures);
-  T* state = call.output<T>(1);
-  std::memmove(state, call.input<T>(kState) + 1, (filters * memory - 1) * sizeof(T));
-  for (std::size_t f = 0; f < filters; ++f) state[(f + 1) * memory - 1] = static_cast<T>(features[f] + zero_point);
-}
-
 void run_integers_target(const Invocation& call) {
   const auto& p = call.as<SvdfParams>();
   const auto* bias = call.has(kBias) ? call.input<std::int32_t>(kBias) : nullptr;
   dispatch_type<std::int8_t, std::int16_t>(call.in(kFeatures).type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    push_features<T>(call, static_cast<T>(p.state_zero_point));
+    push_features<T>(call, [&](T feature) { return static_cast<T>(feature + p.state_zero_point); });
     sum_units<IntegerSum<T>, std::int8_t>(call, p.state_zero_point, [&](std::uint32_t sum, std::int32_t unit) {
       return finish_unit(p, sum, bias != nullptr ? bias + unit : nullptr);
     });
@@ -149,7 +135,7 @@ void run_integers_target(const Invocation& call) {
 void run_floats_target(const Invocation& call) {
   const Activation& activation = call.as<SvdfParams>().activation;
   const auto* bias = call.has(kBias) ? call.input<float>(kBias) : nullptr;
-  push_features<float>(call, 0.0F);
+  push_features<float>(call, [](float feature) { return feature; });
   sum_units<FloatSum, float>(call, 0, [&](float sum, std::int32_t unit) {
     return apply_activation(bias != nullptr ? bias[unit] + sum : sum, activation);
   });
