@@ -1,7 +1,6 @@
 #include "ops/elementwise/lookup8/line.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace bantam::ops {
 namespace {

@@ -25,8 +25,8 @@ using ops::HWY_NAMESPACE::unroll;
 template <ElementType kType>
 class Panel {
  public:
-  // Pairs of halves make vectors of at most half a panel. So are f16 widened: processors that compute with vectors of
-  // 64 bytes in two halves take more than twice the time for whole ones.
+  // Pairs of halves make vectors of at most half a panel. So are f16 widened: where vectors of 64 bytes are computed in
+  // two halves, a row of them is multiplied in 1.3 times the time with whole ones, of 8 bits in less.
   using D = hn::CappedTag<float, kType == ElementType::kI8 ? kPanel : kPanel / 2>;
   using V = hn::Vec<D>;
   static constexpr D kD{};
