@@ -273,6 +273,28 @@ TEST(RecognizeFunctions, FindsLayerNormalisationWithScaleAndBias) {
   })"));
 }
 
+// As Keras models of sounds have it: the difference is written once for the root and once for the squares.
+TEST(RecognizeFunctions, FindsLayerNormalisationWhoseDifferenceIsWrittenTwice) {
+  EXPECT_EQ(after(recognize_functions, R"(graph "g" {
+    %0 "x" = input : f32[2,4]
+    %1 = reduce(%0) {function="mean", axes=[1]}
+    %2 = binary(%0, %1) {function="sub"}
+    %3 = binary(%0, %1) {function="sub"}
+    %4 = binary(%3, %3) {function="mul"}
+    %5 = reduce(%4) {function="mean", axes=[1]}
+    %6 = const : f32[] {0.5}
+    %7 = binary(%5, %6) {function="add"}
+    %8 = unary(%7) {function="sqrt"}
+    %9 = binary(%2, %8) {function="div"}
+    output "y" %9
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : f32[2,4]
+    %1 = norm(%0) {axes=[1], epsilon=0.5}
+    output "y" %1
+  })"));
+}
+
 TEST(RecognizeFunctions, SumsSquaresThatNothingElseReads) {
   EXPECT_EQ(after(recognize_functions, R"(graph "g" {
     %0 "x" = input : f32[2,4]

@@ -371,12 +371,16 @@ Replacement reduction(Rewriter& rewriter, const Node& node) {
 }  // namespace
 
 Result<bool> recognize_functions(graph::Graph& graph) {
-  return Rewriter(graph).sweep([](Rewriter& rewriter, const Node& node) -> Replacement {
+  // Both sides of a pattern must name one value, where exporters write an expression twice.
+  const auto shared = common_subexpressions(graph);
+  if (!shared) return shared;
+  const auto recognized = Rewriter(graph).sweep([](Rewriter& rewriter, const Node& node) -> Replacement {
     if (node.is(ops::kBinary)) return binary(rewriter, node);
     if (node.is(ops::kUnary)) return unary(rewriter, node);
     if (node.is(ops::kReduce)) return reduction(rewriter, node);
     return std::nullopt;
   });
+  return recognized ? Result<bool>(*shared || *recognized) : recognized;
 }
 
 }  // namespace bantam::passes
