@@ -72,6 +72,25 @@ TEST(Concat, OperandsThatLieWithinTheResultStayThere) {
   });
 }
 
+// Two operands always lie equally far apart, more of them sometimes do.
+TEST(Concat, StackedOperandsAlternate) {
+  expect_variants_match_reference([](Random& random) {
+    const std::vector<std::int64_t> dims{random_int(random, 1, 3), random_int(random, 1, 70), 1, 1};
+    std::vector<Operand> operands;
+    for (std::int64_t i = random_int(random, 2, 5); i > 0; --i) {
+      const TestTensor x = random_tensor(ElementType::kF32, dims, random, -9, 9);
+      operands.emplace_back(random_int(random, 0, 3) == 0 ? x.with_strides(random_strides(x.desc(), random)) : x);
+    }
+    return make_case(kConcat, ConcatParams{.axis = 2}, operands);
+  });
+  const TestTensor a = tensor_of<float>({2, 2, 1}, {1, 2, 3, 4});
+  const TestTensor b = tensor_of<float>({2, 2, 1}, {5, 6, 7, 8});
+  EXPECT_EQ(run_reference(make_case(kConcat, ConcatParams{.axis = 2}, {a, b})).outputs[0].values<float>(),
+            (std::vector<float>{1, 5, 2, 6, 3, 7, 4, 8}));
+  EXPECT_EQ(run_reference(make_case(kConcat, ConcatParams{.axis = 2}, {a, a, b})).outputs[0].values<float>(),
+            (std::vector<float>{1, 1, 5, 2, 2, 6, 3, 3, 7, 4, 4, 8}));
+}
+
 // So much that threads share the rows of all operands, or those of one after the other.
 TEST(Concat, ManyElementsMatchReference) {
   expect_variants_match_reference(
