@@ -16,6 +16,8 @@ constexpr Pass kPasses[] = {
     {"merge-slices", "makes slices and concats of regular gathers and scatters, and merges them", merge_slices,
      merge_slices_at_any_size},
     {"recognize-functions", "finds activations and normalisations written out as arithmetic", recognize_functions},
+    {"fuse-recurrent-cells", "computes steps of LSTMs that are written out as arithmetic by the operator",
+     fuse_recurrent_cells},
     {"integer-arithmetic", "computes in integers what lies between dequantisation and quantisation",
      integer_arithmetic},
     {"fuse-attention", "computes attention without a matrix of its scores", fuse_attention},

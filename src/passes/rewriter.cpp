@@ -113,14 +113,20 @@ const Node* Rewriter::producer(ValueId id, const ops::OpDef& op) const {
 }
 
 std::optional<ValueId> Rewriter::emit(const ops::OpDef& op, graph::Params params, std::vector<ValueId> inputs) {
+  const auto results = emit_all(op, std::move(params), std::move(inputs));
+  return results ? std::optional(results->front()) : std::nullopt;
+}
+
+std::optional<std::vector<ValueId>> Rewriter::emit_all(const ops::OpDef& op, graph::Params params,
+                                                       std::vector<ValueId> inputs) {
   const std::vector<ValueId> operands = inputs;
-  auto result = builder_.emit1(op, std::move(params), std::move(inputs));
+  auto results = builder_.emit(op, std::move(params), std::move(inputs));
   uses_.resize(graph_.values.size(), 0);
-  if (!result) return std::nullopt;
-  if (!graph_.is_constant(*result))
+  if (!results) return std::nullopt;
+  if (!graph_.is_constant(results->front()))
     for (const ValueId id : operands)
       if (id != kNone) ++uses_[static_cast<std::size_t>(id)];
-  return *result;
+  return std::move(*results);
 }
 
 void Rewriter::set_fused_source(const Node& first, const Node& second) {

@@ -38,7 +38,8 @@ class Rewriter {
   const graph::Node* producer(graph::ValueId id, const ops::OpDef& op) const;
   const graph::Node* producer(graph::ValueId id) const;
   /// True when exactly one node, port or state reads `id`.
-  bool only_reader(graph::ValueId id) const { return uses_[static_cast<std::size_t>(id)] == 1; }
+  bool only_reader(graph::ValueId id) const { return readers(id) == 1; }
+  std::int32_t readers(graph::ValueId id) const { return uses_[static_cast<std::size_t>(id)]; }
 
   /// Appends a node, named after the node that the rule looks at; folds it when all operands are constant. Nothing when
   /// the operator refuses: the rule then keeps the node, and what it emitted before is removed as dead.
@@ -47,6 +48,9 @@ class Rewriter {
   std::optional<graph::ValueId> emit(const ops::OpDef& op, const P& params, std::vector<graph::ValueId> inputs) {
     return emit(op, graph::Params::of(params), std::move(inputs));
   }
+  /// emit() for operators with several results.
+  std::optional<std::vector<graph::ValueId>> emit_all(const ops::OpDef& op, graph::Params params,
+                                                      std::vector<graph::ValueId> inputs);
   /// What following nodes of this rule are said to come from, e.g. "Conv+Relu".
   void set_source(const std::string& name, const std::string& origin) { builder_.set_source(name, origin); }
   /// The same for `second` fused into `first`.
