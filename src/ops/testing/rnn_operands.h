@@ -44,7 +44,7 @@ inline std::vector<Operand> random_rnn_operands(Random& random, const RnnSizes& 
   operands.emplace_back(tensor({t, b, i}));
   operands.push_back(constant(tensor({directions, gates * h, i})));
   operands.push_back(constant(tensor({directions, gates * h, h})));
-  operands.push_back(maybe_absent(random, tensor({directions, 2 * gates * h})));
+  operands.push_back(maybe_absent(random, constant(tensor({directions, 2 * gates * h}))));
   operands.push_back(maybe_absent(random, random_tensor(ElementType::kI32, {b}, random, 0, static_cast<double>(t))));
   operands.push_back(maybe_absent(random, tensor({directions, b, h})));
   return operands;

@@ -193,7 +193,12 @@ void recurrent(Sampling& s, P& p, std::int64_t gates, std::int64_t bias_gates, b
       s.like(desc);
     }
   };
-  optional(dense_desc(kF32, {d, bias_gates * h}));
+  const TensorDesc bias = dense_desc(kF32, {d, bias_gates * h});
+  if (s.one_in(4)) {
+    optional(bias);
+  } else {
+    s.constant(bias, {-0.5, 0.5});
+  }
   if (s.one_in(2)) {
     s.absent();
   } else {

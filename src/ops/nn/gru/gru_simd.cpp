@@ -112,15 +112,13 @@ void for_each_matrix(int input, const rnn::Extents& e, ElementType type, const s
 
 /// The regions of the scratch memory.
 struct Scratch {
-  float* input_bias;  ///< [3H] wb, plus rb where it may be added beforehand
-  float* states;      ///< [items, H] after their reset, or their share of the candidate
-  float* products;    ///< [steps at once, items, 3H]; then the gates
+  float* states;    ///< [items, H] after their reset, or their share of the candidate
+  float* products;  ///< [steps at once, items, 3H]; then the gates
 };
 
 /// Bytes of scratch for so many items of the batch and the products of so many steps at once.
 std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t items, std::int64_t steps) {
-  const std::int64_t floats =
-      round_up(kGates * e.hidden) + round_up(items * e.hidden) + steps * kGates * items * e.hidden;
+  const std::int64_t floats = round_up(items * e.hidden) + steps * kGates * items * e.hidden;
   return floats * static_cast<std::int64_t>(sizeof(float));
 }
 
@@ -131,30 +129,24 @@ auto bytes_of_part(const rnn::Extents& e) {
 
 /// The regions begin at multiples of kAlignment.
 Scratch scratch_of(const rnn::PartRun& run, const rnn::Extents& e) {
-  auto* const bias = reinterpret_cast<float*>(run.scratch);
-  float* const states = bias + round_up(kGates * e.hidden);
-  return {bias, states, states + round_up(run.part.items() * e.hidden)};
+  auto* const states = reinterpret_cast<float*>(run.scratch);
+  return {states, states + round_up(run.part.items() * e.hidden)};
 }
 
-void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, float* sum) {
-  const std::int64_t count = kGates * e.hidden;
-  const float* bias = call.has(rnn::kB) ? call.input<float>(rnn::kB) + d * 2 * count : nullptr;
-  const std::int64_t both = call.as<GruParams>().linear_before_reset != 0 ? 2 * e.hidden : count;
-  for (std::int64_t g = 0; g < count; ++g)
-    sum[g] = bias != nullptr ? bias[g] + (g < both ? bias[count + g] : 0.0F) : 0.0F;
-}
-
-/// One direction's packed weights, and the bias that is added to the state's share of the candidate before its reset.
+/// One direction's packed weights, the bias of the inputs' share, and that which is added to the state's share of the
+/// candidate before its reset.
 struct Weights {
   gemm::NarrowPanels w;
   gemm::NarrowPanels gates;
   gemm::NarrowPanels candidate;
+  const float* input_bias;
   const float* candidate_bias;
 };
 
 Weights weights_of(const Invocation& call, const rnn::Extents& e, ElementType type, std::int64_t d) {
-  const bool apart = call.has(rnn::kB) && call.as<GruParams>().linear_before_reset != 0;
-  Weights result{{}, {}, {}, apart ? call.input<float>(rnn::kB) + (d * 2 * kGates + 5) * e.hidden : nullptr};
+  const rnn::Biases biases = rnn::biases_of(call, e, kGates, d);
+  const bool apart = biases.state != nullptr && call.as<GruParams>().linear_before_reset != 0;
+  Weights result{{}, {}, {}, biases.input, apart ? biases.state + 2 * e.hidden : nullptr};
   gemm::NarrowPanels* const parts[] = {&result.gates, &result.candidate};
   int next = 0;
   for_each_matrix(rnn::kW, e, type, call.input<std::byte>(rnn::kW),
@@ -202,13 +194,12 @@ void run_part(const Invocation& call, const rnn::Extents& e, ElementType type, c
   const std::int64_t count = kGates * e.hidden;
   const bool backward = rnn::is_backward(p.direction, d);
   float* const h = call.output<float>(1) + d * e.state() + part.first * e.hidden;
-  sum_biases(call, e, d, scratch.input_bias);
   const rnn::GateRoom own{scratch.products, rnn::steps_at_once(run, kStepsAtOnce, bytes_of_part(e))};
   for (std::int64_t k = 0, last = 0; k < e.steps; k = last) {
     const rnn::GateRoom room = rnn::gate_room(call, e, run, backward, k, kGates, own);
     last = std::min(k + std::min(room.steps, kStepsAtOnce), e.steps);
     const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
-    rnn::multiply_inputs(call, e, run, first_step, first_step + last - k, weights.w, scratch.input_bias, room.data);
+    rnn::multiply_inputs(call, e, run, first_step, first_step + last - k, weights.w, weights.input_bias, room.data);
     for (std::int64_t i = k; i < last; ++i) {
       const std::int64_t t = rnn::step_at(e, backward, i);
       float* const gates = room.data + (t - first_step) * part.items() * count;
@@ -229,8 +220,7 @@ void run_part(const Invocation& call, const rnn::Extents& e, ElementType type, c
 }  // namespace
 
 bool supports_packed(const OpCall& call) {
-  return all_dense(call) && rnn::are_fusible(call.as<GruParams>().activations) &&
-         call.inputs[rnn::kW].data != nullptr && call.inputs[rnn::kR].data != nullptr;
+  return all_dense(call) && rnn::are_fusible(call.as<GruParams>().activations) && rnn::has_constant_weights(call);
 }
 
 Footprint packed_footprint(const OpCall& call, int threads) {
@@ -241,6 +231,7 @@ Footprint packed_footprint(const OpCall& call, int threads) {
 }
 
 std::int64_t packed_bytes(const OpCall& call, int input, ElementType type) {
+  if (input == rnn::kB) return call.in(input).bytes();
   if (input != rnn::kW && input != rnn::kR) return 0;
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   std::int64_t bytes = 0;
@@ -252,6 +243,9 @@ std::int64_t packed_bytes(const OpCall& call, int input, ElementType type) {
 
 void pack(const OpCall& call, int input, ElementType type, std::byte* destination) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  // The candidate's are added up where the reset gate does not come between them.
+  const std::int64_t together = call.as<GruParams>().linear_before_reset != 0 ? kGates - 1 : kGates;
+  if (input == rnn::kB) return rnn::pack_biases(call, e, kGates, together, destination);
   const auto* from = static_cast<const float*>(call.inputs[static_cast<std::size_t>(input)].data);
   std::byte* to = destination;
   for_each_matrix(input, e, type, destination, [&](const gemm::NarrowPanels& panels, std::int64_t element) {

@@ -21,7 +21,7 @@ TEST(Gru, GivesTheStandardsExample) {
   const OpCase op_case =
       make_case(kGru, GruParams{},
                 {tensor_of<float>({1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}), constant(filled({1, 9, 3}, 0.1F)),
-                 constant(filled({1, 9, 3}, 0.1F)), tensor_of<float>({1, 18}, bias)});
+                 constant(filled({1, 9, 3}, 0.1F)), constant(tensor_of<float>({1, 18}, bias))});
   for (const KernelVariant& variant : kGru.variants)
     if (find_narrowing(kGru, variant) == nullptr)
       expect_near(run_variant(op_case, variant).outputs[1].values<float>(),
@@ -45,11 +45,11 @@ TEST(Gru, SequenceAgreesWithAnotherImplementation) {
   std::vector<float> bias = reordered_gru(1, 3, 1, 8);
   const std::vector<float> state_bias = reordered_gru(1, 4, 1, 8);
   bias.insert(bias.end(), state_bias.begin(), state_bias.end());
-  const OpCase op_case =
-      make_case(kGru, GruParams{.linear_before_reset = 1},
-                {tensor_of<float>({3, 1, 2}, {1, -0.5F, 0.25F, 2, -1, 0.75F}),
-                 constant(tensor_of<float>({1, 6, 2}, reordered_gru(2, 7, 3, 4))),
-                 constant(tensor_of<float>({1, 6, 2}, reordered_gru(2, 5, 2, 4))), tensor_of<float>({1, 12}, bias)});
+  const OpCase op_case = make_case(
+      kGru, GruParams{.linear_before_reset = 1},
+      {tensor_of<float>({3, 1, 2}, {1, -0.5F, 0.25F, 2, -1, 0.75F}),
+       constant(tensor_of<float>({1, 6, 2}, reordered_gru(2, 7, 3, 4))),
+       constant(tensor_of<float>({1, 6, 2}, reordered_gru(2, 5, 2, 4))), constant(tensor_of<float>({1, 12}, bias))});
   for (const KernelVariant& variant : kGru.variants)
     if (find_narrowing(kGru, variant) == nullptr)
       expect_near(run_variant(op_case, variant).outputs[0].values<float>(),

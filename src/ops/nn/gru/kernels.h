@@ -11,9 +11,9 @@ inline constexpr int kGates = 3;  ///< update, reset, hidden
 Footprint reference_footprint(const OpCall& call, int threads);
 Status run_reference(const Invocation& call);
 
-/// Needs activations with vector forms and constant w and r. w is packed in panels (nn/gemm/gemm_f32.h), direction
-/// after direction; r in two matrices per direction, since the hidden gate's share is computed apart from that of
-/// update and reset.
+/// Needs activations with vector forms and constant w, r and, where it is given, b, which is packed as rnn::Biases
+/// says. w is packed in panels (nn/gemm/gemm_f32.h), direction after direction; r in two matrices per direction, since
+/// the hidden gate's share is computed apart from that of update and reset.
 bool supports_packed(const OpCall& call);
 Footprint packed_footprint(const OpCall& call, int threads);
 /// `type` is f32, or what w and r are narrowed to (nn/gemm/narrow_panels.h).

@@ -28,8 +28,8 @@ inline Status start(const Invocation& call, const rnn::Extents& e) noexcept {
 Footprint reference_footprint(const OpCall& call, int threads);
 Status run_reference(const Invocation& call);
 
-/// Needs activations with vector forms and constant w and r, which are packed in panels (nn/gemm/gemm_f32.h), direction
-/// after direction.
+/// Needs activations with vector forms and constant operands w, r and, where it is given, b. w and r are packed in
+/// panels (nn/gemm/gemm_f32.h), direction after direction, b as rnn::Biases says.
 bool supports_packed(const OpCall& call);
 Footprint packed_footprint(const OpCall& call, int threads);
 /// `type` is f32, or what w and r are narrowed to (nn/gemm/narrow_panels.h).

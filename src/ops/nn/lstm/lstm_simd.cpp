@@ -104,11 +104,9 @@ namespace {
 constexpr std::int64_t kStepsAtOnce = 24;
 constexpr std::int64_t kLeastStepsAtOnce = 4;
 
-constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, kAlignment / sizeof(float)); }
-
-/// Bytes of scratch for so many items of the batch: the bias and the products of so many steps at once.
+/// Bytes of scratch for so many items of the batch: the products of so many steps at once, then their gates.
 std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t items, std::int64_t steps) {
-  return (round_up(kGates * e.hidden) + steps * items * kGates * e.hidden) * static_cast<std::int64_t>(sizeof(float));
+  return steps * items * kGates * e.hidden * static_cast<std::int64_t>(sizeof(float));
 }
 
 /// The same of a part, for parts.h.
@@ -131,28 +129,10 @@ gemm::NarrowPanels direction_panels(const std::byte* packed, ElementType type, i
   return {type, packed + d * direction_bytes(type, k, e), k, kGates * e.hidden};
 }
 
-/// The regions of the scratch memory.
-struct Scratch {
-  float* bias;
-  float* products;  ///< [steps at once, items, gates]; then the gates
-};
-
-Scratch scratch_of(const rnn::PartRun& run, const rnn::Extents& e) {
-  auto* memory = reinterpret_cast<float*>(run.scratch);
-  return {memory, memory + round_up(kGates * e.hidden)};
-}
-
-void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, float* sum) {
-  const std::int64_t count = kGates * e.hidden;
-  const float* bias = call.has(rnn::kB) ? call.input<float>(rnn::kB) + d * 2 * count : nullptr;
-  for (std::int64_t g = 0; g < count; ++g) sum[g] = bias != nullptr ? bias[g] + bias[count + g] : 0.0F;
-}
-
 void run_part(const Invocation& call, const rnn::Extents& e, ElementType type, const rnn::PartRun& run) {
   const auto& p = call.as<LstmParams>();
   const rnn::Part& part = run.part;
   const std::int64_t d = part.direction;
-  const Scratch scratch = scratch_of(run, e);
   const std::int64_t count = kGates * e.hidden;
   const gemm::NarrowPanels w = direction_panels(call.input<std::byte>(rnn::kW), type, rnn::kW, e, d);
   gemm::NarrowPanels r = direction_panels(call.input<std::byte>(rnn::kR), type, rnn::kR, e, d);
@@ -161,13 +141,14 @@ void run_part(const Invocation& call, const rnn::Extents& e, ElementType type, c
   const std::int64_t first_state = d * e.state() + part.first * e.hidden;
   float* const h = call.output<float>(1) + first_state;
   float* const c = call.output<float>(2) + first_state;
-  sum_biases(call, e, d, scratch.bias);
-  const rnn::GateRoom own{scratch.products, rnn::steps_at_once(run, kStepsAtOnce, bytes_of_part(e))};
+  const float* const bias = rnn::biases_of(call, e, kGates, d).input;
+  const rnn::GateRoom own{reinterpret_cast<float*>(run.scratch),
+                          rnn::steps_at_once(run, kStepsAtOnce, bytes_of_part(e))};
   for (std::int64_t k = 0, last = 0; k < e.steps; k = last) {
     const rnn::GateRoom room = rnn::gate_room(call, e, run, backward, k, kGates, own);
     last = std::min(k + std::min(room.steps, kStepsAtOnce), e.steps);
     const std::int64_t first_step = std::min(rnn::step_at(e, backward, k), rnn::step_at(e, backward, last - 1));
-    rnn::multiply_inputs(call, e, run, first_step, first_step + last - k, w, scratch.bias, room.data);
+    rnn::multiply_inputs(call, e, run, first_step, first_step + last - k, w, bias, room.data);
     for (std::int64_t i = k; i < last; ++i) {
       const std::int64_t t = rnn::step_at(e, backward, i);
       float* const gates = room.data + (t - first_step) * part.items() * count;
@@ -188,8 +169,7 @@ void run_part(const Invocation& call, const rnn::Extents& e, ElementType type, c
 }  // namespace
 
 bool supports_packed(const OpCall& call) {
-  return all_dense(call) && rnn::are_fusible(call.as<LstmParams>().activations) &&
-         call.inputs[rnn::kW].data != nullptr && call.inputs[rnn::kR].data != nullptr;
+  return all_dense(call) && rnn::are_fusible(call.as<LstmParams>().activations) && rnn::has_constant_weights(call);
 }
 
 Footprint packed_footprint(const OpCall& call, int threads) {
@@ -200,6 +180,7 @@ Footprint packed_footprint(const OpCall& call, int threads) {
 }
 
 std::int64_t packed_bytes(const OpCall& call, int input, ElementType type) {
+  if (input == rnn::kB) return call.in(input).bytes();
   if (input != rnn::kW && input != rnn::kR) return 0;
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   return e.directions * direction_bytes(type, row_elements(input, e), e);
@@ -207,6 +188,7 @@ std::int64_t packed_bytes(const OpCall& call, int input, ElementType type) {
 
 void pack(const OpCall& call, int input, ElementType type, std::byte* destination) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  if (input == rnn::kB) return rnn::pack_biases(call, e, kGates, kGates, destination);
   const std::int64_t k = row_elements(input, e);
   const std::int64_t columns = kGates * e.hidden;
   const auto* from = static_cast<const float*>(call.inputs[static_cast<std::size_t>(input)].data);

@@ -43,12 +43,12 @@ TEST(Lstm, GivesTheStandardsExamples) {
   std::fill(bias.begin(), bias.begin() + 16, 0.1F);
   expect_state(make_case(kLstm, LstmParams{},
                          {counting({1, 3, 3}), constant(filled({1, 16, 3}, 0.1F)), constant(filled({1, 16, 4}, 0.1F)),
-                          tensor_of<float>({1, 32}, bias)}),
+                          constant(tensor_of<float>({1, 32}, bias))}),
                {0.25606447F, 0.25606447F, 0.25606447F, 0.25606447F, 0.5367278F, 0.5367278F, 0.5367278F, 0.5367278F,
                 0.6672132F, 0.6672132F, 0.6672132F, 0.6672132F});
   expect_state(make_case(kLstm, LstmParams{},
                          {counting({1, 2, 4}), constant(filled({1, 12, 4}, 0.1F)), constant(filled({1, 12, 3}, 0.1F)),
-                          filled({1, 24}, 0), tensor_of<std::int32_t>({2}, {1, 1}), filled({1, 2, 3}, 0),
+                          constant(filled({1, 24}, 0)), tensor_of<std::int32_t>({2}, {1, 1}), filled({1, 2, 3}, 0),
                           filled({1, 2, 3}, 0), filled({1, 9}, 0.1F)}),
                {0.3750691F, 0.3750691F, 0.3750691F, 0.6801309F, 0.6801309F, 0.6801309F});
 }
@@ -69,11 +69,11 @@ TEST(Lstm, SequenceAgreesWithAnotherImplementation) {
   std::vector<float> bias = reordered_lstm(1, 3, 1, 8);
   const std::vector<float> state_bias = reordered_lstm(1, 4, 1, 8);
   bias.insert(bias.end(), state_bias.begin(), state_bias.end());
-  const OpCase op_case =
-      make_case(kLstm, LstmParams{},
-                {tensor_of<float>({3, 1, 2}, {1, -0.5F, 0.25F, 2, -1, 0.75F}),
-                 constant(tensor_of<float>({1, 8, 2}, reordered_lstm(2, 7, 3, 4))),
-                 constant(tensor_of<float>({1, 8, 2}, reordered_lstm(2, 5, 2, 4))), tensor_of<float>({1, 16}, bias)});
+  const OpCase op_case = make_case(
+      kLstm, LstmParams{},
+      {tensor_of<float>({3, 1, 2}, {1, -0.5F, 0.25F, 2, -1, 0.75F}),
+       constant(tensor_of<float>({1, 8, 2}, reordered_lstm(2, 7, 3, 4))),
+       constant(tensor_of<float>({1, 8, 2}, reordered_lstm(2, 5, 2, 4))), constant(tensor_of<float>({1, 16}, bias))});
   for (const KernelVariant& variant : kLstm.variants) {
     if (find_narrowing(kLstm, variant) != nullptr) continue;
     const Outcome y = run_variant(op_case, variant);

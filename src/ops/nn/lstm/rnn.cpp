@@ -1,5 +1,6 @@
 #include "ops/nn/lstm/rnn.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/common/params.h"
@@ -59,6 +60,17 @@ Status infer(const Rules& rules, std::span<const Tensor> inputs, std::span<Tenso
   const std::int64_t y_dims[] = {e.steps, e.directions, e.batch, e.hidden};
   BANTAM_RETURN_IF_ERROR(make_desc(ElementType::kF32, y_dims, 4, &outputs[0]));
   return make_desc(ElementType::kF32, h_dims, 3, &outputs[1]);
+}
+
+void pack_biases(const OpCall& call, const Extents& e, std::int64_t gates, std::int64_t together,
+                 std::byte* destination) noexcept {
+  const auto* bias = static_cast<const float*>(call.inputs[kB].data);
+  auto* packed = reinterpret_cast<float*>(destination);
+  const std::int64_t columns = gates * e.hidden;
+  for (std::int64_t d = 0; d < e.directions; ++d, bias += 2 * columns, packed += 2 * columns) {
+    std::copy_n(bias, 2 * columns, packed);
+    for (std::int64_t i = 0; i < together * e.hidden; ++i) packed[i] += bias[columns + i];
+  }
 }
 
 Status check_lengths(const Invocation& call, const Extents& e) noexcept {

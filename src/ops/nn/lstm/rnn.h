@@ -113,6 +113,29 @@ Status check_optional(std::span<const Tensor> inputs, int operand, std::span<con
 
 Extents extents_of(const TensorDesc& x, const TensorDesc& r) noexcept;
 
+/// True when the operands that kernels pack are constants: w, r and, where it is given, b.
+inline bool has_constant_weights(const OpCall& call) noexcept {
+  const auto data = [&](int i) { return call.inputs[static_cast<std::size_t>(i)].data; };
+  return data(kW) != nullptr && data(kR) != nullptr && (!call.has(kB) || data(kB) != nullptr);
+}
+
+/// One direction of operand b as it is packed: `input` is what the inputs' share of `gates` * H columns starts from,
+/// the bias of both shares where these are added up, `state` the state's bias. Null without b.
+struct Biases {
+  const float* input = nullptr;
+  const float* state = nullptr;
+};
+
+inline Biases biases_of(const Invocation& call, const Extents& e, std::int64_t gates, std::int64_t d) noexcept {
+  if (!call.has(kB)) return {};
+  const float* input = call.input<float>(kB) + d * 2 * gates * e.hidden;
+  return {input, input + gates * e.hidden};
+}
+
+/// Packs b [D,2,gates * H]: the state's bias is added to the inputs' in the first `together` gates.
+void pack_biases(const OpCall& call, const Extents& e, std::int64_t gates, std::int64_t together,
+                 std::byte* destination) noexcept;
+
 /// True when that direction goes from the last step to the first.
 constexpr bool is_backward(RnnDirection direction, std::int64_t d) noexcept {
   return direction == RnnDirection::kReverse || d == 1;

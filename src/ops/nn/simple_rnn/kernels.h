@@ -16,7 +16,8 @@ inline void allow_state_in_place(const OpCall& call, Footprint* footprint) noexc
 Footprint reference_footprint(const OpCall& call, int threads);
 Status run_reference(const Invocation& call);
 
-/// Needs constant w and r, which are packed in panels (nn/gemm/gemm_f32.h), direction after direction.
+/// Needs constant w, r and, where it is given, b. w and r are packed in panels (nn/gemm/gemm_f32.h), direction after
+/// direction, b as rnn::Biases says.
 bool supports_packed(const OpCall& call);
 Footprint packed_footprint(const OpCall& call, int threads);
 std::int64_t packed_bytes(const OpCall& call, int input);

@@ -13,11 +13,9 @@ namespace {
 /// Steps whose input products are computed at once: enough rows for the matrix kernel, little scratch.
 constexpr std::int64_t kStepsAtOnce = 16;
 
-constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, kAlignment / sizeof(float)); }
-
-/// Bytes of scratch for so many items of the batch: the bias and the products of so many steps at once.
+/// Bytes of scratch for so many items of the batch: the products of so many steps at once, then their sums.
 std::int64_t scratch_bytes(const rnn::Extents& e, std::int64_t items, std::int64_t steps) {
-  return (round_up(e.hidden) + steps * items * e.hidden) * static_cast<std::int64_t>(sizeof(float));
+  return steps * items * e.hidden * static_cast<std::int64_t>(sizeof(float));
 }
 
 /// The same of a part, for lstm/parts.h.
@@ -38,11 +36,6 @@ gemm::NarrowPanels direction_panels(const Invocation& call, int input, const rnn
   return {ElementType::kF32, reinterpret_cast<const std::byte*>(packed), row_elements(input, e), e.hidden};
 }
 
-void sum_biases(const Invocation& call, const rnn::Extents& e, std::int64_t d, float* sum) {
-  const float* bias = call.has(rnn::kB) ? call.input<float>(rnn::kB) + d * 2 * e.hidden : nullptr;
-  for (std::int64_t i = 0; i < e.hidden; ++i) sum[i] = bias != nullptr ? bias[i] + bias[e.hidden + i] : 0.0F;
-}
-
 void activate(const RnnActivation& activation, float clip, float* sums, std::int64_t count) {
   if (clip != 0.0F) activate_rows({UnaryFunction::kClip, -clip, clip}, sums, 1, count, count);
   if (is_fusible(rnn::unary_of(activation.function))) {
@@ -56,14 +49,13 @@ void run_part(const Invocation& call, const rnn::Extents& e, const rnn::PartRun&
   const auto& p = call.as<SimpleRnnParams>();
   const rnn::Part& part = run.part;
   const std::int64_t d = part.direction;
-  auto* const bias = reinterpret_cast<float*>(run.scratch);
-  float* const products = bias + round_up(e.hidden);
+  auto* const products = reinterpret_cast<float*>(run.scratch);
   const gemm::NarrowPanels w = direction_panels(call, rnn::kW, e, d);
   const gemm::NarrowPanels r = direction_panels(call, rnn::kR, e, d);
   const bool backward = rnn::is_backward(p.direction, d);
   const std::int64_t state = part.items() * e.hidden;
   float* const states = call.output<float>(1) + d * e.state() + part.first * e.hidden;
-  sum_biases(call, e, d, bias);
+  const float* const bias = rnn::biases_of(call, e, kGates, d).input;
   const std::int64_t at_once = rnn::steps_at_once(run, kStepsAtOnce, bytes_of_part(e));
   for (std::int64_t k = 0; k < e.steps; k += at_once) {
     const std::int64_t last = std::min(k + at_once, e.steps);
@@ -85,9 +77,7 @@ void run_part(const Invocation& call, const rnn::Extents& e, const rnn::PartRun&
 
 }  // namespace
 
-bool supports_packed(const OpCall& call) {
-  return all_dense(call) && call.inputs[rnn::kW].data != nullptr && call.inputs[rnn::kR].data != nullptr;
-}
+bool supports_packed(const OpCall& call) { return all_dense(call) && rnn::has_constant_weights(call); }
 
 Footprint packed_footprint(const OpCall& call, int threads) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
@@ -97,6 +87,7 @@ Footprint packed_footprint(const OpCall& call, int threads) {
 }
 
 std::int64_t packed_bytes(const OpCall& call, int input) {
+  if (input == rnn::kB) return call.in(input).bytes();
   if (input != rnn::kW && input != rnn::kR) return 0;
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   return e.directions * direction_floats(input, e) * static_cast<std::int64_t>(sizeof(float));
@@ -104,6 +95,7 @@ std::int64_t packed_bytes(const OpCall& call, int input) {
 
 void pack(const OpCall& call, int input, std::byte* destination) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
+  if (input == rnn::kB) return rnn::pack_biases(call, e, kGates, kGates, destination);
   const std::int64_t k = row_elements(input, e);
   const auto* from = static_cast<const float*>(call.inputs[static_cast<std::size_t>(input)].data);
   auto* const to = reinterpret_cast<float*>(destination);

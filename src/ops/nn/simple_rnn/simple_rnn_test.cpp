@@ -30,9 +30,9 @@ OpCase random_simple_rnn_case(Random& random, RnnSizes (*sizes)(Random&)) {
 TEST(SimpleRnn, FollowsItsRecurrence) {
   // h1 = tanh(0.5 + 0.25), h2 = tanh(-1 + 2 h1 + 0.25), by hand.
   const auto one = [](float value) { return tensor_of<float>({1, 1, 1}, {value}); };
-  const Outcome y = run_reference(
-      make_case(kSimpleRnn, SimpleRnnParams{},
-                {tensor_of<float>({2, 1, 1}, {0.5F, -1}), one(1), one(2), tensor_of<float>({1, 2}, {0.125F, 0.125F})}));
+  const Outcome y = run_reference(make_case(
+      kSimpleRnn, SimpleRnnParams{},
+      {tensor_of<float>({2, 1, 1}, {0.5F, -1}), one(1), one(2), constant(tensor_of<float>({1, 2}, {0.125F, 0.125F}))}));
   ASSERT_TRUE(y.status.ok());
   const auto all = y.outputs[0].values<float>();
   EXPECT_NEAR(all[0], std::tanh(0.75F), 1e-6);
