@@ -21,6 +21,7 @@ Result<bool> fuse_attention(graph::Graph& graph);
 Result<bool> channels_last(graph::Graph& graph);
 Result<bool> sink_reshapes(graph::Graph& graph);
 Result<bool> sink_reshapes_at_any_size(graph::Graph& graph);
+Result<bool> sink_lookups(graph::Graph& graph);
 Result<bool> scale_integer_sums(graph::Graph& graph);
 Result<bool> fuse_affine(graph::Graph& graph);
 Result<bool> fuse_pads(graph::Graph& graph);

@@ -23,6 +23,7 @@ constexpr Pass kPasses[] = {
     {"fuse-attention", "computes attention without a matrix of its scores", fuse_attention},
     {"channels-last", "computes in the layout that transposes the fewest bytes", channels_last},
     {"sink-reshapes", "moves reshapes behind element-wise operators", sink_reshapes, sink_reshapes_at_any_size},
+    {"sink-lookups", "looks up the maxima over windows instead of all that these read", sink_lookups},
     {"scale-integer-sums", "makes integer sums real in the product that computes them", scale_integer_sums},
     {"fuse-affine", "folds scales, biases and batch normalisation into weights", fuse_affine},
     {"fuse-pads", "moves padding into the convolution or pooling behind it", fuse_pads},
