@@ -18,18 +18,25 @@ class ByteRows {
  public:
   [[gnu::always_inline]] ByteRows(std::int32_t zero_point, std::int32_t minimum, std::int32_t maximum,
                                   std::uint8_t flip) noexcept
-      : zero_point_(vdupq_n_s16(static_cast<std::int16_t>(zero_point))),
+      : is_plain_(minimum == -128 && maximum == 127),
+        zero_point_(vdupq_n_s16(static_cast<std::int16_t>(zero_point))),
         minimum_(vdupq_n_s8(static_cast<std::int8_t>(minimum))),
         maximum_(vdupq_n_s8(static_cast<std::int8_t>(maximum))),
         flip_(vdupq_n_u8(flip)) {}
 
+  /// Are all numbers of int8 within the limits? Then packing limits them.
+  bool is_plain() const noexcept { return is_plain_; }
+
+  /// kPlain, here and below: what is_plain() says, or false.
+  template <bool kPlain = false>
   [[gnu::always_inline]] void store(const int32x4_t (&v)[4], std::uint8_t* to) const noexcept {
-    vst1q_u8(to, bytes_of(v));
+    vst1q_u8(to, bytes_of<kPlain>(v));
   }
   /// The bytes of v[2] and v[3] go `step` behind the others.
+  template <bool kPlain = false>
   [[gnu::always_inline]] void store_halves(const int32x4_t (&v)[4], std::uint8_t* to,
                                            std::int64_t step) const noexcept {
-    const uint8x16_t bytes = bytes_of(v);
+    const uint8x16_t bytes = bytes_of<kPlain>(v);
     vst1_u8(to, vget_low_u8(bytes));
     vst1_u8(to + step, vget_high_u8(bytes));
   }
@@ -43,8 +50,10 @@ class ByteRows {
   }
 
  private:
+  template <bool kPlain>
   [[gnu::always_inline]] uint8x16_t bytes_of(const int32x4_t (&v)[4]) const noexcept {
-    return limited(vqmovn_high_s16(vqmovn_s16(with_zero_point(v[0], v[1])), with_zero_point(v[2], v[3])));
+    const int8x16_t bytes = vqmovn_high_s16(vqmovn_s16(with_zero_point(v[0], v[1])), with_zero_point(v[2], v[3]));
+    return kPlain ? veorq_u8(vreinterpretq_u8_s8(bytes), flip_) : limited(bytes);
   }
   [[gnu::always_inline]] int16x8_t with_zero_point(int32x4_t low, int32x4_t high) const noexcept {
     return vqaddq_s16(vqmovn_high_s32(vqmovn_s32(low), high), zero_point_);
@@ -53,6 +62,7 @@ class ByteRows {
     return veorq_u8(vreinterpretq_u8_s8(vminq_s8(vmaxq_s8(bytes, minimum_), maximum_)), flip_);
   }
 
+  bool is_plain_;
   int16x8_t zero_point_;
   int8x16_t minimum_;
   int8x16_t maximum_;

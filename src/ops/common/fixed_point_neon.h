@@ -17,6 +17,11 @@ namespace bantam::ops::neon {
   return vrshlq_s32(vsraq_n_s32(x, vandq_s32(x, n), 31), n);
 }
 
+/// The same where all n are below 0, but for lanes where x is 0.
+[[gnu::always_inline]] inline int32x4_t divide_by_real_power(int32x4_t x, int32x4_t n) noexcept {
+  return vrshlq_s32(vsraq_n_s32(x, x, 31), n);
+}
+
 }  // namespace bantam::ops::neon
 
 #endif

@@ -105,6 +105,10 @@ class RequantizeVector {
   /// The same of a sum that has its bias.
   template <bool kUsual>
   HWY_INLINE V rounded_total(V total) const {
+#if HWY_ARCH_ARM_A64
+    if constexpr (kUsual && hn::MaxLanes(D()) == 4)
+      return V(neon::divide_by_real_power(neon::high_mul(total.raw, multiplier_.raw), hn::Neg(right_).raw));
+#endif
     if constexpr (kUsual && !HWY_ARCH_ARM_A64) {
       // h = (total * multiplier + 2^30) >> 31 has the sign of `total` or is 0, and |h| < 2^31 - 1. With r = right_ >= 1
       // and s = total < 0 ? -1 : 0, rounding h / 2^r with ties away from zero gives floor((h + s + 2^(r - 1)) / 2^r),

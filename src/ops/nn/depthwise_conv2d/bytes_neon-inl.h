@@ -201,7 +201,7 @@ class ByteBlock {
     // One vector of channels after the other: what scales them is loaded once for all pixels.
     unroll<kVectors>([&](auto v) HWY_ATTR {
       const Scale scale = scale_[v];
-      unroll<kPixels>([&](auto i) HWY_ATTR { sums[i][v] = scale.template rounded<true>(V32(sums[i][v])).raw; });
+      unroll<kPixels>([&](auto i) HWY_ATTR { sums[i][v] = scale.template rounded<false>(V32(sums[i][v])).raw; });
     });
     unroll<kPixels>([&](auto i) HWY_ATTR { window.end.bytes.store(sums[i], y + i * window.y_step); });
   }

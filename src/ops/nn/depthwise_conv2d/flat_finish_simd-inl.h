@@ -97,6 +97,9 @@ using PlainWay = TileWay<true, true, true>;
 using UsualWay = TileWay<true, false, true>;
 using AnyWay = TileWay<false, false, false>;
 
+/// Is it worth a loop of its own where is_plain() says so?
+constexpr bool kHasPlainWay = HWY_TARGET != HWY_AVX2;
+
 /// number(i): what ByteRows takes of sums i.
 template <class Way, class F>
 HWY_INLINE void store_tile(const ByteRows& rows, const TileBytes& to, F number) {
@@ -104,7 +107,7 @@ HWY_INLINE void store_tile(const ByteRows& rows, const TileBytes& to, F number) 
   const VSum a = number(integral_constant<int, 0>());
   const VSum b = number(integral_constant<int, 1>());
 #if HWY_ARCH_ARM_A64
-  rows.store_halves({a.low, a.high, b.low, b.high}, to.first, to.step);
+  rows.store_halves<Way::kPlain>({a.low, a.high, b.low, b.high}, to.first, to.step);
 #else
   const VSum c = number(integral_constant<int, 2>());
   const VSum d = number(integral_constant<int, 3>());
@@ -217,10 +220,9 @@ class PlainTile : public AffineTile {
   template <class F>
   static HWY_INLINE void with_way(const Channels& channels, bool whole, F f) {
     if (!whole || !channels.is_usual()) return f(AnyWay());
-#if HWY_TARGET == HWY_AVX3_DL
     const AffineScaler& s = channels.scaler();
-    if (byte_rows(s.zero_point, s.minimum, s.maximum, s.flip, kSumLanes).is_plain()) return f(PlainWay());
-#endif
+    if (kHasPlainWay && byte_rows(s.zero_point, s.minimum, s.maximum, s.flip, kSumLanes).is_plain())
+      return f(PlainWay());
     f(UsualWay());
   }
   template <class Way>
@@ -335,6 +337,8 @@ class RequantizeTile {
   template <class F>
   static HWY_INLINE void with_way(const Channels& channels, bool whole, F f) {
     if (!whole || !channels.is_usual()) return f(AnyWay());
+    const Requantizer& r = channels.requantizer();
+    if (kHasPlainWay && byte_rows(r.zero_point, r.minimum, r.maximum, 0, kSumLanes).is_plain()) return f(PlainWay());
     f(UsualWay());
   }
   template <class Way>

@@ -154,9 +154,9 @@ class Left {
         workspace_(workspace),
         panels_(panels),
         in_tiles_(in_tiles),
-        fills_up_(adds_rows || !has_bytes()),
         may_have_pairs_(multiplies_pairs() && a.gather_numbers == nullptr && panels > 0 &&
                         quad_count(a.k) >= least_pair_quads(panels)),
+        fills_up_(adds_rows || may_have_pairs_),
         fetched_flip_((kInvertsBits || in_tiles) && has_bytes() ? 0 : a.flip),
         flip_(a.flip ^ fetched_flip_) {}
 
@@ -308,8 +308,8 @@ class Left {
   const Workspace& workspace_;
   std::int64_t panels_;
   bool in_tiles_;
-  bool fills_up_;
   bool may_have_pairs_;
+  bool fills_up_;  ///< do sums of rows take numbers behind these? Products are with zeros there
   std::uint8_t fetched_flip_;  ///< of the bits that are inverted when bytes are fetched
   std::uint8_t flip_;          ///< left to sum_tile, or with in_tiles_ inverted where bytes count as signed
 };
@@ -418,8 +418,8 @@ void store_amx_tiles(const Piece& a, const TileColumns& b, const End& end, std::
 }
 #endif
 
-/// Computes and stores whole tiles of `tile` rows, from row m of the result on, where there is a short way for many:
-/// with AVX2 and AVX-512 they are stored from registers. How many rows that were.
+/// Computes and stores tiles of `tile` rows, from row m of the result on, where there is a short way for many: with AVX2
+/// and AVX-512 whole ones are stored from registers. How many rows that were.
 template <class End>
 std::int64_t store_tiles(const Piece& a, std::int64_t tile, TileColumns& b, const End& end, std::int64_t m,
                          const std::int32_t* row_sums) {
@@ -461,12 +461,17 @@ std::int64_t store_tiles(const Piece& a, std::int64_t tile, TileColumns& b, cons
   const ByteProducts products = byte_products();
   some.sums_two = products == ByteProducts::kNone && two_products_fit(b.panel, a.quads);
   const auto sum = arm_sums(products);
-  std::int64_t row = 0;
-  for (; row + tile <= a.rows; row += tile, some.a += tile * a.stride) {
-    sum(some);
-    end(sums, m + row, tile, row_sums + row);
+  const std::int64_t most = kSumRows / tile * tile;
+  for (std::int64_t row = 0, count = 0; row < a.rows; row += count) {
+    count = std::min(most, a.rows - row);
+    some.sums = sums.at;
+    for (std::int64_t done = 0; done < count; done += tile, some.a += tile * a.stride, some.sums += tile * kPanel) {
+      some.rows = std::min(tile, count - done);
+      sum(some);
+    }
+    end(sums, m + row, count, row_sums + row);
   }
-  return row;
+  return a.rows;
 #endif
   static_cast<void>(a), static_cast<void>(tile), static_cast<void>(b), static_cast<void>(end), static_cast<void>(m);
   static_cast<void>(row_sums);

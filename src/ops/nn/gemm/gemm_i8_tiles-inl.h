@@ -61,8 +61,11 @@ constexpr std::int64_t kMostColumns = kMostVectors * kLanes;
 /// Rows of a tile of bytes of so many vectors.
 constexpr int byte_rows(int vectors) { return vectors <= kVectors ? kByteRows : vectors == 3 ? 9 : 6; }
 
-/// The most rows whose sums are kept at once.
-constexpr std::int64_t kSumRows = HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86 ? kAmxRows : kByteRows;
+/// The most rows whose sums are kept at once. On Arm, where sums pass through memory, those of several tiles are stored
+/// together, by a function of its own.
+constexpr std::int64_t kSumRows = HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86 ? kAmxRows
+                                  : HWY_ARCH_ARM_A64                        ? 4 * kByteRows
+                                                                            : kByteRows;
 
 /// Can bytes be multiplied? Highway 1.0.3 asks the processor for VNNI before it chooses AVX3_DL, but not for AVX-VNNI.
 inline bool multiplies_bytes() {

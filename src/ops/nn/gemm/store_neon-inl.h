@@ -54,6 +54,9 @@ HWY_INLINE void load_quarters(const T* from, std::int64_t columns, Quarter<T> (&
   unroll<kQuarters>([&](auto v) HWY_ATTR { to[v] = hn::LoadU(hn::CappedTag<T, 4>(), from + 4 * v).raw; });
 }
 
+/// What all factors of a panel's scaling are known to be: the less, the shorter.
+enum class Factors { kAny, kBelowOne, kBelowHalf };
+
 /// The scaling of a panel's sums that have their bias: AffineVector's or RequantizeVector's, but only what panels need
 /// of them, since few rows do not pay for more.
 template <class Scaler>
@@ -75,7 +78,10 @@ class PanelScale<AffineScaler> {
     }
   }
 
-  template <int v>
+  /// It is the same whatever they are.
+  static constexpr Factors factors() { return Factors::kBelowHalf; }
+
+  template <int v, Factors kFactors>
   HWY_INLINE int32x4_t rounded(int32x4_t total) const {
     return vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(total), scale_[v]));
   }
@@ -106,6 +112,9 @@ class PanelScale<Requantizer> {
     load_quarters(r.multiplier + first, columns, multiplier_);
     int32x4_t shifts[kQuarters];
     load_quarters(r.shift + first, columns, shifts);
+    int32x4_t largest = shifts[0];
+    unroll<kQuarters - 1>([&](auto v) HWY_ATTR { largest = vmaxq_s32(largest, shifts[v + 1]); });
+    largest_shift_ = vmaxvq_s32(largest);
     unroll<kQuarters>([&](auto v) HWY_ATTR {
       const int32x4_t shift = vminq_s32(vmaxq_s32(shifts[v], vdupq_n_s32(-31)), vdupq_n_s32(30));
       left_[v] = vmaxq_s32(shift, vdupq_n_s32(0));
@@ -113,12 +122,22 @@ class PanelScale<Requantizer> {
     });
   }
 
-  template <int v>
+  Factors factors() const {
+    return largest_shift_ < 0 ? Factors::kBelowHalf : largest_shift_ == 0 ? Factors::kBelowOne : Factors::kAny;
+  }
+
+  /// kFactors: what factors() says, or more.
+  template <int v, Factors kFactors>
   HWY_INLINE int32x4_t rounded(int32x4_t total) const {
+    if constexpr (kFactors == Factors::kBelowHalf)
+      return neon::divide_by_real_power(neon::high_mul(total, multiplier_[v]), right_[v]);
+    if constexpr (kFactors == Factors::kBelowOne)
+      return neon::divide_by_power(neon::high_mul(total, multiplier_[v]), right_[v]);
     return neon::divide_by_power(neon::high_mul(vshlq_s32(total, left_[v]), multiplier_[v]), right_[v]);
   }
 
  private:
+  std::int32_t largest_shift_;
   int32x4_t multiplier_[kQuarters];
   int32x4_t left_[kQuarters];
   int32x4_t right_[kQuarters];
@@ -133,17 +152,15 @@ class PanelStore {
         first_(first),
         columns_(columns),
         scale_(scaler, first, columns),
-        bytes_(scaler.zero_point, scaler.minimum, scaler.maximum, flip),
-        store_(&store_plain) {
-    if constexpr (std::is_same_v<Scaler, AffineScaler>) {
-      if (!scaler.has_activation()) return;
-      const bool is_short = with_short_steps(scaler, [&](const auto& steps) HWY_ATTR {
-        using Steps = std::remove_cvref_t<decltype(steps)>;
-        static_assert(sizeof(Steps) <= sizeof(steps_) && std::is_trivially_destructible_v<Steps>);
-        new (steps_) Steps(steps);
-        store_ = &store_short<Steps>;
-      });
-      if (!is_short) store_ = &store_long;
+        bytes_(scaler.zero_point, scaler.minimum, scaler.maximum, flip) {
+    constexpr bool kHasFactors = std::is_same_v<Scaler, Requantizer>;
+    const Factors factors = bytes_.is_plain() ? scale_.factors() : Factors::kAny;
+    if (factors == Factors::kBelowHalf) {
+      choose_store<Factors::kBelowHalf>();
+    } else if (kHasFactors && factors == Factors::kBelowOne) {
+      choose_store<kHasFactors ? Factors::kBelowOne : Factors::kAny>();
+    } else {
+      choose_store<Factors::kAny>();
     }
   }
   PanelStore(const PanelStore&) = delete;
@@ -165,22 +182,39 @@ class PanelStore {
  private:
   using Store = void (*)(const PanelStore&, std::int32_t*, std::int64_t, std::uint8_t*, std::int64_t);
 
+  /// kFactors, here and below: what scale_ says, or more; and kAny unless bytes_ are plain.
+  template <Factors kFactors>
+  HWY_INLINE void choose_store() {
+    store_ = &store_plain<kFactors>;
+    if constexpr (std::is_same_v<Scaler, AffineScaler>) {
+      if (!scaler_.has_activation()) return;
+      const bool has_steps = with_short_steps(scaler_, [&](const auto& steps) HWY_ATTR {
+        using Steps = std::remove_cvref_t<decltype(steps)>;
+        static_assert(sizeof(Steps) <= sizeof(steps_) && std::is_trivially_destructible_v<Steps>);
+        new (steps_) Steps(steps);
+        store_ = &store_steps<Steps, kFactors>;
+      });
+      if (!has_steps) store_ = &store_long;
+    }
+  }
+
+  template <Factors kFactors>
   static HWY_NOINLINE void store_plain(const PanelStore& panel, std::int32_t* sums, std::int64_t rows, std::uint8_t* y,
                                        std::int64_t row_stride) {
     const PanelScale<Scaler> scale = panel.scale_;
-    panel.store_rows(
+    panel.template store_rows<kFactors>(
         sums, rows, y, row_stride, [&](auto v, int32x4_t sum) __attribute__((always_inline)) HWY_ATTR {
-          return scale.template rounded<v>(sum);
+          return scale.template rounded<v, kFactors>(sum);
         });
   }
 
   /// Steps: of with_short_steps; here a copy, which nobody else has.
-  template <class Steps>
-  static HWY_NOINLINE void store_short(const PanelStore& panel, std::int32_t* sums, std::int64_t rows, std::uint8_t* y,
+  template <class Steps, Factors kFactors>
+  static HWY_NOINLINE void store_steps(const PanelStore& panel, std::int32_t* sums, std::int64_t rows, std::uint8_t* y,
                                        std::int64_t row_stride) {
     const PanelScale<Scaler> scale = panel.scale_;
     const Steps steps = *std::launder(reinterpret_cast<const Steps*>(panel.steps_));
-    panel.store_rows(
+    panel.template store_rows<kFactors>(
         sums, rows, y, row_stride, [&](auto v, int32x4_t sum) __attribute__((always_inline)) HWY_ATTR {
           return scale.template activated<v>(steps, sum);
         });
@@ -194,11 +228,12 @@ class PanelStore {
         vst1q_s32(at, vreinterpretq_s32_f32(panel.scale_.template argument<v>(vld1q_s32(at))));
       });
     round_activated(panel.scaler_, sums, rows * kPanel);
-    panel.store_rows(sums, rows, y, row_stride, [](auto /*v*/, int32x4_t number) { return number; });
+    panel.template store_rows<Factors::kAny>(sums, rows, y, row_stride,
+                                             [](auto /*v*/, int32x4_t number) { return number; });
   }
 
   /// number(v, sums): what bytes are made of instead of the sums of quarter v.
-  template <class F>
+  template <Factors kFactors, class F>
   HWY_INLINE void store_rows(const std::int32_t* sums, std::int64_t rows, std::uint8_t* y, std::int64_t row_stride,
                              F number) const {
     const neon::ByteRows bytes = bytes_;
@@ -207,7 +242,7 @@ class PanelStore {
       int32x4_t numbers[kQuarters];
       unroll<kQuarters>([&](auto v) __attribute__((always_inline))
                         HWY_ATTR { numbers[v] = number(v, vld1q_s32(sums + 4 * v)); });
-      bytes.store(numbers, to);
+      bytes.template store<kFactors != Factors::kAny>(numbers, to);
       sums += kPanel;
     };
     if (columns == kPanel) {
