@@ -27,16 +27,16 @@ class ByteRows {
   /// Are all numbers of int8 within the limits? Then packing limits them.
   bool is_plain() const noexcept { return is_plain_; }
 
-  /// kPlain, here and below: what is_plain() says, or false.
-  template <bool kPlain = false>
+  /// kPlain, here and below: what is_plain() says, or false. kFlips: false only where `flip` is 0.
+  template <bool kPlain = false, bool kFlips = true>
   [[gnu::always_inline]] void store(const int32x4_t (&v)[4], std::uint8_t* to) const noexcept {
-    vst1q_u8(to, bytes_of<kPlain>(v));
+    vst1q_u8(to, bytes_of<kPlain, kFlips>(v));
   }
   /// The bytes of v[2] and v[3] go `step` behind the others.
-  template <bool kPlain = false>
+  template <bool kPlain = false, bool kFlips = true>
   [[gnu::always_inline]] void store_halves(const int32x4_t (&v)[4], std::uint8_t* to,
                                            std::int64_t step) const noexcept {
-    const uint8x16_t bytes = bytes_of<kPlain>(v);
+    const uint8x16_t bytes = bytes_of<kPlain, kFlips>(v);
     vst1_u8(to, vget_low_u8(bytes));
     vst1_u8(to + step, vget_high_u8(bytes));
   }
@@ -50,10 +50,12 @@ class ByteRows {
   }
 
  private:
-  template <bool kPlain>
+  template <bool kPlain, bool kFlips>
   [[gnu::always_inline]] uint8x16_t bytes_of(const int32x4_t (&v)[4]) const noexcept {
     const int8x16_t bytes = vqmovn_high_s16(vqmovn_s16(with_zero_point(v[0], v[1])), with_zero_point(v[2], v[3]));
-    return kPlain ? veorq_u8(vreinterpretq_u8_s8(bytes), flip_) : limited(bytes);
+    if constexpr (!kPlain) return limited(bytes);
+    const uint8x16_t unsigned_bytes = vreinterpretq_u8_s8(bytes);
+    return kFlips ? veorq_u8(unsigned_bytes, flip_) : unsigned_bytes;
   }
   [[gnu::always_inline]] int16x8_t with_zero_point(int32x4_t low, int32x4_t high) const noexcept {
     return vqaddq_s16(vqmovn_high_s32(vqmovn_s32(low), high), zero_point_);

@@ -78,7 +78,7 @@ class RequantizeVector {
     const auto is_zero = hn::Eq(multiplier_, hn::Zero(d));
     const auto is_small = hn::And(hn::Gt(multiplier_, hn::Zero(d)), hn::Gt(right_, hn::Zero(d)));
     is_usual_ = hn::AllTrue(d, hn::Or(is_zero, is_small));
-    right_but_one_ = hn::IfThenZeroElse(is_zero, hn::Sub(right_, one));
+    usual_shift_ = HWY_ARCH_ARM_A64 ? hn::Neg(right_) : hn::IfThenZeroElse(is_zero, hn::Sub(right_, one));
   }
 
   /// Are all factors below a half, and none negative? Then rounded() has a shorter way.
@@ -107,14 +107,14 @@ class RequantizeVector {
   HWY_INLINE V rounded_total(V total) const {
 #if HWY_ARCH_ARM_A64
     if constexpr (kUsual && hn::MaxLanes(D()) == 4)
-      return V(neon::divide_by_real_power(neon::high_mul(total.raw, multiplier_.raw), hn::Neg(right_).raw));
+      return V(neon::divide_by_real_power(neon::high_mul(total.raw, multiplier_.raw), usual_shift_.raw));
 #endif
     if constexpr (kUsual && !HWY_ARCH_ARM_A64) {
       // h = (total * multiplier + 2^30) >> 31 has the sign of `total` or is 0, and |h| < 2^31 - 1. With r = right_ >= 1
       // and s = total < 0 ? -1 : 0, rounding h / 2^r with ties away from zero gives floor((h + s + 2^(r - 1)) / 2^r),
       // of h = 0 either way 0: so h + s is divided by 2^(r - 1), 1 added and the half taken.
       const V signs = hn::ShiftRight<31>(total);
-      const V quotient = hn::Shr(hn::Add(multiply_half_up(total), signs), right_but_one_);
+      const V quotient = hn::Shr(hn::Add(multiply_half_up(total), signs), usual_shift_);
       return hn::ShiftRight<1>(hn::Add(quotient, hn::Set(D(), 1)));
     }
     return divide_by_power(multiply_high(hn::Shl(total, left_)));
@@ -166,7 +166,7 @@ class RequantizeVector {
   V left_;
   V right_;
   V mask_;
-  V right_but_one_;
+  V usual_shift_;  ///< right_ - 1 or, on Arm, -right_; 0 where that is nothing
   bool is_usual_;
 };
 

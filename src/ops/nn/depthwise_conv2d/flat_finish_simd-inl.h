@@ -100,14 +100,14 @@ using AnyWay = TileWay<false, false, false>;
 /// Is it worth a loop of its own where is_plain() says so?
 constexpr bool kHasPlainWay = HWY_TARGET != HWY_AVX2;
 
-/// number(i): what ByteRows takes of sums i.
-template <class Way, class F>
+/// number(i): what ByteRows takes of sums i. kFlips: may bits of the results be inverted in the end?
+template <class Way, bool kFlips = true, class F>
 HWY_INLINE void store_tile(const ByteRows& rows, const TileBytes& to, F number) {
   using std::integral_constant;
   const VSum a = number(integral_constant<int, 0>());
   const VSum b = number(integral_constant<int, 1>());
 #if HWY_ARCH_ARM_A64
-  rows.store_halves<Way::kPlain>({a.low, a.high, b.low, b.high}, to.first, to.step);
+  rows.store_halves<Way::kPlain, kFlips>({a.low, a.high, b.low, b.high}, to.first, to.step);
 #else
   const VSum c = number(integral_constant<int, 2>());
   const VSum d = number(integral_constant<int, 3>());
@@ -343,8 +343,11 @@ class RequantizeTile {
   }
   template <class Way>
   HWY_INLINE void store(Way, const VSum (&sums)[kTileVectors], const TileBytes& to) const {
-    store_tile<Way>(
-        rows_, to, [&](auto i) __attribute__((always_inline)) HWY_ATTR {
+    const RequantizeTile* here = this;
+    // See ShortStepsTile: sums need the registers, and what scales them.
+    if constexpr (HWY_ARCH_ARM_A64) asm volatile("" : "+r"(here));
+    store_tile<Way, false>(
+        here->rows_, to, [&](auto i) __attribute__((always_inline)) HWY_ATTR {
           return requantize_.each(
               sums[i], [](const auto& requantize, auto sum) __attribute__((always_inline))
                        HWY_ATTR { return requantize.template rounded_total<Way::kUsual>(sum); });

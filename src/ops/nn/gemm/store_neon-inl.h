@@ -242,7 +242,7 @@ class PanelStore {
       int32x4_t numbers[kQuarters];
       unroll<kQuarters>([&](auto v) __attribute__((always_inline))
                         HWY_ATTR { numbers[v] = number(v, vld1q_s32(sums + 4 * v)); });
-      bytes.template store<kFactors != Factors::kAny>(numbers, to);
+      bytes.template store<kFactors != Factors::kAny, std::is_same_v<Scaler, AffineScaler>>(numbers, to);
       sums += kPanel;
     };
     if (columns == kPanel) {
