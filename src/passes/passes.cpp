@@ -16,7 +16,7 @@ constexpr Pass kPasses[] = {
     {"merge-slices", "makes slices and concats of regular gathers and scatters, and merges them", merge_slices,
      merge_slices_at_any_size},
     {"recognize-functions", "finds activations and normalisations written out as arithmetic", recognize_functions},
-    {"fuse-recurrent-cells", "computes steps of LSTMs that are written out as arithmetic by the operator",
+    {"fuse-recurrent-cells", "computes steps of LSTMs and GRUs that are written out as arithmetic by the operators",
      fuse_recurrent_cells},
     {"integer-arithmetic", "computes in integers what lies between dequantisation and quantisation",
      integer_arithmetic},
