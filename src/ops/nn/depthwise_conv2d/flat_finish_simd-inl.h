@@ -97,9 +97,6 @@ using PlainWay = TileWay<true, true, true>;
 using UsualWay = TileWay<true, false, true>;
 using AnyWay = TileWay<false, false, false>;
 
-/// Is it worth a loop of its own where is_plain() says so?
-constexpr bool kHasPlainWay = HWY_TARGET != HWY_AVX2;
-
 /// number(i): what ByteRows takes of sums i. kFlips: may bits of the results be inverted in the end?
 template <class Way, bool kFlips = true, class F>
 HWY_INLINE void store_tile(const ByteRows& rows, const TileBytes& to, F number) {
@@ -221,8 +218,8 @@ class PlainTile : public AffineTile {
   static HWY_INLINE void with_way(const Channels& channels, bool whole, F f) {
     if (!whole || !channels.is_usual()) return f(AnyWay());
     const AffineScaler& s = channels.scaler();
-    if (kHasPlainWay && byte_rows(s.zero_point, s.minimum, s.maximum, s.flip, kSumLanes).is_plain())
-      return f(PlainWay());
+    if constexpr (HWY_TARGET != HWY_AVX2)
+      if (byte_rows(s.zero_point, s.minimum, s.maximum, s.flip, kSumLanes).is_plain()) return f(PlainWay());
     f(UsualWay());
   }
   template <class Way>
@@ -338,7 +335,9 @@ class RequantizeTile {
   static HWY_INLINE void with_way(const Channels& channels, bool whole, F f) {
     if (!whole || !channels.is_usual()) return f(AnyWay());
     const Requantizer& r = channels.requantizer();
-    if (kHasPlainWay && byte_rows(r.zero_point, r.minimum, r.maximum, 0, kSumLanes).is_plain()) return f(PlainWay());
+    // On x86 only results of uint8 are plain.
+    if constexpr (HWY_ARCH_ARM_A64)
+      if (byte_rows(r.zero_point, r.minimum, r.maximum, 0, kSumLanes).is_plain()) return f(PlainWay());
     f(UsualWay());
   }
   template <class Way>

@@ -82,6 +82,7 @@ class Columns {
       : scale_(Words(), scaler, 0, kHalfColumns), zero_sum_(hn::Set(Words(), zero_sum)) {}
 
   HWY_INLINE void reduce(const StridedRows<1>& reduced, const T* x, std::uint8_t* y, std::int64_t n) const {
+    if (fills_vectors(reduced, n)) return reduce_side_by_side(reduced, x, y, n);
     for_each_sums(reduced, x, n, [&](Sums sum, std::int64_t first, std::int64_t count) HWY_ATTR {
       scale_.store(scale_(hn::Sub(sum, zero_sum_)), count, y + first);
     });
@@ -106,12 +107,39 @@ class Columns {
  private:
   static constexpr int kWide = 4;
 
+  /// Are rows of n columns so short that several, which lie side by side, fill the vectors of a block?
+  static bool fills_vectors(const StridedRows<1>& reduced, std::int64_t n) {
+    return n < kWide * kColumns && kWide * kColumns % n == 0 && reduced.outer_rank == 0 && reduced.row_strides[0] == n;
+  }
+
+  HWY_INLINE void reduce_side_by_side(const StridedRows<1>& reduced, const T* x, std::uint8_t* y,
+                                      std::int64_t n) const {
+    const std::int64_t rows = kWide * kColumns / n;
+    StridedRows<1> wide = reduced;
+    wide.elements = wide.row_length = reduced.row_length / rows;
+    wide.row_strides[0] = rows * n;
+    Sums sums[2 * kWide];
+    sum_columns<T, kWide>(wide, x, kColumns, sums);
+    HWY_ALIGN std::int32_t all[kWide * kColumns];
+    unroll<2 * kWide>([&](auto v) HWY_ATTR { hn::Store(sums[v], Words(), all + v * kHalfColumns); });
+    for (std::int64_t row = 1; row < rows; ++row)
+      for (std::int64_t c = 0; c < n; ++c) all[c] += all[row * n + c];
+    for (std::int64_t row = wide.row_length * rows; row < reduced.row_length; ++row)
+      for (std::int64_t c = 0; c < n; ++c) all[c] += x[row * n + c];
+    finish(all, 0, 1, y, n);
+  }
+
   /// Calls f(sums, first, count) for vectors of sums that cover n columns.
   template <class F>
   HWY_INLINE void for_each_sums(const StridedRows<1>& reduced, const T* x, std::int64_t n, F f) const {
     std::int64_t i = 0;
     for (; i + kWide * kColumns <= n; i += kWide * kColumns) sum_block<kWide>(reduced, x, i, kColumns, f);
-    for (; i + kColumns <= n; i += kColumns) sum_block<1>(reduced, x, i, kColumns, f);
+    // Several vectors at once: sums of one wait for each other.
+    const std::int64_t whole = (n - i) / kColumns;
+    if (whole == 3) sum_block<3>(reduced, x, i, kColumns, f);
+    if (whole == 2) sum_block<2>(reduced, x, i, kColumns, f);
+    if (whole == 1) sum_block<1>(reduced, x, i, kColumns, f);
+    i += whole * kColumns;
     if (i == n) return;
     // Columns of the last vector may be computed twice.
     if (n >= kColumns) i = n - kColumns;

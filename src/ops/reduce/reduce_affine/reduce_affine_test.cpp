@@ -99,13 +99,15 @@ TEST(ReduceAffine, RefusesParametersOutsideTheirTypes) {
   EXPECT_EQ(code(tensor_of<float>({1}, {0}), [](ReduceAffineParams&) {}), StatusCode::kUnsupported);
 }
 
-/// Dimensions with long rows, wide columns, or few of both.
+/// Dimensions with long rows, wide columns, or few of both; and rows of which several fill vectors.
 std::vector<std::int64_t> random_shape(Random& random) {
-  switch (random_int(random, 0, 9)) {
+  switch (random_int(random, 0, 11)) {
     case 0: return {3, 700, 37};
     case 1: return {2, 9, 9, random_int(random, 1, 300)};
     case 2: return {3, random_int(random, 1, 3000)};
     case 3: return {random_int(random, 300, 1500), random_int(random, 1, 200)};
+    case 4: return {random_int(random, 1, 700), std::int64_t{1} << random_int(random, 0, 6)};
+    case 5: return {2, random_int(random, 1, 300), std::int64_t{1} << random_int(random, 0, 6)};
     default: return random_dims(random, static_cast<int>(random_int(random, 0, 4)), 0, 17);
   }
 }
@@ -140,7 +142,7 @@ OpCase random_reduce_affine_case(Random& random) {
 
 TEST(ReduceAffine, VariantsMatchReferenceToTheBit) {
   expect_variants_match_reference(random_reduce_affine_case,
-                                  {.cases = 300, .must_cover = {kReduceAffine.variants[0].name}});
+                                  {.cases = 400, .must_cover = {kReduceAffine.variants[0].name}});
 }
 
 }  // namespace
