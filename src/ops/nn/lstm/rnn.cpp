@@ -1,7 +1,7 @@
 #include "ops/nn/lstm/rnn.h"
 
-#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "ops/common/params.h"
 
@@ -64,13 +64,12 @@ Status infer(const Rules& rules, std::span<const Tensor> inputs, std::span<Tenso
 
 void pack_biases(const OpCall& call, const Extents& e, std::int64_t gates, std::int64_t together,
                  std::byte* destination) noexcept {
-  const auto* bias = static_cast<const float*>(call.inputs[kB].data);
   auto* packed = reinterpret_cast<float*>(destination);
+  // The model file may have them at any address.
+  std::memcpy(packed, call.inputs[kB].data, static_cast<std::size_t>(call.in(kB).bytes()));
   const std::int64_t columns = gates * e.hidden;
-  for (std::int64_t d = 0; d < e.directions; ++d, bias += 2 * columns, packed += 2 * columns) {
-    std::copy_n(bias, 2 * columns, packed);
-    for (std::int64_t i = 0; i < together * e.hidden; ++i) packed[i] += bias[columns + i];
-  }
+  for (std::int64_t d = 0; d < e.directions; ++d, packed += 2 * columns)
+    for (std::int64_t i = 0; i < together * e.hidden; ++i) packed[i] += packed[columns + i];
 }
 
 Status check_lengths(const Invocation& call, const Extents& e) noexcept {
