@@ -110,10 +110,8 @@ bool read_scores(const Rewriter& rewriter, ValueId id, float factor, Scores* sco
     scores->params.mask_keeps = m->keeps ? 1 : 0;
     return read_scores(rewriter, m->x, factor, scores);
   }
-  const Node* sum = rewriter.producer(id, ops::kBinary);
+  const Node* sum = plain_binary(rewriter, id, BinaryFunction::kAdd);
   if (sum == nullptr || scores->bias != kNone) return false;
-  const auto& p = sum->as<ops::BinaryParams>();
-  if (p.function != BinaryFunction::kAdd || p.activation.function != ops::UnaryFunction::kIdentity) return false;
   for (const std::size_t x : {std::size_t{0}, std::size_t{1}}) {
     if (!same_shape_and_type(rewriter.desc(sum->inputs[x]), rewriter.desc(id))) continue;
     Scores attempt = *scores;

@@ -39,17 +39,6 @@ using ops::RnnFunction;
 using ops::UnaryFunction;
 using Replacement = std::optional<ValueId>;
 
-bool is_binary(const Node& node, BinaryFunction function) {
-  const auto& p = node.as<ops::BinaryParams>();
-  return p.function == function && p.activation.function == UnaryFunction::kIdentity;
-}
-
-/// The node that gives `id`, if it is such a one.
-const Node* binary(const Rewriter& rewriter, ValueId id, BinaryFunction function) {
-  const Node* node = rewriter.producer(id, ops::kBinary);
-  return node != nullptr && is_binary(*node, function) ? node : nullptr;
-}
-
 std::int64_t last_dim(const TensorDesc& desc) { return desc.dims[desc.rank - 1]; }
 
 /// A constant that is a row of `width` numbers or one number.
@@ -113,7 +102,7 @@ bool read_sum(const Rewriter& rewriter, ValueId id, const TensorDesc& gates, Sum
   if (sum->products.size() > 2 || sum->biases.size() > 4 || !same_shape_and_type(rewriter.desc(id), gates))
     return false;
   if (const Node* product = rewriter.producer(id, ops::kMatmul)) return read_product(rewriter, *product, sum);
-  const Node* add = binary(rewriter, id, BinaryFunction::kAdd);
+  const Node* add = plain_binary(rewriter, id, BinaryFunction::kAdd);
   if (add == nullptr) return false;
   for (const ValueId term : add->inputs) {
     if (is_row(rewriter, term, last_dim(gates))) {
@@ -183,7 +172,7 @@ std::optional<Gate> read_gate(const Rewriter& rewriter, ValueId id) {
   const auto activation = read_function(rewriter, id, &x);
   if (!activation) return std::nullopt;
   gate.activation = *activation;
-  if (const Node* add = binary(rewriter, x, BinaryFunction::kAdd)) {
+  if (const Node* add = plain_binary(rewriter, x, BinaryFunction::kAdd)) {
     const std::int64_t width = rewriter.desc(x).rank > 0 ? last_dim(rewriter.desc(x)) : 0;
     const std::size_t constant = is_row(rewriter, add->inputs[1], width) ? 1 : 0;
     if (!is_row(rewriter, add->inputs[constant], width)) return std::nullopt;
@@ -209,8 +198,8 @@ struct Cell {
 /// Reads c' = s(f) c + s(i) t(g), all gates but the output's.
 bool read_state(const Rewriter& rewriter, const Node& add, Cell* cell) {
   for (const std::size_t kept : {std::size_t{0}, std::size_t{1}}) {
-    const Node* old = binary(rewriter, add.inputs[kept], BinaryFunction::kMul);
-    const Node* fresh = binary(rewriter, add.inputs[1 - kept], BinaryFunction::kMul);
+    const Node* old = plain_binary(rewriter, add.inputs[kept], BinaryFunction::kMul);
+    const Node* fresh = plain_binary(rewriter, add.inputs[1 - kept], BinaryFunction::kMul);
     if (old == nullptr || fresh == nullptr) return false;
     auto input = read_gate(rewriter, fresh->inputs[0]);
     auto candidate = read_gate(rewriter, fresh->inputs[1]);
@@ -307,7 +296,7 @@ std::optional<std::pair<ValueId, Output>> read_output(const Rewriter& rewriter, 
   for (const std::size_t state : {std::size_t{0}, std::size_t{1}}) {
     ValueId c = kNone;
     const auto activation = read_function(rewriter, node.inputs[state], &c);
-    if (!activation || binary(rewriter, c, BinaryFunction::kAdd) == nullptr) continue;
+    if (!activation || plain_binary(rewriter, c, BinaryFunction::kAdd) == nullptr) continue;
     const auto gate = read_gate(rewriter, node.inputs[1 - state]);
     if (gate && same_shape_and_type(rewriter.desc(node.outputs[0]), rewriter.desc(c)))
       return std::pair{c, Output{node.outputs[0], *gate, *activation}};
@@ -321,7 +310,7 @@ class LstmFusion {
   /// reads the operator.
   LstmFusion(const Rewriter& rewriter, const graph::Graph& graph) {
     for (const Node& node : graph.nodes)
-      if (node.op != nullptr && node.is(ops::kBinary) && is_binary(node, BinaryFunction::kMul))
+      if (is_plain_binary(node, BinaryFunction::kMul))
         if (auto output = read_output(rewriter, node)) outputs_.insert(std::move(*output));
   }
 
@@ -397,7 +386,7 @@ struct GruGate {
 std::optional<GruGate> read_gru_gate(const Rewriter& rewriter, ValueId id) {
   ValueId x = kNone;
   const auto activation = read_function(rewriter, id, &x);
-  const Node* add = activation ? binary(rewriter, x, BinaryFunction::kAdd) : nullptr;
+  const Node* add = activation ? plain_binary(rewriter, x, BinaryFunction::kAdd) : nullptr;
   if (add == nullptr) return std::nullopt;
   const auto a = read_part(rewriter, add->inputs[0], 3);
   const auto b = read_part(rewriter, add->inputs[1], 3);
@@ -416,10 +405,10 @@ struct GruCandidate {
 std::optional<GruCandidate> read_candidate(const Rewriter& rewriter, ValueId id) {
   ValueId x = kNone;
   const auto activation = read_function(rewriter, id, &x);
-  const Node* add = activation ? binary(rewriter, x, BinaryFunction::kAdd) : nullptr;
+  const Node* add = activation ? plain_binary(rewriter, x, BinaryFunction::kAdd) : nullptr;
   if (add == nullptr) return std::nullopt;
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
-    const Node* product = binary(rewriter, add->inputs[i], BinaryFunction::kMul);
+    const Node* product = plain_binary(rewriter, add->inputs[i], BinaryFunction::kMul);
     const auto input = read_part(rewriter, add->inputs[1 - i], 3);
     if (product == nullptr || !input) continue;
     for (const std::size_t j : {std::size_t{0}, std::size_t{1}}) {
@@ -441,9 +430,9 @@ struct Mix {
 /// n + z (h - n).
 std::optional<Mix> read_step_towards(const Rewriter& rewriter, const Node& add) {
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
-    const Node* step = binary(rewriter, add.inputs[1 - i], BinaryFunction::kMul);
+    const Node* step = plain_binary(rewriter, add.inputs[1 - i], BinaryFunction::kMul);
     for (const std::size_t j : {std::size_t{0}, std::size_t{1}}) {
-      const Node* way = step != nullptr ? binary(rewriter, step->inputs[j], BinaryFunction::kSub) : nullptr;
+      const Node* way = step != nullptr ? plain_binary(rewriter, step->inputs[j], BinaryFunction::kSub) : nullptr;
       if (way != nullptr && way->inputs[1] == add.inputs[i])
         return Mix{step->inputs[1 - j], way->inputs[0], add.inputs[i]};
     }
@@ -454,11 +443,11 @@ std::optional<Mix> read_step_towards(const Rewriter& rewriter, const Node& add) 
 /// z h + (1 - z) n.
 std::optional<Mix> read_weighted_sum(const Rewriter& rewriter, const Node& add) {
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
-    const Node* kept = binary(rewriter, add.inputs[i], BinaryFunction::kMul);
-    const Node* fresh = binary(rewriter, add.inputs[1 - i], BinaryFunction::kMul);
+    const Node* kept = plain_binary(rewriter, add.inputs[i], BinaryFunction::kMul);
+    const Node* fresh = plain_binary(rewriter, add.inputs[1 - i], BinaryFunction::kMul);
     if (kept == nullptr || fresh == nullptr) return std::nullopt;
     for (const std::size_t j : {std::size_t{0}, std::size_t{1}}) {
-      const Node* rest = binary(rewriter, fresh->inputs[j], BinaryFunction::kSub);
+      const Node* rest = plain_binary(rewriter, fresh->inputs[j], BinaryFunction::kSub);
       if (rest == nullptr || splat(rewriter.graph(), rest->inputs[0]) != 1.0F) continue;
       for (const std::size_t k : {std::size_t{0}, std::size_t{1}})
         if (kept->inputs[k] == rest->inputs[1]) return Mix{rest->inputs[1], kept->inputs[1 - k], fresh->inputs[1 - j]};
@@ -480,7 +469,7 @@ bool read_gru_sum(const Rewriter& rewriter, ValueId id, Sum* sum) {
 
 /// The state after a step of a GRU, by the operator.
 Replacement fuse_gru(Rewriter& rewriter, const Node& node) {
-  if (!is_binary(node, BinaryFunction::kAdd)) return std::nullopt;
+  if (!is_plain_binary(node, BinaryFunction::kAdd)) return std::nullopt;
   const TensorDesc after = rewriter.desc(node.outputs[0]);
   auto mix = read_step_towards(rewriter, node);
   if (!mix) mix = read_weighted_sum(rewriter, node);

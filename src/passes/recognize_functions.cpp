@@ -39,15 +39,7 @@ class Match {
  public:
   explicit Match(const Rewriter& rewriter) : rewriter_(rewriter) {}
 
-  const Node* binary(ValueId id, BinaryFunction function) const {
-    const Node* node = rewriter_.producer(id);
-    return node != nullptr && is_binary(*node, function) ? node : nullptr;
-  }
-  static bool is_binary(const Node& node, BinaryFunction function) {
-    if (!node.is(ops::kBinary)) return false;
-    const auto& p = node.as<ops::BinaryParams>();
-    return p.function == function && p.activation.function == UnaryFunction::kIdentity;
-  }
+  const Node* binary(ValueId id, BinaryFunction function) const { return plain_binary(rewriter_, id, function); }
   const Node* unary(ValueId id, UnaryFunction function) const {
     const Node* node = rewriter_.producer(id, ops::kUnary);
     return node != nullptr && node->as<ops::UnaryParams>().function == function ? node : nullptr;
@@ -60,7 +52,7 @@ class Match {
   /// The operand that is combined with a constant `number` (within float rounding of a written-out constant), either
   /// side for commutative functions; the constant does not change the shape.
   Replacement with(const Node& node, BinaryFunction function, float number) const {
-    if (!is_binary(node, function)) return std::nullopt;
+    if (!is_plain_binary(node, function)) return std::nullopt;
     const bool commutes = function == BinaryFunction::kAdd || function == BinaryFunction::kMul;
     for (const std::size_t c : {std::size_t{1}, std::size_t{0}}) {
       if (c == 0 && !commutes) break;
@@ -302,7 +294,7 @@ Replacement quotient(Rewriter& rewriter, const Match& match, const Node& node) {
 
 /// min and max with scalars, one or two, as relu or clip. NaN stays NaN in both forms.
 Replacement clip(Rewriter& rewriter, const Match& match, const Node& node) {
-  const bool upper = Match::is_binary(node, BinaryFunction::kMin);
+  const bool upper = is_plain_binary(node, BinaryFunction::kMin);
   for (const std::size_t c : {std::size_t{1}, std::size_t{0}}) {
     const auto bound = splat(rewriter.graph(), node.inputs[c]);
     const ValueId x = node.inputs[1 - c];

@@ -152,6 +152,17 @@ std::optional<ValueId> Rewriter::transpose(ValueId x, std::span<const int> perm)
   return *result;
 }
 
+bool is_plain_binary(const Node& node, ops::BinaryFunction function) {
+  if (!node.is(ops::kBinary)) return false;
+  const auto& p = node.as<ops::BinaryParams>();
+  return p.function == function && p.activation.function == ops::UnaryFunction::kIdentity;
+}
+
+const Node* plain_binary(const Rewriter& rewriter, ValueId id, ops::BinaryFunction function) {
+  const Node* node = rewriter.producer(id);
+  return node != nullptr && is_plain_binary(*node, function) ? node : nullptr;
+}
+
 std::optional<float> splat(const graph::Graph& graph, ValueId id) {
   if (!graph.is_constant(id) || graph.value(id).desc.type != ElementType::kF32) return std::nullopt;
   const auto bytes = graph.value(id).constant->bytes;

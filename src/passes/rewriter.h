@@ -15,6 +15,7 @@
 
 #include "graph/builder.h"
 #include "graph/graph.h"
+#include "ops/elementwise/binary/binary.h"
 
 namespace bantam::passes {
 
@@ -83,6 +84,11 @@ class Rewriter {
   std::vector<graph::ValueId> replacement_;  ///< by value: itself, or what readers read instead
   std::vector<bool> external_;
 };
+
+/// Is the node that function of two operands, and no activation of it?
+bool is_plain_binary(const graph::Node& node, ops::BinaryFunction function);
+/// The node that produces `id`, if it is one; or null.
+const graph::Node* plain_binary(const Rewriter& rewriter, graph::ValueId id, ops::BinaryFunction function);
 
 /// The one value of all elements of a non-empty f32 constant.
 std::optional<float> splat(const graph::Graph& graph, graph::ValueId id);
