@@ -67,8 +67,9 @@ bool copy_stacked(const Invocation& call) {
   const std::intptr_t apart = address(1) - address(0);
   if (apart % bytes != 0) return false;
   for (std::int64_t i = 0; i < count; ++i) {
+    const TensorDesc& other = call.in(static_cast<int>(i));
     const bool within = address(i) == reinterpret_cast<std::intptr_t>(call.output<std::byte>()) + i * bytes;
-    if (within || !call.in(static_cast<int>(i)).is_dense() || address(i) != address(0) + i * apart) return false;
+    if (within || other.dims[axis] != 1 || !other.is_dense() || address(i) != address(0) + i * apart) return false;
   }
   Box box;
   box.add(elements, 1, count);

@@ -91,6 +91,21 @@ TEST(Concat, StackedOperandsAlternate) {
             (std::vector<float>{1, 1, 5, 2, 2, 6, 3, 3, 7, 4, 4, 8}));
 }
 
+// Operands of one, no and two columns are as many columns as operands, and may lie equally far apart, too.
+TEST(Concat, OperandsOfOtherWidthsAreNoStack) {
+  std::vector<float> memory = {1, 2, 3, 4, 5, 6, 7, 8};
+  const TensorDesc descs[] = {dense_desc(ElementType::kF32, {2, 1}), dense_desc(ElementType::kF32, {2, 0}),
+                              dense_desc(ElementType::kF32, {2, 2})};
+  const TensorDesc out = dense_desc(ElementType::kF32, {2, 3});
+  std::vector<float> y(6, 0.0F);
+  const Tensor inputs[] = {{&memory[0], &descs[0]}, {&memory[2], &descs[1]}, {&memory[4], &descs[2]}};
+  const Tensor output{y.data(), &out};
+  const ConcatParams params{.axis = 1};
+  const Threads threads;
+  ASSERT_TRUE(kConcat.variants[0].run({&params, inputs, {&output, 1}, nullptr, &threads, 0}).ok());
+  EXPECT_EQ(y, (std::vector<float>{1, 5, 6, 2, 7, 8}));
+}
+
 // So much that threads share the rows of all operands, or those of one after the other.
 TEST(Concat, ManyElementsMatchReference) {
   expect_variants_match_reference(
