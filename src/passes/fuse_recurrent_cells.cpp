@@ -11,10 +11,10 @@
 // Weights are given the standard's order of gates. s, t and u are sigmoid and tanh, or others that the operator knows.
 // What else reads the gates keeps a product from being replaced, as it would be computed twice. The sums are the same
 // over the reals; float results differ by a few units in the last place.
-#include <algorithm>
 #include <array>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "ops/data/concat/concat.h"
 #include "ops/data/reshape/reshape.h"
