@@ -218,7 +218,9 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
         if constexpr (kFetches && kFetchesRows<kTileRows, kTileVectors>)
           __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(b) + next_rows));
         if constexpr (kFetches && kTileVectors >= kVectors && kTileRows > 1) {
-          __builtin_prefetch(ahead, 0, kAheadLocality);
+          // Few tiles share several panels: more than a line falls to each k.
+          for (std::int64_t i = 0; i < (kTileVectors > kVectorsPerPanel ? tile.ahead_step : 1); i += kPanel)
+            __builtin_prefetch(ahead + i, 0, kAheadLocality);
           ahead += tile.ahead_step;
         }
         // In registers: gcc would load what two or three rows need once for each of them.
