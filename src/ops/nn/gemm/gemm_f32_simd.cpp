@@ -70,8 +70,8 @@ constexpr int kTripleRows = 9;
 constexpr int kQuadVectors = 4;
 constexpr int kQuadRows = 6;
 
-// A single row needs more columns to have enough independent sums. So do a few rows where there are many registers:
-// they take the panels as fast as the caches give them, and would only be held up by fetching any ahead.
+// A single row needs more columns to have enough independent sums (multiply_row). So do a few rows where there are many
+// registers: they take the panels as fast as the caches give them, and would only be held up by fetching any ahead.
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
 constexpr int kFewRows = 6;
 #else
@@ -97,7 +97,7 @@ struct Tile {
   const float* a;
   const float* panel;
   std::int64_t panel_stride;
-  const float* bias;  // padded to whole panels, or null
+  const float* bias;  // or null
   float* y;
   std::int64_t columns;
   ClampedStore store;
@@ -125,7 +125,17 @@ HWY_INLINE V multiply_add_half(const float& x, V y, V sum) {
 constexpr int kHalfLanes = 0;
 #endif
 
-// Vectors of which only the first `columns` lanes are columns of y.
+// Vectors of which only the first `columns` lanes are columns of y; the others are 0 when loaded.
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+HWY_INLINE V load_columns(const float* from, std::int64_t columns) {
+  if (columns >= kLanes) return hn::LoadU(kD, from);
+  return hn::MaskedLoad(hn::FirstN(kD, static_cast<std::size_t>(std::max<std::int64_t>(columns, 0))), kD, from);
+}
+
+HWY_INLINE void store_columns(V v, float* to, std::int64_t columns) {
+  hn::BlendedStore(v, hn::FirstN(kD, static_cast<std::size_t>(std::max<std::int64_t>(columns, 0))), kD, to);
+}
+#else
 HWY_INLINE V load_columns(const float* from, std::int64_t columns) {
   if (columns >= kLanes) return hn::LoadU(kD, from);
   HWY_ALIGN float lanes[kLanes] = {};
@@ -133,11 +143,6 @@ HWY_INLINE V load_columns(const float* from, std::int64_t columns) {
   return hn::Load(kD, lanes);
 }
 
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-HWY_INLINE void store_columns(V v, float* to, std::int64_t columns) {
-  hn::BlendedStore(v, hn::FirstN(kD, static_cast<std::size_t>(std::max<std::int64_t>(columns, 0))), kD, to);
-}
-#else
 /// Copies kFloats floats if those are one of the powers of two that make up `count`; from and to pass them.
 template <int kFloats>
 HWY_INLINE void copy_if(std::int64_t count, const float*& from, float*& to) {
@@ -181,7 +186,7 @@ HWY_INLINE std::int64_t in_order(std::int64_t i) {
 
 /// kFetches: is time left to fetch what comes next? kHalf: are the columns of the last vector no more than half of it?
 template <int kTileRows, int kTileVectors, bool kFetches, bool kHalf>
-HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int64_t y_stride) {
+HWY_INLINE void compute_tile(const LeftRows& left, const Tile& tile, std::int64_t y_stride) {
   V sums[kTileRows][kTileVectors];
   if (tile.resumes) {
     unroll<kTileVectors>([&](auto v) HWY_ATTR {
@@ -191,7 +196,8 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
     });
   } else {
     unroll<kTileVectors>([&](auto v) HWY_ATTR {
-      const V start = tile.bias != nullptr ? hn::LoadU(kD, tile.bias + v * kLanes) : hn::Zero(kD);
+      const V start =
+          tile.bias != nullptr ? load_columns(tile.bias + v * kLanes, tile.columns - v * kLanes) : hn::Zero(kD);
       unroll<kTileRows>([&](auto r) HWY_ATTR { sums[r][v] = start; });
     });
   }
@@ -263,6 +269,11 @@ HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int
   });
 }
 
+template <int kTileRows, int kTileVectors, bool kFetches, bool kHalf>
+HWY_NOINLINE void multiply_tile(const LeftRows& left, const Tile& tile, std::int64_t y_stride) {
+  compute_tile<kTileRows, kTileVectors, kFetches, kHalf>(left, tile, y_stride);
+}
+
 using TileFunction = void (*)(const LeftRows&, const Tile&, std::int64_t);
 
 template <int kTileVectors, bool kFetches, bool kHalf, int... kRowsMinusOne>
@@ -313,13 +324,7 @@ TileFunction tile_function(std::int64_t rows, std::int64_t columns, bool cached)
 /// they begin at the first k of `a`.
 void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel_stride, const Result& y,
                       std::int64_t first, std::int64_t columns, bool few_rows, const RightPanels& b) {
-  HWY_ALIGN float padded_bias[std::max(kColumns, kColumnsOfFewRows)];
   const std::int64_t padded = panel_count(columns) * kPanel;
-  const float* bias = y.bias != nullptr ? y.bias + first : nullptr;
-  if (bias != nullptr && padded != columns) {
-    for (std::int64_t i = 0; i < padded; ++i) padded_bias[i] = i < columns ? bias[i] : 0.0F;
-    bias = padded_bias;
-  }
   // Tiles of about as many rows: one of a few rows would wait for its sums.
   const std::int64_t most_rows = few_rows ? kFewRows : most_tile_rows(columns);
   // A single tile, as of a row that meets panel after panel, needs no division.
@@ -327,7 +332,7 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
   Tile tile{a.data,
             panels,
             panel_stride,
-            bias,
+            y.bias != nullptr ? y.bias + first : nullptr,
             y.data + first,
             columns,
             y.ends ? ClampedStore(y.activation) : ClampedStore({}),
@@ -353,6 +358,66 @@ PanelTiles cut_panels(std::int64_t panels, bool few_rows) {
   constexpr std::int64_t kWidth = kColumns / kPanel;
   if (few_rows) return PanelTiles::of_wide(panels, kWidth, kColumnsOfFewRows / kPanel);
   return kHasWideTiles ? PanelTiles::of_threes(panels, kWidth) : PanelTiles(panels, kWidth);
+}
+
+/// Panels that a single row meets at once, and the most where fewer would be left for the last time.
+constexpr std::int64_t kGroup = kColumnsOfFewRows / kPanel;
+constexpr int kMostOfGroup = 2 * kGroup - 1;
+
+/// One row times `groups` groups of panels, the next of which lies `step` panels behind.
+template <int kPanels>
+HWY_NOINLINE void multiply_groups(const LeftRows& row, Tile tile, std::int64_t groups, std::int64_t step) {
+  for (; groups > 0; --groups) {
+    compute_tile<1, kPanels * kVectorsPerPanel, false, false>(row, tile, 0);
+    tile.panel += step * tile.panel_stride;
+    tile.y += step * kPanel;
+    if (tile.bias != nullptr) tile.bias += step * kPanel;
+  }
+}
+
+using GroupsFunction = void (*)(const LeftRows&, Tile, std::int64_t, std::int64_t);
+
+template <int... kPanelsMinusOne>
+GroupsFunction groups_function(std::int64_t panels, std::integer_sequence<int, kPanelsMinusOne...>) {
+  static constexpr GroupsFunction kFunctions[] = {multiply_groups<kPanelsMinusOne + 1>...};
+  return kFunctions[panels - 1];
+}
+
+/// The kernel for groups of 1..kMostOfGroup panels.
+GroupsFunction groups_function(std::int64_t panels) {
+  return groups_function(panels, std::make_integer_sequence<int, kMostOfGroup>());
+}
+
+/// All panels for a single row, which meets each once: small products are over before a plan of tiles is made.
+void multiply_row(const LeftRows& row, const RightPanels& b, std::int64_t panel_stride, const Result& y) {
+  const std::int64_t first = b.first * kPanel;
+  const std::int64_t columns = std::min(b.last * kPanel, b.n) - first;
+  if (columns <= 0) return;
+  const std::int64_t groups = std::max<std::int64_t>(panel_count(columns) / kGroup, 1) - 1;
+  const auto tile_at = [&](std::int64_t group, std::int64_t tile_columns) {
+    const std::int64_t column = group * kColumnsOfFewRows;
+    return Tile{.a = row.data,
+                .panel = b.data + (b.first + group * kGroup) * panel_stride + b.first_k * kPanel,
+                .panel_stride = panel_stride,
+                .bias = y.bias != nullptr ? y.bias + first + column : nullptr,
+                .y = y.data + first + column,
+                .columns = tile_columns,
+                .store = y.ends ? ClampedStore(y.activation) : ClampedStore({}),
+                .resumes = y.resumes,
+                .ahead = nullptr,
+                .ahead_step = 0,
+                .rows_touch = false};
+  };
+  const Tile last = tile_at(groups, columns - groups * kColumnsOfFewRows);
+  const GroupsFunction multiply_last = groups_function(panel_count(last.columns));
+  if (b.backward) {
+    multiply_last(row, last, 1, 0);
+    if (groups > 0) multiply_groups<kGroup>(row, tile_at(groups - 1, kColumnsOfFewRows), groups, -kGroup);
+  } else {
+    multiply_groups<kGroup>(row, tile_at(0, kColumnsOfFewRows), groups, kGroup);
+    multiply_last(row, last, 1, 0);
+  }
+  if (!last.store.complete()) activate_rows(y.activation, y.data + first, 1, 0, columns);
 }
 
 /// All panels, for rows and a part of k that stay in the second-level cache.
@@ -416,6 +481,7 @@ void multiply_target(const LeftRows& a, const RightPanels& b, const Result& y) {
   constexpr std::int64_t kPieceLength = 1024;
   const std::int64_t k = a.k();
   const std::int64_t panel_stride = (b.k != 0 ? b.k : k) * kPanel;
+  if (a.rows == 1) return multiply_row(a, b, panel_stride, y);
   // Few rows read every weight once, however long they are.
   const bool few = a.rows <= kRows;
   const std::int64_t parts = !few && k > kPieceLength * 3 / 2 ? (k + kPieceLength - 1) / kPieceLength : 1;
