@@ -19,17 +19,18 @@ namespace {
 
 /// What one run of a step costs, in the machine's terms.
 struct Load {
-  double macs = 0;     ///< really computed: padding of panels and tiles included
-  double pairs = 0;    ///< multiply-accumulates of 16-bit integers
-  double halves = 0;   ///< of 16-bit floats
-  double share = 1;    ///< of the machine's multiply-accumulates that the kernel reaches in registers
-  double taps = 0;     ///< multiply-accumulates of which each has a channel of its own
-  double moved = 0;    ///< bytes
-  double weights = 0;  ///< bytes
-  double results = 0;  ///< that are rescaled, where sums are integers
-  double fixed = 0;    ///< of these, by TensorFlow Lite's arithmetic
-  double others = 0;   ///< multiply-accumulates of f32 that would take as long as what else is computed
-  double plain = 0;    ///< multiply-accumulates of plain code
+  double macs = 0;         ///< really computed: padding of panels and tiles included
+  double pairs = 0;        ///< multiply-accumulates of 16-bit integers
+  double halves = 0;       ///< of 16-bit floats
+  double share = 1;        ///< of the machine's multiply-accumulates that the kernel reaches in registers
+  double taps = 0;         ///< multiply-accumulates of which each has a channel of its own
+  double moved = 0;        ///< bytes
+  double weights = 0;      ///< bytes
+  double results = 0;      ///< that are rescaled, where sums are integers
+  double fixed = 0;        ///< of these, by TensorFlow Lite's arithmetic
+  double others = 0;       ///< multiply-accumulates of f32 that would take as long as what else is computed
+  double plain = 0;        ///< multiply-accumulates of plain code
+  std::int64_t tiles = 0;  ///< of one item, whose transforms meet the weights block by block
 };
 
 /// In what a step computes.
@@ -121,23 +122,24 @@ Load computed_gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant,
 /// Tiles whose products Winograd kernels compute in one go, at least.
 constexpr std::int64_t kWinogradTiles = 6;
 
-/// Of one item.
-std::int64_t winograd_tiles(const ops::OpDef& op, const ops::OpCall& call) {
+/// Of one item, of so many rows and columns.
+std::int64_t winograd_tiles(const ops::OpDef& op, const ops::OpCall& call, int results) {
   const ops::Conv2dParams window = &op == &ops::kConv2dAffine
                                        ? ops::conv2d_affine::window_of(call.as<ops::Conv2dAffineParams>())
                                        : call.as<ops::Conv2dParams>();
-  return ops::conv2d::winograd::tiles_of_item(window, call.out().dims[1], call.out().dims[2]);
+  return ops::conv2d::winograd::tiles_of_item(window, call.out().dims[1], call.out().dims[2], results);
 }
 
-/// F(4x4, 3x3): 36 products for 16 results, and tiles that are transformed, there and back.
+/// In tiles that take more products than they give results, and are transformed, there and back.
+template <int kResults>
 Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
-  constexpr double kTileProducts = 36;
+  constexpr double kTileProducts = ops::conv2d::winograd::product_count(kResults);
   constexpr double kTransforms = 2.5;  // what a number is read, computed and written for, in its bytes
   const bool integer = numbers == Numbers::kBytes;
   const double number = integer ? sizeof(std::int16_t) : sizeof(float);
   const TensorDesc& x = call.in(0);
   const TensorDesc& y = call.out();
-  const std::int64_t tiles = winograd_tiles(op, call);
+  const std::int64_t tiles = winograd_tiles(op, call, kResults);
   const std::int64_t computed = (tiles + kWinogradTiles - 1) / kWinogradTiles * kWinogradTiles;
   const double items = y.dims[0];
   const double macs = items * static_cast<double>(computed) * kTileProducts * x.dims[3] * y.dims[3];
@@ -149,7 +151,8 @@ Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, cons
           .weights = weight_bytes(variant, call) * (is_integer(call) && !integer ? 2 : 1),
           .results = elements(call),
           .fixed = fixed_results(op, call),
-          .others = activation_macs(op, call)};
+          .others = activation_macs(op, call),
+          .tiles = tiles};
 }
 
 /// A product of matrices that lie where they are read.
@@ -244,13 +247,14 @@ constexpr Row kRows[] = {
     {"conv2d", "f32_few_inputs_dynamic__simd", computed_gemm_load},
     {"conv2d", "f32_gemm_dynamic__simd", computed_gemm_load},
     {"planar_conv2d", "f32_few_inputs__simd", gemm_load},
-    {"conv2d", "f32_winograd__simd", winograd_load, true},
+    {"conv2d", "f32_winograd__simd", winograd_load<ops::conv2d::winograd::kResults>, true},
+    {"conv2d", "f32_winograd_2x2__simd", winograd_load<ops::conv2d::winograd::kFewResults>, true},
     {"conv2d", "f32_gemm__simd", gemm_load, true},
     {"conv2d", kHalves, half_gemm_load, true},
     {"conv2d", kNarrowing, gemm_load, true},
-    {"conv2d", "i8_winograd__simd", winograd_load, true},
+    {"conv2d", "i8_winograd__simd", winograd_load<ops::conv2d::winograd::kResults>, true},
     {"conv2d", "i8_gemm__simd", gemm_load, true},
-    {"conv2d_affine", "i8_winograd__simd", winograd_load, true},
+    {"conv2d_affine", "i8_winograd__simd", winograd_load<ops::conv2d::winograd::kResults>, true},
     {"conv2d_affine", "i8_gemm__simd", gemm_load, true},
     {"matmul", "f32_packed__simd", product_load},
     {"matmul", kHalves, half_product_load, true},
@@ -315,12 +319,12 @@ double step_ns(const ops::OpDef& op, const ops::KernelVariant& variant, const op
 /// Bytes of weights that a Winograd kernel fetches for one item: all of them, and for every further block of tiles
 /// those that the second-level cache does not keep. `room` bytes of scratch are to be had, or what the kernel needs at
 /// least.
-double winograd_fetched(const Load& load, std::int64_t tiles, const ops::Footprint& footprint, std::int64_t room) {
+double winograd_fetched(const Load& load, const ops::Footprint& footprint, std::int64_t room) {
   constexpr double kCacheBytes = 1 << 20;
   const double scratch = static_cast<double>(std::clamp(room, footprint.scratch_bytes, footprint.useful_scratch_bytes));
   const double least = static_cast<double>(std::max<std::int64_t>(footprint.scratch_bytes, 1));
-  const double at_once = scratch / least * static_cast<double>(std::min(tiles, kWinogradTiles));
-  const double blocks = std::ceil(static_cast<double>(tiles) / at_once);
+  const double at_once = scratch / least * static_cast<double>(std::min(load.tiles, kWinogradTiles));
+  const double blocks = std::ceil(static_cast<double>(load.tiles) / at_once);
   return load.weights + (blocks - 1) * std::max(load.weights - kCacheBytes, 0.0);
 }
 
@@ -336,8 +340,7 @@ double weighed_ns(const ops::OpDef& op, const ops::KernelVariant& kernel, const 
   if (footprint.scratch_bytes > std::max(values, setting.room_bytes - value_bytes(call)))
     return std::numeric_limits<double>::infinity();
   const Load load = load_of(op, kernel, call, numbers_of(call));
-  const bool winograd = find_row(op, kernel) != nullptr && find_row(op, kernel)->load == winograd_load;
-  const double fetched = winograd ? winograd_fetched(load, winograd_tiles(op, call), footprint, room) : load.weights;
+  const double fetched = load.tiles > 0 ? winograd_fetched(load, footprint, room) : load.weights;
   return values_ns(load, kernel, numbers_of(call), setting.machine) / static_cast<double>(items) +
          fetched / setting.machine.weight_bytes;
 }

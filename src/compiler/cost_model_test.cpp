@@ -62,7 +62,7 @@ TEST(CostModel, EveryTargetIsAMachineAndTheHostIsOneOfThem) {
 TEST(CostModel, TilesAreTransformedWhereThatSavesTime) {
   for (const char* target : {"x86-64-avx2", "x86-64-avx512", "cortex-a76"}) {
     EXPECT_EQ(kernel_of(convolution(56, 64, 64), target), "f32_winograd__simd") << target;
-    EXPECT_EQ(kernel_of(convolution(28, 128, 128), target), "f32_winograd__simd") << target;
+    EXPECT_EQ(kernel_of(convolution(28, 128, 128, true), target), "f32_winograd__simd") << target;
     EXPECT_EQ(kernel_of(convolution(8, 16, 32), target), "f32_gemm__simd") << target;
   }
 }
@@ -75,6 +75,14 @@ TEST(CostModel, SlowMultiplicationsMakeTransformsWorthwhileEarlier) {
 TEST(CostModel, WeightsOfWhichEachServesFewPixelsAreNotMultiplied) {
   EXPECT_EQ(kernel_of(convolution(7, 512, 512, true), "x86-64-avx512"), "f32_gemm__simd");
   EXPECT_EQ(kernel_of(convolution(28, 512, 512, true), "x86-64-avx512"), "f32_winograd__simd");
+}
+
+TEST(CostModel, SmallTilesSaveWeightsOrScratch) {
+  // Four times the weights, or 1.8 times, of which each serves 4 tiles or 16.
+  EXPECT_EQ(kernel_of(convolution(7, 512, 512, true), "x86-64-zen4"), "f32_winograd_2x2__simd");
+  // 6 tiles of 36 pixels are more than the image and its result, 6 of 16 pixels are not.
+  EXPECT_EQ(kernel_of(convolution(14, 256, 256), "x86-64-zen4"), "f32_winograd_2x2__simd");
+  EXPECT_EQ(kernel_of(convolution(14, 256, 256, true), "x86-64-zen4"), "f32_winograd__simd");
 }
 
 TEST(CostModel, ScratchThatWouldEnlargeThePlanIsNotTaken) {

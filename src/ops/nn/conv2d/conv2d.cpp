@@ -3,6 +3,7 @@
 #include "ops/built.h"
 #include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/conv2d/kernels.h"
+#include "ops/nn/conv2d/winograd.h"
 #include "ops/stored_variant.h"
 
 namespace bantam::ops {
@@ -53,13 +54,8 @@ constexpr KernelVariant kVariants[] = {
      .footprint = conv2d::few_outputs_footprint,
      .run = conv2d::run_few_outputs,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
-    {.name = "f32_winograd__simd",
-     .supports = conv2d::winograd_supports,
-     .footprint = conv2d::winograd_footprint,
-     .packed_bytes = conv2d::winograd_packed_bytes,
-     .pack = conv2d::winograd_pack,
-     .run = conv2d::run_winograd,
-     .accuracy = {Accuracy::Kind::kRelative, 3e-5F}},
+    conv2d::winograd_variant<conv2d::winograd::kResults>("f32_winograd__simd"),
+    conv2d::winograd_variant<conv2d::winograd::kFewResults>("f32_winograd_2x2__simd"),
     constant_variant<conv2d::kGemm>("f32_gemm__simd"),
     computed_variant<conv2d::kGemm>("f32_gemm_dynamic__simd"),
     stored_variant<kHalf, ElementType::kF16>("f16_gemm__simd"),

@@ -460,7 +460,7 @@ TEST(Conv2d, TransformedTilesMatchReference) {
         if (small(0, 1) != 0) inputs.push_back(constant(random_tensor(ElementType::kF32, {oc}, random)));
         return make_case(kConv2d, p, std::move(inputs));
       },
-      {.cases = 24, .must_cover = {"f32_winograd__simd"}});
+      {.cases = 24, .must_cover = {"f32_winograd__simd", "f32_winograd_2x2__simd"}});
 }
 
 /// The float case with int8 operands instead. Scales reach from tiny to beyond 1, and a few are extreme.

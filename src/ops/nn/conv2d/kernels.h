@@ -65,12 +65,28 @@ Status run_few_outputs(const Invocation& call);
 bool int8_few_outputs_supports(const OpCall& call);
 Status run_int8_few_outputs(const Invocation& call);
 
-/// f32, 3x3, strides 1, one group, whole panels of channels, where it pays; constant weights.
+/// f32, 3x3, strides 1, one group, whole panels of channels, where it pays; constant weights. In tiles of that many
+/// rows and columns of results (winograd.h).
 bool winograd_supports(const OpCall& call);
+template <int kTileResults>
 Footprint winograd_footprint(const OpCall& call, int threads);
+template <int kTileResults>
 std::int64_t winograd_packed_bytes(const OpCall& call, int input);
+template <int kTileResults>
 void winograd_pack(const OpCall& call, int input, std::byte* destination);
+template <int kTileResults>
 Status run_winograd(const Invocation& call);
+
+template <int kTileResults>
+constexpr KernelVariant winograd_variant(std::string_view name) {
+  return {.name = name,
+          .supports = winograd_supports,
+          .footprint = winograd_footprint<kTileResults>,
+          .packed_bytes = winograd_packed_bytes<kTileResults>,
+          .pack = winograd_pack<kTileResults>,
+          .run = run_winograd<kTileResults>,
+          .accuracy = {Accuracy::Kind::kRelative, 3e-5F}};
+}
 
 /// f32, constant weights that are narrowed to `type` (nn/gemm/narrow_panels.h); supports what the plain kernel does.
 Footprint narrow_footprint(const OpCall& call, int threads);

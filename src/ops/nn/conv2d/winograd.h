@@ -1,7 +1,8 @@
-// What the Winograd kernels of convolutions share: F(4x4, 3x3) of Lavin and Gray, "Fast Algorithms for Convolutional
-// Neural Networks", 2016. A tile of 4x4 results takes 36 products per pair of channels instead of 144. Tiles of 6x6
-// pixels are transformed, 36 matrix products multiply a block of tiles by weights that were transformed when they were
-// packed, and the products are transformed back. A convolution with dilation d is d * d ones without, each of every
+// What the Winograd kernels of convolutions share: F(4x4, 3x3) and F(2x2, 3x3) of Lavin and Gray, "Fast Algorithms for
+// Convolutional Neural Networks", 2016. A tile of 4x4 results takes 36 products per pair of channels instead of 144,
+// one of 2x2 16 instead of 36, with less than half of the weights. Tiles of 6x6 or 4x4 pixels are transformed, as many
+// matrix products multiply a block of tiles by weights that were transformed when they were packed, and the products
+// are transformed back. A convolution with dilation d is d * d ones without, each of every
 // d-th row and column. Here are the tiles, the memory of a block and the order of work; the kernels bring the
 // arithmetic. Freestanding; nothing is allocated.
 #pragma once
@@ -16,10 +17,21 @@
 
 namespace bantam::ops::conv2d::winograd {
 
-inline constexpr int kTile = 6;     ///< rows and columns of the image that a tile reads
-inline constexpr int kResults = 4;  ///< rows and columns of results that it gives
-inline constexpr int kProducts = kTile * kTile;
 inline constexpr int kTaps = 3;
+
+/// Rows and columns of the image that a tile reads which gives so many of results.
+constexpr int tile_size(int results) noexcept { return results + kTaps - 1; }
+
+/// Products that it takes per pair of channels.
+constexpr int product_count(int results) noexcept { return tile_size(results) * tile_size(results); }
+
+/// The smaller form: where weights are many for what they give.
+inline constexpr int kFewResults = 2;
+
+/// The larger form, in which bytes are computed too.
+inline constexpr int kResults = 4;
+inline constexpr int kTile = tile_size(kResults);
+inline constexpr int kProducts = product_count(kResults);
 
 /// Tiles of a block: at least enough for products of some height, or all that there are.
 inline constexpr std::int64_t kLeastTiles = 6;
@@ -29,32 +41,38 @@ inline constexpr std::int64_t kUsefulTiles = 4 * gemm::kMaxTileRows;
 /// position 1, and so on.
 struct AxisTiles {
   std::int64_t dilation = 1;
+  std::int64_t of_tile = 0;
   std::int64_t of_phase = 0;
   std::int64_t count = 0;
 
-  AxisTiles(const WindowAxis& axis, std::int64_t size)
+  AxisTiles(const WindowAxis& axis, std::int64_t size, int results)
       : dilation(axis.dilation),
-        of_phase((size + kResults * dilation - 1) / (kResults * dilation)),
+        of_tile(results),
+        of_phase((size + of_tile * dilation - 1) / (of_tile * dilation)),
         count(of_phase * std::min(dilation, size)) {}
 
   /// Of a tile's first result; beyond the others where the last phases have fewer.
   std::int64_t position(std::int64_t tile) const noexcept {
-    return tile % of_phase * kResults * dilation + tile / of_phase;
+    return tile % of_phase * of_tile * dilation + tile / of_phase;
   }
   /// Of the tile whose first result lies there, among `size` positions.
   std::int64_t results(std::int64_t position, std::int64_t size) const noexcept {
-    return std::clamp<std::int64_t>((size - position + dilation - 1) / dilation, 0, kResults);
+    return std::clamp<std::int64_t>((size - position + dilation - 1) / dilation, 0, of_tile);
   }
 };
 
 /// Tiles of results of one batch, from left to right, row after row, item after item.
 struct Tiles {
   ConvGeometry g;
+  int results;        ///< rows and columns of a tile
   AxisTiles rows;     ///< of one item
   AxisTiles columns;  ///< of one row
 
-  explicit Tiles(const ConvGeometry& geometry)
-      : g(geometry), rows(geometry.vertical, geometry.y.h), columns(geometry.horizontal, geometry.y.w) {}
+  explicit Tiles(const ConvGeometry& geometry, int tile_results = kResults)
+      : g(geometry),
+        results(tile_results),
+        rows(geometry.vertical, geometry.y.h, results),
+        columns(geometry.horizontal, geometry.y.w, results) {}
 
   std::int64_t count() const noexcept { return g.y.n * rows.count * columns.count; }
 };
@@ -78,17 +96,20 @@ struct TileImage {
   std::int64_t column_stride;
   TapRange rows;  ///< that lie inside
   TapRange columns;
+  int size;
 
-  TileImage(const ConvGeometry& g, const TilePlace& place) noexcept
-      : row_stride(g.vertical.dilation * g.x.h_stride), column_stride(g.horizontal.dilation * g.x.w_stride) {
+  TileImage(const ConvGeometry& g, const TilePlace& place, int tile = kTile) noexcept
+      : row_stride(g.vertical.dilation * g.x.h_stride),
+        column_stride(g.horizontal.dilation * g.x.w_stride),
+        size(tile) {
     const std::int64_t y0 = window_origin(g.vertical, place.y);
     const std::int64_t x0 = window_origin(g.horizontal, place.x);
     first = g.x.offset(place.n, y0, x0);
-    rows = taps_inside({.kernel = kTile, .dilation = g.vertical.dilation}, y0, 0, g.x.h);
-    columns = taps_inside({.kernel = kTile, .dilation = g.horizontal.dilation}, x0, 0, g.x.w);
+    rows = taps_inside({.kernel = size, .dilation = g.vertical.dilation}, y0, 0, g.x.h);
+    columns = taps_inside({.kernel = size, .dilation = g.horizontal.dilation}, x0, 0, g.x.w);
   }
 
-  bool whole() const noexcept { return rows.size() == kTile && columns.size() == kTile; }
+  bool whole() const noexcept { return rows.size() == size && columns.size() == size; }
   bool has(int row, int column) const noexcept {
     return row >= rows.first && row < rows.last && column >= columns.first && column < columns.last;
   }
@@ -99,7 +120,7 @@ struct TileImage {
 
 /// Where the results of the tile at `place` are.
 struct TileResults {
-  std::int64_t rows;  ///< at most kResults of them
+  std::int64_t rows;  ///< at most as many as a tile has
   std::int64_t columns;
   std::int64_t first;  ///< offset of the first of them
   std::int64_t row_stride;
@@ -134,24 +155,26 @@ inline bool fits(const Conv2dParams& p, const TensorDesc& w) noexcept {
          w.dims[0] % gemm::kPanel == 0 && w.dims[3] % gemm::kPanel == 0;
 }
 
-/// Tiles of an item of so many results; dilations as in Conv2dParams.
-inline std::int64_t tiles_of_item(const Conv2dParams& p, std::int64_t rows, std::int64_t columns) noexcept {
-  return AxisTiles({.kernel = kTaps, .dilation = p.dilation_h}, rows).count *
-         AxisTiles({.kernel = kTaps, .dilation = p.dilation_w}, columns).count;
+/// Tiles of `results` rows and columns of an item of rows x columns; dilations as in Conv2dParams.
+inline std::int64_t tiles_of_item(const Conv2dParams& p, std::int64_t rows, std::int64_t columns,
+                                  int results) noexcept {
+  return AxisTiles({.kernel = kTaps, .dilation = p.dilation_h}, rows, results).count *
+         AxisTiles({.kernel = kTaps, .dilation = p.dilation_w}, columns, results).count;
 }
 
 /// Footprint::lead_bytes: a block reads all its tiles before it writes, and rows of tiles share rows of the image.
-inline std::int64_t lead_bytes(const OpCall& call, const ConvGeometry& g, int threads) noexcept {
+inline std::int64_t lead_bytes(const OpCall& call, const Tiles& tiles, int threads) noexcept {
+  const ConvGeometry& g = tiles.g;
   if (!can_overlap(call, threads) || g.y.n != 1 || g.vertical.dilation != 1) return Footprint::kNoOverlap;
   const std::int64_t x_row = static_cast<std::int64_t>(g.x.w) * g.x.c * element_size(call.in(0).type);
   const std::int64_t y_row = static_cast<std::int64_t>(g.y.w) * g.y.c * element_size(call.out().type);
-  const std::int64_t tile_rows = (g.y.h + kResults - 1) / kResults;
+  const std::int64_t tile_rows = (g.y.h + tiles.results - 1) / tiles.results;
   std::int64_t lead = y_row;
   // Linear but for the image's edges.
   for (const std::int64_t row : {std::int64_t{0}, std::int64_t{1}, tile_rows - 2, tile_rows - 1}) {
     const std::int64_t tile_row = std::clamp<std::int64_t>(row, 0, tile_rows - 1);
-    const std::int64_t written = std::min<std::int64_t>((tile_row + 1) * kResults, g.y.h);
-    const std::int64_t read = std::clamp<std::int64_t>(window_origin(g.vertical, tile_row * kResults), 0, g.x.h);
+    const std::int64_t written = std::min<std::int64_t>((tile_row + 1) * tiles.results, g.y.h);
+    const std::int64_t read = std::clamp<std::int64_t>(window_origin(g.vertical, tile_row * tiles.results), 0, g.x.h);
     lead = std::max(lead, written * y_row - read * x_row);
   }
   return lead < call.out().bytes() ? lead : Footprint::kNoOverlap;
@@ -160,16 +183,16 @@ inline std::int64_t lead_bytes(const OpCall& call, const ConvGeometry& g, int th
 /// Of a kernel that needs `tile_bytes` per tile and has so many bytes of weights: blocks are useful as long as they
 /// stay in the second-level cache, longer where weights would be read for them again. Never less than two tiles, nor
 /// than a block of its own for each thread: threads that share a small one wait for each other more than they compute.
-inline Footprint footprint(const OpCall& call, const ConvGeometry& g, std::int64_t tile_bytes,
-                           std::int64_t weight_bytes, int threads) noexcept {
+inline Footprint footprint(const OpCall& call, const Tiles& tiles, std::int64_t tile_bytes, std::int64_t weight_bytes,
+                           int threads) noexcept {
   constexpr std::int64_t kCacheBytes = 1 << 20;
   const std::int64_t block_bytes = std::max(kCacheBytes, weight_bytes / 4);
   const std::int64_t fitting = block_bytes / tile_bytes / kLeastTiles * kLeastTiles;
-  const std::int64_t all = std::max<std::int64_t>(Tiles(g).count(), 2);
+  const std::int64_t all = std::max<std::int64_t>(tiles.count(), 2);
   const std::int64_t useful = std::min(std::clamp(fitting, kLeastTiles, kUsefulTiles) * threads, all);
   return {.scratch_bytes = std::min(kLeastTiles * threads, all) * tile_bytes,
           .useful_scratch_bytes = useful * tile_bytes,
-          .lead_bytes = lead_bytes(call, g, threads)};
+          .lead_bytes = lead_bytes(call, tiles, threads)};
 }
 
 /// Items of so many numbers to compute at least in one go: a few microseconds, so that little work wakes no thread.

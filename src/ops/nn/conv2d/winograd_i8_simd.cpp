@@ -356,7 +356,7 @@ bool fits(const OpCall& call, const Conv2dParams& window) noexcept {
 
 Footprint footprint(const OpCall& call, const Conv2dParams& window, int threads) {
   const ConvGeometry g = geometry(window, call.in(0), call.out());
-  return winograd::footprint(call, g, tile_bytes(g, false), packed_bytes(call.in(1)), threads);
+  return winograd::footprint(call, Tiles(g), tile_bytes(g, false), packed_bytes(call.in(1)), threads);
 }
 
 std::int64_t packed_bytes(const TensorDesc& w) noexcept {
