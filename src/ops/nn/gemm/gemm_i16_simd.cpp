@@ -13,11 +13,16 @@ HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::gemm::HWY_NAMESPACE {
 namespace {
 
+/// Of a panel, which is a line.
+constexpr std::int64_t kPairBytes = 4 * kPanel;
+
 /// `pairs` pairs of rows of a tile's columns, in panels that are so many bytes apart.
 struct PairColumns {
   const std::int8_t* panel = nullptr;
   std::int64_t panel_stride = 0;
   std::int64_t pairs = 0;
+  const std::int8_t* ahead = nullptr;  ///< panels that come next: a tile fetches a part of them, so much per pair
+  std::int64_t ahead_step = 0;
 };
 
 template <int kTileRows, int kTileVectors>
@@ -34,7 +39,12 @@ HWY_NOINLINE void multiply_tile_of(const std::int16_t* a, std::int64_t row_strid
   const TileRows<kTileRows, std::int16_t> rows(a, row_stride);
   const std::int8_t* panel = b.panel;
   const std::int64_t panel_stride = b.panel_stride;
+  const std::int8_t* ahead = b.ahead;
   for (std::int64_t i = 0; i < 2 * b.pairs; i += 2, panel += 4 * kPanel) {
+    if constexpr (kHasWideTiles) {  // others have no time for it
+      for (std::int64_t line = 0; line < b.ahead_step; line += kPairBytes) __builtin_prefetch(ahead + line, 0, 2);
+      ahead += b.ahead_step;
+    }
     hn::Vec<decltype(d16)> right[kTileVectors];
     unroll<kTileVectors>(
         [&](auto v) HWY_ATTR { right[v] = hn::BitCast(d16, hn::LoadU(d8, vector_at<v>(panel, panel_stride))); });
@@ -60,13 +70,18 @@ PairsFunction pairs_function(std::int64_t rows, std::integer_sequence<int, kRows
 
 /// All rows of a tile of columns, from the first of y on.
 template <int kTileVectors>
-void multiply_columns(const LeftNumbers& a, const PairColumns& b, std::int32_t* y, std::int64_t y_stride) {
+void multiply_columns(const LeftNumbers& a, PairColumns b, std::int32_t* y, std::int64_t y_stride) {
   constexpr int kMost = tile_rows(kTileVectors);
   const std::int64_t tile = even_rows(a.rows, kMost);
+  const std::int64_t tiles = (a.rows + tile - 1) / tile;
+  constexpr std::int64_t kBytes = kTileVectors * kLanes * 4;
+  b.ahead = b.panel + kTileVectors / kVectorsPerPanel * b.panel_stride;
+  b.ahead_step = (kBytes + tiles - 1) / tiles;
   for (std::int64_t m = 0; m < a.rows; m += tile) {
     const std::int64_t rows = std::min(tile, a.rows - m);
     const auto function = pairs_function<kTileVectors>(rows, std::make_integer_sequence<int, kMost>());
     function(a.data + m * a.row_stride, a.row_stride, b, y + m * y_stride, y_stride);
+    b.ahead += b.pairs * b.ahead_step;
   }
 }
 
