@@ -122,31 +122,34 @@ Load computed_gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant,
 /// Tiles whose products Winograd kernels compute in one go, at least.
 constexpr std::int64_t kWinogradTiles = 6;
 
+/// Of a convolution of either operator.
+ops::Conv2dParams window_of(const ops::OpDef& op, const ops::OpCall& call) {
+  return &op == &ops::kConv2dAffine ? ops::conv2d_affine::window_of(call.as<ops::Conv2dAffineParams>())
+                                    : call.as<ops::Conv2dParams>();
+}
+
 /// Of one item, of so many rows and columns.
 std::int64_t winograd_tiles(const ops::OpDef& op, const ops::OpCall& call, int results) {
-  const ops::Conv2dParams window = &op == &ops::kConv2dAffine
-                                       ? ops::conv2d_affine::window_of(call.as<ops::Conv2dAffineParams>())
-                                       : call.as<ops::Conv2dParams>();
-  return ops::conv2d::winograd::tiles_of_item(window, call.out().dims[1], call.out().dims[2], results);
+  return ops::conv2d::winograd::tiles_of_item(window_of(op, call), call.out().dims[1], call.out().dims[2], results);
 }
 
 /// In tiles that take more products than they give results, and are transformed, there and back.
 template <int kResults>
 Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
-  constexpr double kTileProducts = ops::conv2d::winograd::product_count(kResults);
   constexpr double kTransforms = 2.5;  // what a number is read, computed and written for, in its bytes
   const bool integer = numbers == Numbers::kBytes;
   const double number = integer ? sizeof(std::int16_t) : sizeof(float);
   const TensorDesc& x = call.in(0);
   const TensorDesc& y = call.out();
   const std::int64_t tiles = winograd_tiles(op, call, kResults);
+  const double tile_products = ops::conv2d::winograd::Form{kResults, window_of(op, call).stride_h}.products();
   const std::int64_t computed = (tiles + kWinogradTiles - 1) / kWinogradTiles * kWinogradTiles;
   const double items = y.dims[0];
-  const double macs = items * static_cast<double>(computed) * kTileProducts * x.dims[3] * y.dims[3];
+  const double macs = items * static_cast<double>(computed) * tile_products * x.dims[3] * y.dims[3];
   return {.macs = integer ? 0 : macs,
           .pairs = integer ? macs : 0,
           .share = integer || y.dims[3] > kNarrow ? 0.9 : 0.35,
-          .moved = items * static_cast<double>(tiles) * kTileProducts * kTransforms *
+          .moved = items * static_cast<double>(tiles) * tile_products * kTransforms *
                    (number * x.dims[3] + sizeof(float) * y.dims[3]),
           .weights = weight_bytes(variant, call) * (is_integer(call) && !integer ? 2 : 1),
           .results = elements(call),

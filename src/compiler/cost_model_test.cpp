@@ -85,6 +85,17 @@ TEST(CostModel, SmallTilesSaveWeightsOrScratch) {
   EXPECT_EQ(kernel_of(convolution(14, 256, 256, true), "x86-64-zen4"), "f32_winograd__simd");
 }
 
+TEST(CostModel, TilesOfStridedWindowsAreTransformedWhereThatSavesTime) {
+  const auto strided = [](std::string text) {
+    const std::string_view pad = "pad_top=1";
+    return text.replace(text.find(pad), pad.size(), "stride_h=2, stride_w=2, pad_top=1");
+  };
+  EXPECT_EQ(kernel_of(strided(convolution(56, 128, 128, true)), "x86-64-zen4"), "f32_winograd__simd");
+  EXPECT_EQ(kernel_of(strided(convolution(56, 128, 128, true)), "cortex-a76"), "f32_winograd_2x2__simd");
+  for (const char* target : {"x86-64-zen4", "cortex-a76"})
+    EXPECT_EQ(kernel_of(strided(convolution(16, 16, 32)), target), "f32_gemm__simd") << target;
+}
+
 TEST(CostModel, ScratchThatWouldEnlargeThePlanIsNotTaken) {
   // 6 tiles of 36 pixels against an image of 14x14.
   EXPECT_EQ(kernel_of(convolution(12, 256, 256), "x86-64-avx2"), "f32_gemm__simd");

@@ -445,14 +445,15 @@ TEST(Conv2d, TransformedTilesMatchReference) {
         Conv2dParams p{.pad_top = small(0, 2), .pad_left = small(0, 2), .pad_bottom = small(0, 2), .pad_right = 1};
         p.activation = {kFunctions[small(0, 2)], 0, 0};
         // Dilated ones are several images, of which the last may have fewer rows or none.
-        const bool dilated = small(0, 1) == 0;
-        if (dilated) p.dilation_h = small(1, 4);
-        if (dilated) p.dilation_w = small(1, 6);
+        const int kind = small(0, 2);
+        if (kind == 0) p.dilation_h = small(1, 4);
+        if (kind == 0) p.dilation_w = small(1, 6);
+        if (kind == 1) p.stride_h = p.stride_w = 2;
         // Large ones have tiles enough for every thread to have blocks of its own.
         const bool large = small(0, 3) == 0;
         const std::int64_t c = 16 * (large ? 1 : small(0, 9) == 0 ? 128 : small(1, 3));
         const std::int64_t oc = 16 * (large ? 1 : small(1, 3));
-        const std::int64_t height = large ? 53 : small(11, 14);
+        const std::int64_t height = large ? 53 * p.stride_h : small(11, 14);
         std::vector<testing::Operand> inputs;
         inputs.emplace_back(
             random_tensor(ElementType::kF32, {small(1, 2), height, small(14, 17) + height - 11, c}, random));
@@ -460,7 +461,7 @@ TEST(Conv2d, TransformedTilesMatchReference) {
         if (small(0, 1) != 0) inputs.push_back(constant(random_tensor(ElementType::kF32, {oc}, random)));
         return make_case(kConv2d, p, std::move(inputs));
       },
-      {.cases = 24, .must_cover = {"f32_winograd__simd", "f32_winograd_2x2__simd"}});
+      {.cases = 32, .must_cover = {"f32_winograd__simd", "f32_winograd_2x2__simd"}});
 }
 
 /// The float case with int8 operands instead. Scales reach from tiny to beyond 1, and a few are extreme.

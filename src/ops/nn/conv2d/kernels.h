@@ -65,8 +65,8 @@ Status run_few_outputs(const Invocation& call);
 bool int8_few_outputs_supports(const OpCall& call);
 Status run_int8_few_outputs(const Invocation& call);
 
-/// f32, 3x3, strides 1, one group, whole panels of channels, where it pays; constant weights. In tiles of that many
-/// rows and columns of results (winograd.h).
+/// f32, 3x3, strides of 1 or 2, one group, whole panels of channels, where it pays; constant weights. In tiles of that
+/// many rows and columns of results (winograd.h).
 bool winograd_supports(const OpCall& call);
 template <int kTileResults>
 Footprint winograd_footprint(const OpCall& call, int threads);

@@ -2,9 +2,15 @@
 // Convolutional Neural Networks", 2016. A tile of 4x4 results takes 36 products per pair of channels instead of 144,
 // one of 2x2 16 instead of 36, with less than half of the weights. Tiles of 6x6 or 4x4 pixels are transformed, as many
 // matrix products multiply a block of tiles by weights that were transformed when they were packed, and the products
-// are transformed back. A convolution with dilation d is d * d ones without, each of every
-// d-th row and column. Here are the tiles, the memory of a block and the order of work; the kernels bring the
-// arithmetic. Freestanding; nothing is allocated.
+// are transformed back.
+//
+// A convolution with dilation d is d * d ones without, each of every d-th row and column. One with stride 2 is the sum
+// of four, of even and odd rows and columns: along an axis the outer taps meet every second pixel, as F(r, 2) with
+// r + 1 products for r results, and the middle tap meets those between, whose r products all take the same weight. So
+// 4x4 results take 81 products instead of 144, 2x2 ones 25 instead of 36, with as many weights as with stride 1.
+//
+// Here are the tiles, the memory of a block and the order of work; the kernels bring the arithmetic. Freestanding;
+// nothing is allocated.
 #pragma once
 
 #include <algorithm>
@@ -19,19 +25,39 @@ namespace bantam::ops::conv2d::winograd {
 
 inline constexpr int kTaps = 3;
 
-/// Rows and columns of the image that a tile reads which gives so many of results.
-constexpr int tile_size(int results) noexcept { return results + kTaps - 1; }
-
-/// Products that it takes per pair of channels.
-constexpr int product_count(int results) noexcept { return tile_size(results) * tile_size(results); }
-
-/// The smaller form: where weights are many for what they give.
+/// Rows and columns of results that a tile gives; few where weights are many for what they give.
+inline constexpr int kResults = 4;
 inline constexpr int kFewResults = 2;
 
-/// The larger form, in which bytes are computed too.
-inline constexpr int kResults = 4;
-inline constexpr int kTile = tile_size(kResults);
-inline constexpr int kProducts = product_count(kResults);
+/// A form of the method. Rows and columns are alike.
+struct Form {
+  int results = kResults;
+  int stride = 1;  ///< or 2
+
+  /// Rows of the image that a tile reads, and products along an axis.
+  constexpr int tile() const noexcept { return (results - 1) * stride + kTaps; }
+  /// Weights along an axis: each belongs to one product, but with stride 2 the last one to `results` of them.
+  constexpr int points() const noexcept { return results + kTaps - 1; }
+
+  constexpr int products() const noexcept { return tile() * tile(); }
+  constexpr int weights() const noexcept { return points() * points(); }
+
+  /// Products along an axis that take weight i.
+  constexpr int sharing(int i) const noexcept { return i == points() - 1 ? tile() - i : 1; }
+
+  /// The index of product (row, column): those of the same weight follow each other, the first is that of the weight.
+  constexpr int product(int row, int column) const noexcept {
+    const int i = std::min(row, points() - 1);
+    const int j = std::min(column, points() - 1);
+    return i * tile() + j * sharing(i) + (row - i) * sharing(j) + (column - j);
+  }
+
+  constexpr bool operator==(const Form&) const noexcept = default;
+};
+
+/// The form in which bytes are computed.
+inline constexpr int kTile = Form{}.tile();
+inline constexpr int kProducts = Form{}.products();
 
 /// Tiles of a block: at least enough for products of some height, or all that there are.
 inline constexpr std::int64_t kLeastTiles = 6;
@@ -64,15 +90,15 @@ struct AxisTiles {
 /// Tiles of results of one batch, from left to right, row after row, item after item.
 struct Tiles {
   ConvGeometry g;
-  int results;        ///< rows and columns of a tile
+  Form form;
   AxisTiles rows;     ///< of one item
   AxisTiles columns;  ///< of one row
 
-  explicit Tiles(const ConvGeometry& geometry, int tile_results = kResults)
+  explicit Tiles(const ConvGeometry& geometry, const Form& tile_form = {})
       : g(geometry),
-        results(tile_results),
-        rows(geometry.vertical, geometry.y.h, results),
-        columns(geometry.horizontal, geometry.y.w, results) {}
+        form(tile_form),
+        rows(geometry.vertical, geometry.y.h, form.results),
+        columns(geometry.horizontal, geometry.y.w, form.results) {}
 
   std::int64_t count() const noexcept { return g.y.n * rows.count * columns.count; }
 };
@@ -149,9 +175,10 @@ struct BlockMemory {
   }
 };
 
-/// 3x3 with strides of 1, one group, whole panels of channels.
-inline bool fits(const Conv2dParams& p, const TensorDesc& w) noexcept {
-  return w.dims[1] == kTaps && w.dims[2] == kTaps && p.stride_h == 1 && p.stride_w == 1 && p.groups == 1 &&
+/// 3x3 with strides of 1, or of up to `most_stride` without dilation, one group, whole panels of channels.
+inline bool fits(const Conv2dParams& p, const TensorDesc& w, int most_stride = 1) noexcept {
+  const bool has_form = p.stride_h == 1 || (p.stride_h <= most_stride && p.dilation_h == 1 && p.dilation_w == 1);
+  return w.dims[1] == kTaps && w.dims[2] == kTaps && p.stride_h == p.stride_w && has_form && p.groups == 1 &&
          w.dims[0] % gemm::kPanel == 0 && w.dims[3] % gemm::kPanel == 0;
 }
 
@@ -168,13 +195,14 @@ inline std::int64_t lead_bytes(const OpCall& call, const Tiles& tiles, int threa
   if (!can_overlap(call, threads) || g.y.n != 1 || g.vertical.dilation != 1) return Footprint::kNoOverlap;
   const std::int64_t x_row = static_cast<std::int64_t>(g.x.w) * g.x.c * element_size(call.in(0).type);
   const std::int64_t y_row = static_cast<std::int64_t>(g.y.w) * g.y.c * element_size(call.out().type);
-  const std::int64_t tile_rows = (g.y.h + tiles.results - 1) / tiles.results;
+  const std::int64_t tile_rows = (g.y.h + tiles.form.results - 1) / tiles.form.results;
   std::int64_t lead = y_row;
   // Linear but for the image's edges.
   for (const std::int64_t row : {std::int64_t{0}, std::int64_t{1}, tile_rows - 2, tile_rows - 1}) {
     const std::int64_t tile_row = std::clamp<std::int64_t>(row, 0, tile_rows - 1);
-    const std::int64_t written = std::min<std::int64_t>((tile_row + 1) * tiles.results, g.y.h);
-    const std::int64_t read = std::clamp<std::int64_t>(window_origin(g.vertical, tile_row * tiles.results), 0, g.x.h);
+    const std::int64_t written = std::min<std::int64_t>((tile_row + 1) * tiles.form.results, g.y.h);
+    const std::int64_t read =
+        std::clamp<std::int64_t>(window_origin(g.vertical, tile_row * tiles.form.results), 0, g.x.h);
     lead = std::max(lead, written * y_row - read * x_row);
   }
   return lead < call.out().bytes() ? lead : Footprint::kNoOverlap;
