@@ -1,6 +1,6 @@
 // conv2d in f32 for 3x3 kernels with strides of 1 or 2 as Winograd's F(4x4, 3x3) or F(2x2, 3x3) (winograd.h).
-// Transformed weights are four times, or 1.8 times, as many. The order of sums differs from conv2d_simd.cpp's, so those
-// of the larger form are some ten times as large, within the same bound.
+// Transformed weights are four times, or 1.8 times, as many. The order of sums differs from conv2d_simd.cpp's, so
+// errors of the larger form are some ten times as large, within the same bound.
 #include <algorithm>
 
 #include "ops/common/parallel.h"
