@@ -195,9 +195,12 @@ HWY_INLINE void compute_tile(const LeftRows& left, const Tile& tile, std::int64_
                             HWY_ATTR { sums[r][v] = load_columns(tile.y + r * y_stride + v * kLanes, columns); });
     });
   } else {
+    const bool whole = tile.columns >= kTileVectors * kLanes;
     unroll<kTileVectors>([&](auto v) HWY_ATTR {
-      const V start =
-          tile.bias != nullptr ? load_columns(tile.bias + v * kLanes, tile.columns - v * kLanes) : hn::Zero(kD);
+      V start = hn::Zero(kD);
+      if (tile.bias != nullptr)
+        start = whole ? hn::LoadU(kD, tile.bias + v * kLanes)
+                      : load_columns(tile.bias + v * kLanes, tile.columns - v * kLanes);
       unroll<kTileRows>([&](auto r) HWY_ATTR { sums[r][v] = start; });
     });
   }
