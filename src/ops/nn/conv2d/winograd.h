@@ -255,7 +255,7 @@ void share_tiles(const Invocation& call, const Tiles& tiles, std::int64_t tile_b
     return fit < kLeastTiles ? fit : fit / kLeastTiles * kLeastTiles;
   };
   const std::int64_t bytes = slot_scratch_bytes(call);
-  const std::int32_t threads = std::max(call.threads->count, 1);
+  const std::int32_t threads = std::max<std::int32_t>(call.threads->count, 1);
   if (bytes >= kLeastTiles * tile_bytes && tiles.count() >= kOwnTiles * threads) {
     parallel_slots(*call.threads, tiles.count(), kLeastTiles,
                    [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
