@@ -95,6 +95,30 @@ TEST(GemmF32, ChainsAreTheSameHoweverTheyAreCut) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
+// Of every number of panels that a group and the last one may have, whole and not, with a bias that ends with them.
+TEST(GemmF32, ASingleRowGetsTheBitsThatItGetsAmongOthers) {
+  Random random(8);
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    for (std::int64_t panels = 1; panels <= 17; ++panels) {
+      for (const std::int64_t missing : {0, 1, 11}) {
+        const FloatProduct many(7, 24, panels * gemm::kPanel - missing, random);
+        FloatProduct one = many;
+        one.m = 1;
+        std::vector<float> expected = many.multiply(0, {.length = many.k});
+        expected.resize(one.result().size());
+        for (const bool backward : {false, true})
+          for (const std::int64_t cut : {0, 9})
+            EXPECT_EQ(expected, one.multiply(cut, {.length = one.k}, backward))
+                << panels << " panels less " << missing << " columns, target " << target << ", cut at " << cut;
+      }
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
 TEST(GemmF32, VectorsPackTheSamePanels) {
   constexpr unsigned kSeed = 5;
   SCOPED_TRACE("seed " + std::to_string(kSeed));
