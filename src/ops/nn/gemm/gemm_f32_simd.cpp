@@ -330,7 +330,7 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
   const std::int64_t padded = panel_count(columns) * kPanel;
   // Tiles of about as many rows: one of a few rows would wait for its sums.
   const std::int64_t most_rows = few_rows ? kFewRows : most_tile_rows(columns);
-  // A single tile, as of a row that meets panel after panel, needs no division.
+  // A single tile, as of few rows that meet panel after panel, needs no division.
   const std::int64_t tiles = a.rows <= most_rows ? 1 : (a.rows + most_rows - 1) / most_rows;
   Tile tile{a.data,
             panels,

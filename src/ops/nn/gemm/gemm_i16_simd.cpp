@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::gemm::HWY_NAMESPACE {
 namespace {
 
-/// Of a panel, which is a line.
+/// Of a pair of rows of a panel: a line.
 constexpr std::int64_t kPairBytes = 4 * kPanel;
 
 /// `pairs` pairs of rows of a tile's columns, in panels that are so many bytes apart.
@@ -40,7 +40,7 @@ HWY_NOINLINE void multiply_tile_of(const std::int16_t* a, std::int64_t row_strid
   const std::int8_t* panel = b.panel;
   const std::int64_t panel_stride = b.panel_stride;
   const std::int8_t* ahead = b.ahead;
-  for (std::int64_t i = 0; i < 2 * b.pairs; i += 2, panel += 4 * kPanel) {
+  for (std::int64_t i = 0; i < 2 * b.pairs; i += 2, panel += kPairBytes) {
     if constexpr (kHasWideTiles) {  // others have no time for it
       for (std::int64_t line = 0; line < b.ahead_step; line += kPairBytes) __builtin_prefetch(ahead + line, 0, 2);
       ahead += b.ahead_step;
@@ -74,9 +74,9 @@ void multiply_columns(const LeftNumbers& a, PairColumns b, std::int32_t* y, std:
   constexpr int kMost = tile_rows(kTileVectors);
   const std::int64_t tile = even_rows(a.rows, kMost);
   const std::int64_t tiles = (a.rows + tile - 1) / tile;
-  constexpr std::int64_t kBytes = kTileVectors * kLanes * 4;
-  b.ahead = b.panel + kTileVectors / kVectorsPerPanel * b.panel_stride;
-  b.ahead_step = (kBytes + tiles - 1) / tiles;
+  constexpr std::int64_t kPanels = kTileVectors / kVectorsPerPanel;
+  b.ahead = b.panel + kPanels * b.panel_stride;
+  b.ahead_step = (kPanels * kPairBytes + tiles - 1) / tiles;
   for (std::int64_t m = 0; m < a.rows; m += tile) {
     const std::int64_t rows = std::min(tile, a.rows - m);
     const auto function = pairs_function<kTileVectors>(rows, std::make_integer_sequence<int, kMost>());
