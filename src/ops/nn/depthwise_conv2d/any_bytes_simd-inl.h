@@ -16,6 +16,8 @@
 #include "ops/nn/depthwise_conv2d/byte_images.h"
 #include "ops/nn/depthwise_conv2d/flat_bytes_simd-inl.h"
 #include "ops/nn/depthwise_conv2d/pairs_avx2-inl.h"
+#include "ops/nn/depthwise_conv2d/phases.h"
+#include "ops/nn/depthwise_conv2d/tap_pairs_avx2-inl.h"
 #include "ops/nn/depthwise_conv2d/tap_quads_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -54,12 +56,7 @@ using RequantizeStages = Stages<RequantizeTile, RequantizeBlock>;
 /// By quads of taps, where windows have one row or are large.
 template <class Of, class Scaler>
 bool convolve_in_blocks(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
-  if (!tap_quads_fit(p.g)) return false;
-  const bool turned = turns_better(p.g);
-  if (turned && p.overlaps) return false;
-  turned ? convolve_columns<typename Of::Block>(p, scaler, begin, end)
-         : convolve_tap_quads<typename Of::Block>(p, scaler, begin, end);
-  return true;
+  return tap_quads_fit(p.g) && convolve_either_way<TapBlock<typename Of::Block> >(p, scaler, begin, end);
 }
 #else
 using PlainStages = Stages<PlainTile, AffinePairs>;
@@ -75,12 +72,45 @@ inline bool fills_lanes(const ConvGeometry& g) {
   return g.vertical.stride == 1 ? lanes * 9 <= g.x.c * std::int64_t{10} : lanes * 4 <= g.x.c * std::int64_t{5};
 }
 
-/// By pairs of rows.
+/// Are pairs of taps faster than pairs of rows, of which those of windows of one row are half empty unless two output
+/// rows share them? Of results over the operand several blocks would take turns within a row.
+inline bool suits_tap_pairs(const ByteImages& p) {
+  constexpr std::int64_t kFewestChannels = 24;
+  constexpr std::int32_t kLongWindow = 9;
+  const ConvGeometry& g = p.g;
+  const auto suits = [&](const WindowAxis& across, std::int32_t lines, const WindowAxis& along) {
+    return across.kernel == 1 && (lines == 1 || along.kernel >= kLongWindow);
+  };
+  return g.x.c >= kFewestChannels && (!p.overlaps || g.x.c <= kBlockChannels) &&
+         (suits(g.vertical, g.y.h, g.horizontal) || suits(g.horizontal, g.y.w, g.vertical));
+}
+
+/// Do the phases of a dilated convolution suit pairs of rows?
+inline bool suits_phases(const ByteImages& p) {
+  if (p.overlaps || !has_phases(p.g)) return false;
+  const ConvGeometry part = first_phase(p.g);
+  return pairs_fit({part, p.x, p.form, p.w, p.y, false}) && fills_lanes(part);
+}
+
+/// By pairs of taps or of rows.
 template <class Of, class Scaler>
 bool convolve_in_blocks(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
-  if (!pairs_fit(p) || (!fills_lanes(p.g) && flat_fits(p, flat_plan(p.g)))) return false;
-  convolve_pairs<typename Of::Block>(p, scaler, begin, end);
-  return true;
+  using Finish = typename Of::Block;
+  using Taps = TapPairBlock<Finish>;
+  const ConvGeometry& g = p.g;
+  if (suits_tap_pairs(p) && convolve_either_way<Taps>(p, scaler, begin, end)) return true;
+  if (suits_phases(p)) {
+    for_each_phase(g, begin, end, [&](const ConvGeometry& part, std::int64_t first, std::int64_t last) {
+      convolve_pairs<Finish>({part, p.x, p.form, p.w, p.y, false}, scaler, first, last);
+    });
+    return true;
+  }
+  const bool flat = flat_fits(p, flat_plan(g));
+  if (pairs_fit(p) && (fills_lanes(g) || !flat)) {
+    convolve_pairs<Finish>(p, scaler, begin, end);
+    return true;
+  }
+  return !flat && g.x.c >= kLaneChannels && convolve_either_way<Taps>(p, scaler, begin, end);
 }
 #endif
 

@@ -621,12 +621,6 @@ FloatProblem make_problem(const Invocation& call, const ConvGeometry& g) {
           room < 0 ? 0 : room / across.stride + 1};
 }
 
-/// Are columns a dilation apart computed together? Their windows share columns of the image then. Not where the result
-/// overwrites the image, which goes from pixel to pixel.
-bool goes_by_phases(const Invocation& call, const ConvGeometry& g) {
-  return g.horizontal.dilation > 1 && g.horizontal.stride == 1 && g.horizontal.kernel > 1 && !result_overlaps(call);
-}
-
 }  // namespace
 
 Footprint channels_footprint(const OpCall& call, int threads) {
@@ -638,7 +632,8 @@ Footprint channels_footprint(const OpCall& call, int threads) {
 Status run_float(const Invocation& call) {
   const ConvGeometry g = geometry_of(call);
   const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows);
-  const bool by_phases = goes_by_phases(call, g);
+  // Not where the result overwrites the image, which goes from pixel to pixel.
+  const bool by_phases = goes_by_phases(g.horizontal) && !result_overlaps(call);
   parallel_rows(*call.threads, g, depthwise_grain(g),
                 [&](const ConvGeometry& part, std::int64_t begin, std::int64_t end) {
                   if (!by_phases) return convolve(make_problem(call, part), begin, end);

@@ -288,6 +288,38 @@ TEST(DepthwiseConv2d, Int8VariantsMatchReferenceOverFewAndManyChannels) {
       {.cases = 150, .must_cover = {"i8_channels__simd"}});
 }
 
+// Rows and columns a dilation apart are computed together; threads share the rows.
+TEST(DepthwiseConv2d, Int8VariantsMatchReferenceWithDilationBothWays) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const auto some = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        Conv2dParams p{.stride_h = some(0, 5) == 0 ? 2 : 1,
+                       .stride_w = some(0, 5) == 0 ? 2 : 1,
+                       .dilation_h = some(1, 6),
+                       .dilation_w = some(1, 6)};
+        p.pad_top = some(0, 7);
+        p.pad_left = some(0, 7);
+        p.pad_bottom = some(0, 7);
+        p.pad_right = some(0, 7);
+        p.input_zero_point = some(-128, 127);
+        p.output_zero_point = some(-128, 127);
+        const std::int64_t kh = some(2, 5);
+        const std::int64_t kw = some(2, 5);
+        const std::int64_t c = some(0, 2) == 0 ? some(16, 70) : 16 * some(1, 5);
+        const std::int64_t h = (kh - 1) * p.dilation_h + some(1, 30);
+        const std::int64_t w = (kw - 1) * p.dilation_w + some(1, 30);
+        return make_case(kDepthwiseConv2d, p,
+                         {random_tensor(ElementType::kI8, {some(1, 2), h, w, c}, random, -128, 127),
+                          testing::constant(random_tensor(ElementType::kI8, {kh, kw, c}, random, -128, 127)),
+                          testing::constant(random_tensor(ElementType::kI32, {c}, random, -9000, 9000)),
+                          testing::constant(random_tensor(ElementType::kI32, {c}, random, 0x40000000, 0x7fffffff)),
+                          testing::constant(random_tensor(ElementType::kI32, {c}, random, -9, -4))});
+      },
+      {.cases = 60, .must_cover = {"i8_channels__simd"}});
+}
+
 OpCase random_large_window_case(Random& random, ElementType type) {
   const auto some = [&](std::int64_t low, std::int64_t high) {
     return static_cast<std::int32_t>(random_int(random, low, high));

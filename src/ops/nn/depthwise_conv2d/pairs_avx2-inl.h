@@ -17,12 +17,9 @@
 #include <utility>
 
 #include "hwy/highway.h"
-#include "ops/common/activation_steps_simd-inl.h"
-#include "ops/common/affine_simd-inl.h"
-#include "ops/common/byte_rows_avx2-inl.h"
-#include "ops/common/requantize_simd-inl.h"
 #include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/depthwise_conv2d/byte_images.h"
+#include "ops/nn/depthwise_conv2d/lanes_avx2-inl.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
@@ -31,14 +28,11 @@ namespace bantam::ops::depthwise::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
 
-constexpr std::int64_t kLaneChannels = 16;
-constexpr std::int64_t kBlockChannels = 2 * kLaneChannels;
-constexpr std::int64_t kPairNumbers = 4 * kLaneChannels;  ///< int16 of the pairs of both lanes
-constexpr std::int64_t kMaxWindowPairs = 30;              ///< of the windows that share pairs
-constexpr std::int64_t kMaxColumnPairs = 96;              ///< that are interleaved at once
-constexpr std::int64_t kMaxBlocks = 4;                    ///< of channels that are interleaved at once
-constexpr int kTilePixels = 4;                            ///< neighbours that are computed together
-constexpr int kMostTilePixels = 5;                        ///< where tiles have any number of them
+constexpr std::int64_t kMaxWindowPairs = 30;  ///< of the windows that share pairs
+constexpr std::int64_t kMaxColumnPairs = 96;  ///< that are interleaved at once
+constexpr std::int64_t kMaxBlocks = 4;        ///< of channels that are interleaved at once
+constexpr int kTilePixels = 4;                ///< neighbours that are computed together
+constexpr int kMostTilePixels = 5;            ///< where tiles have any number of them
 
 /// Output rows that share what is interleaved: windows that begin on different rows of pairs have weights of their own,
 /// with even strides they begin on the first ones.
@@ -90,169 +84,6 @@ inline bool pairs_fit(const ByteImages& p) {
          window_rows(g) * column_pairs(g, window_rows(g)) * g.horizontal.kernel <= kMaxWindowPairs &&
          pixels_at_once(p) >= (blocks > 2 ? g.y.w : 1) && blocks <= kMaxBlocks;
 }
-
-/// The first channels of both lanes.
-struct LaneChannels {
-  std::int64_t first[2];
-};
-
-/// Arrays with a number per channel, put in the order of lanes; at most three.
-class ChannelOrder {
- public:
-  explicit ChannelOrder(const LaneChannels& lanes) : lanes_(lanes) {}
-
-  template <typename T>
-  const T* operator()(const T* from) {
-    static_assert(sizeof(T) == sizeof(std::int32_t));
-    if (from == nullptr) return nullptr;
-    T* to = reinterpret_cast<T*>(numbers_[used_++]);
-    for (int i = 0; i < 8; ++i) __builtin_memcpy(to + 4 * i, from + lanes_.first[i % 2] + i / 2 * 4, 4 * sizeof(T));
-    return to;
-  }
-
- private:
-  const LaneChannels& lanes_;
-  std::int32_t numbers_[3][2 * kLaneChannels];
-  int used_ = 0;
-};
-
-/// Where the pixels of a tile go.
-struct TileResult {
-  std::uint8_t* lanes[2];  ///< of the first pixel
-  std::int64_t row_step;
-  std::int64_t pixel_step;
-};
-
-/// Sums of a tile of kRows rows and kPixels columns: those of four channels of each lane follow each other.
-template <int kRows, int kPixels>
-struct TileSums {
-  static constexpr int kCount = kRows * kPixels;
-  HWY_ALIGN std::int32_t numbers[4][kCount][8];
-};
-
-/// Numbers of a tile become bytes: number(i, v) is what ByteRows takes instead of vector v of channels i. kPlain: what
-/// the rows' is_plain() says, or false.
-template <bool kPlain, int kRows, int kPixels, class F>
-HWY_INLINE void store_tile(const ops::HWY_NAMESPACE::ByteRows& bytes, const TileSums<kRows, kPixels>& sums,
-                           const TileResult& y, F number) {
-  const hn::CappedTag<std::int32_t, 8> d;
-  for (int row = 0; row < kRows; ++row)
-    for (int pixel = 0; pixel < kPixels; ++pixel) {
-      hn::Vec<decltype(d)> v[4];
-      ops::HWY_NAMESPACE::unroll<4>(
-          [&](auto i) HWY_ATTR { v[i] = number(i, hn::Load(d, sums.numbers[i][row * kPixels + pixel])); });
-      const std::int64_t at = row * y.row_step + pixel * y.pixel_step;
-      bytes.store_lanes<kPlain>(v, y.lanes[0] + at, y.lanes[1] + at);
-    }
-}
-
-template <class Scale>
-HWY_INLINE bool are_usual(const Scale (&of)[4]) {
-  return of[0].is_usual() && of[1].is_usual() && of[2].is_usual() && of[3].is_usual();
-}
-
-/// The last stage of a block: sums that begin with the bias, if that is an integer, become bytes.
-class AffinePairs {
- public:
-  HWY_INLINE AffinePairs(const AffineScaler& scaler, const LaneChannels& lanes)
-      : AffinePairs(scaler, ordered(scaler, ChannelOrder(lanes))) {}
-
-  const std::int32_t* bias() const { return scaler_->bias; }
-
-  template <int kRows, int kPixels>
-  HWY_INLINE void operator()(TileSums<kRows, kPixels>& sums, const TileResult& y) const {
-    if (!is_usual_) return store<false>(sums, y);
-    if (!scaler_->has_activation() && bytes_.is_plain()) return store_rounded<true, true>(sums, y);
-    store<true>(sums, y);
-  }
-
- private:
-  using D32 = hn::CappedTag<std::int32_t, 8>;
-  using Scale = ops::HWY_NAMESPACE::AffineVector<D32>;
-
-  template <bool kUsual, bool kPlain, int kRows, int kPixels>
-  HWY_INLINE void store_rounded(const TileSums<kRows, kPixels>& sums, const TileResult& y) const {
-    store_tile<kPlain>(bytes_, sums, y,
-                       [&](auto i, auto v) HWY_ATTR { return scale_[i].template rounded_total<kUsual>(v); });
-  }
-
-  template <bool kUsual, int kRows, int kPixels>
-  HWY_INLINE void store(TileSums<kRows, kPixels>& sums, const TileResult& y) const {
-    const D32 d;
-    if (!scaler_->has_activation()) return store_rounded<kUsual, false>(sums, y);
-    const bool is_short = ops::HWY_NAMESPACE::with_short_steps(*scaler_, [&](const auto& steps) HWY_ATTR {
-      store_tile<false>(bytes_, sums, y,
-                        [&](auto i, auto v) HWY_ATTR { return scale_[i].template activated<kUsual>(steps, v); });
-    });
-    if (is_short) return;
-    constexpr int kCount = kRows * kPixels;
-    ops::HWY_NAMESPACE::unroll<4>([&](auto i) HWY_ATTR {
-      for (std::int32_t(&v)[8] : sums.numbers[i]) hn::Store(hn::BitCast(d, scale_[i].argument(hn::Load(d, v))), d, v);
-    });
-    round_activated(*scaler_, sums.numbers[0][0], 4 * 8 * kCount);
-    store_tile<false>(bytes_, sums, y, [](auto, auto v) HWY_ATTR { return v; });
-  }
-
-  static AffineScaler ordered(AffineScaler s, ChannelOrder&& order) {
-    s.bias = nullptr;
-    s.real_bias = order(s.real_bias);
-    if (s.per_channel) s.scale = order(s.scale);
-    return s;
-  }
-
-  HWY_INLINE AffinePairs(const AffineScaler& s, const AffineScaler& ordered)
-      : scale_{Scale(D32(), ordered, 0, 8), Scale(D32(), ordered, 8, 8), Scale(D32(), ordered, 16, 8),
-               Scale(D32(), ordered, 24, 8)},
-        bytes_(s.zero_point, s.minimum, s.maximum, s.flip),
-        scaler_(&s),
-        is_usual_(are_usual(scale_)) {}
-
-  Scale scale_[4];
-  ops::HWY_NAMESPACE::ByteRows bytes_;
-  const AffineScaler* scaler_;
-  bool is_usual_;
-};
-
-/// The same for TensorFlow Lite's arithmetic.
-class RequantizePairs {
- public:
-  HWY_INLINE RequantizePairs(const Requantizer& requantizer, const LaneChannels& lanes)
-      : RequantizePairs(requantizer, ordered(requantizer, ChannelOrder(lanes))) {}
-
-  const std::int32_t* bias() const { return bias_; }
-
-  template <int kRows, int kPixels>
-  HWY_INLINE void operator()(const TileSums<kRows, kPixels>& sums, const TileResult& y) const {
-    const auto store = [&](auto usual) HWY_ATTR {
-      store_tile<false>(bytes_, sums, y,
-                        [&](auto i, auto v) HWY_ATTR { return requantize_[i].template rounded_total<usual>(v); });
-    };
-    is_usual_ ? store(std::true_type()) : store(std::false_type());
-  }
-
- private:
-  using D32 = hn::CappedTag<std::int32_t, 8>;
-  using Requantize = ops::HWY_NAMESPACE::RequantizeVector<D32>;
-
-  static Requantizer ordered(Requantizer r, ChannelOrder&& order) {
-    r.bias = nullptr;
-    r.multiplier = order(r.multiplier);
-    r.shift = order(r.shift);
-    return r;
-  }
-
-  HWY_INLINE RequantizePairs(const Requantizer& r, const Requantizer& ordered)
-      : requantize_{Requantize(D32(), ordered, 0, 8), Requantize(D32(), ordered, 8, 8),
-                    Requantize(D32(), ordered, 16, 8), Requantize(D32(), ordered, 24, 8)},
-        bytes_(r.zero_point, r.minimum, r.maximum, 0),
-        bias_(r.bias),
-        is_usual_(are_usual(requantize_)) {}
-
-  Requantize requantize_[4];
-  ops::HWY_NAMESPACE::ByteRows bytes_;
-  const std::int32_t* bias_;
-  bool is_usual_;
-};
 
 /// Output rows that a lane computes: as many as the other lane, from row oy of item n on.
 struct LaneRows {
@@ -310,18 +141,6 @@ class PairBlock {
     return (pixels - 1) * p_.g.horizontal.stride + p_.g.horizontal.kernel;
   }
 
-  /// 32 bytes, 16 from each place.
-  static HWY_INLINE __m256i load_lanes(const void* a, const void* b) {
-    const __m128i low = _mm_loadu_si128(static_cast<const __m128i*>(a));
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), _mm_loadu_si128(static_cast<const __m128i*>(b)), 1);
-  }
-
-  static HWY_INLINE void store(__m256i v, std::int16_t* to) { _mm256_store_si256(reinterpret_cast<__m256i*>(to), v); }
-
-  static HWY_INLINE __m256i load(const std::int16_t* from) {
-    return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
-  }
-
   /// The weights of a kernel row, which may be none.
   HWY_INLINE __m256i weights_at(std::int64_t ky, std::int64_t kx) const {
     if (ky < 0 || ky >= p_.g.vertical.kernel) return _mm256_setzero_si256();
@@ -329,35 +148,20 @@ class PairBlock {
     return load_lanes(w + lanes_.first[0], w + lanes_.first[1]);
   }
 
-  /// The weights as they meet the pairs, and what sums start at: the bias, with the zero point taken off.
+  /// The weights as they meet the pairs, and what sums start at.
   HWY_INLINE void load_weights() {
-    const __m256i ones = _mm256_set1_epi16(1);
-    __m256i sums[4] = {};
+    WeightSums sums;
+    WeightSums others;  // those of the first row are complete
     std::int16_t* to = weights_;
     std::int64_t left = window_pairs_ * p_.g.horizontal.kernel;
     for (std::int64_t kx = 0; kx < p_.g.horizontal.kernel; ++kx)
       for (std::int64_t pair = 0; pair < window_pairs_; ++pair) {
         steps_[left--] = (pair + 1 < window_pairs_ ? 1 : pairs_ - window_pairs_ + 1) * kPairNumbers;
-        for (std::int64_t row = 0; row < window_rows_; ++row, to += kPairNumbers) {
-          const __m256i a = weights_at(2 * pair - row, kx);
-          const __m256i b = weights_at(2 * pair + 1 - row, kx);
-          const __m256i halves[2] = {_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)};
-          ops::HWY_NAMESPACE::unroll<4>([&](auto i) HWY_ATTR {
-            const __m256i bytes = halves[i / 2];
-            const __m256i upper = i % 2 == 0 ? _mm256_unpacklo_epi8(bytes, bytes) : _mm256_unpackhi_epi8(bytes, bytes);
-            const __m256i w = _mm256_srai_epi16(upper, 8);
-            store(w, to + i * kLaneChannels);
-            if (row == 0) sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(w, ones));
-          });
-        }
+        for (std::int64_t row = 0; row < window_rows_; ++row, to += kPairNumbers)
+          store_weights(weights_at(2 * pair - row, kx), weights_at(2 * pair + 1 - row, kx), to,
+                        row == 0 ? sums : others);
       }
-    const std::int32_t* bias = finish_.bias();
-    for (int i = 0; i < 4; ++i) {
-      start_[i] = _mm256_mullo_epi32(sums[i], _mm256_set1_epi32(-p_.form.zero));
-      if (bias != nullptr)
-        start_[i] =
-            _mm256_add_epi32(start_[i], load_lanes(bias + lanes_.first[0] + 4 * i, bias + lanes_.first[1] + 4 * i));
-    }
+    start_sums(sums, p_.form.zero, finish_.bias(), lanes_, start_);
   }
 
   /// Four image rows of each lane.
@@ -405,7 +209,7 @@ class PairBlock {
     const std::int64_t step = pairs_ * kPairNumbers;
     const __m256i zero = _mm256_set1_epi16(static_cast<std::int16_t>(p_.form.zero));
     const auto fill = [&](std::int64_t first, std::int64_t last) HWY_ATTR {
-      for (std::int64_t i = first * step; i < last * step; i += kLaneChannels) store(zero, to + i);
+      for (std::int64_t i = first * step; i < last * step; i += kLaneChannels) store_numbers(zero, to + i);
     };
     fill(0, inside);
     fill(inside_end, count);
@@ -438,13 +242,7 @@ class PairBlock {
       ops::HWY_NAMESPACE::unroll<kPairs>([&](auto pair) HWY_ATTR {
         const __m256i first = row(2 * pair);
         const __m256i second = row(2 * pair + 1);
-        const __m256i bytes[2] = {_mm256_unpacklo_epi8(first, second), _mm256_unpackhi_epi8(first, second)};
-        ops::HWY_NAMESPACE::unroll<4>([&](auto i) HWY_ATTR {
-          const __m256i zero = _mm256_setzero_si256();
-          const __m256i numbers =
-              i % 2 == 0 ? _mm256_unpacklo_epi8(bytes[i / 2], zero) : _mm256_unpackhi_epi8(bytes[i / 2], zero);
-          store(numbers, to + pair * kPairNumbers + i * kLaneChannels);
-        });
+        store_pairs(first, second, to + pair * kPairNumbers);
       });
     }
   }
@@ -517,7 +315,7 @@ class PairBlock {
     return ops::HWY_NAMESPACE::in_register(hn::Vec<hn::CappedTag<std::int32_t, 8>>{v}).raw;
   }
 
-  static HWY_INLINE __m256i load_register(const std::int16_t* from) { return in_register(load(from)); }
+  static HWY_INLINE __m256i load_register(const std::int16_t* from) { return in_register(load_numbers(from)); }
 
   /// The same, though it may have been loaded before: where gcc knew, it would keep more than there are registers.
   static HWY_INLINE __m256i load_again(const std::int16_t* from) {
@@ -538,7 +336,7 @@ class PairBlock {
     const std::int16_t* x = columns + i * kLaneChannels;
     for (std::int64_t left = count; left > 0; --left, w += w_step) {
       __m256i weights[kRows];
-      unroll<kRows>([&](auto row) HWY_ATTR { weights[row] = load(w + row * kPairNumbers); });
+      unroll<kRows>([&](auto row) HWY_ATTR { weights[row] = load_numbers(w + row * kPairNumbers); });
       unroll<kPixels>([&](auto t) HWY_ATTR {
         const __m256i pairs = load_register(x + t * pixel_step);
         unroll<kRows>([&](auto row) HWY_ATTR { sums[row][t] = add_products(sums[row][t], pairs, weights[row]); });
@@ -560,7 +358,7 @@ class PairBlock {
     unroll<kRows>([&](auto row) HWY_ATTR { unroll<kPixels>([&](auto t) HWY_ATTR { sums[row][t] = start_[i]; }); });
     unroll<kKernel * kPairs>([&](auto step) __attribute__((always_inline)) HWY_ATTR {
       __m256i weights[kRows];
-      unroll<kRows>([&](auto row) HWY_ATTR { weights[row] = load(w + (2 * step + row) * kPairNumbers); });
+      unroll<kRows>([&](auto row) HWY_ATTR { weights[row] = load_numbers(w + (2 * step + row) * kPairNumbers); });
       unroll<kPixels>([&](auto t) __attribute__((always_inline)) HWY_ATTR {
         const std::int16_t* at = x + (kPairs * t + step) * kPairNumbers;
         const __m256i pairs = kKernel == 3 && kPixels <= kTilePixels ? load_register(at) : load_again(at);
@@ -606,12 +404,6 @@ class PairBlock {
   std::int64_t steps_[kMaxWindowPairs + 1];  ///< from one pair of a window to the next in columns, by how many are left
   HWY_ALIGN std::int16_t weights_[kMaxWindowPairs * kPairNumbers];
 };
-
-/// The lanes of the block from channel c on.
-inline LaneChannels lanes_from(std::int64_t c, std::int64_t channels) {
-  const auto channel = [&](std::int64_t lane) { return std::min(lane, channels - kLaneChannels); };
-  return {{channel(c), channel(c + kLaneChannels < channels ? c + kLaneChannels : c)}};
-}
 
 /// Output rows [first, last) of kCount blocks, counted through all items.
 template <std::size_t kCount, class Finish>

@@ -15,13 +15,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <utility>
 
 #include "hwy/highway.h"
 #include "ops/nn/conv2d/geometry.h"
 #include "ops/nn/depthwise_conv2d/byte_images.h"
 #include "ops/nn/depthwise_conv2d/pixel_run.h"
 #include "ops/nn/depthwise_conv2d/quad_blocks_simd-inl.h"
+#include "ops/nn/depthwise_conv2d/taps_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -71,37 +71,17 @@ struct TapPasses {
   }
 };
 
-/// A convolution whose quads lie along the image's rows, or, `turned`, one with rows and columns exchanged.
-struct TapProblem {
-  ByteImages quads;
-  std::int64_t w_row_step;  ///< from one row of a window's weights to the next, and from one tap to the next
-  std::int64_t w_tap_step;
-
-  static TapProblem of(const ByteImages& p) { return {p, p.g.horizontal.kernel * std::int64_t{p.g.x.c}, p.g.x.c}; }
-  static TapProblem turned(const ByteImages& p, const ConvGeometry& turned_geometry) {
-    const std::int64_t w_step = p.g.horizontal.kernel * std::int64_t{p.g.x.c};
-    return {{turned_geometry, p.x, p.form, p.w, p.y, p.overlaps}, p.g.x.c, w_step};
-  }
-};
-
-/// The same images with rows and columns exchanged.
-inline ConvGeometry turned(ConvGeometry g) {
-  for (ImageShape* image : {&g.x, &g.y}) {
-    std::swap(image->h, image->w);
-    std::swap(image->h_stride, image->w_stride);
-  }
-  std::swap(g.vertical, g.horizontal);
-  return g;
-}
-
 /// What is the same for all pixels of a block of channels. Where a pixel has 16 or 32 channels and windows are a pixel
 /// apart, a vector holds those of four or two neighbours.
 template <class Finish>
 class TapBlock {
  public:
+  static constexpr std::int64_t kTaps = 4;
+  static constexpr std::int64_t kChannels = kBlock;
+
   template <class Scaler>
   HWY_INLINE TapBlock(const TapProblem& problem, const Scaler& scaler, std::int64_t first)
-      : p_(problem.quads),
+      : p_(problem.images),
         w_row_step_(problem.w_row_step),
         w_tap_step_(problem.w_tap_step),
         channels_(channels_from(p_.g, first)),
@@ -341,50 +321,6 @@ class TapBlock {
   HWY_ALIGN std::uint8_t resident_[kResident * kQuadBytes];
 };
 
-/// Do quads along the columns of an image fill better?
-inline bool turns_better(const ConvGeometry& g) {
-  const auto quads = [](const WindowAxis& rows, const WindowAxis& along) {
-    return rows.kernel * ((std::int64_t{along.kernel} + 3) / 4);
-  };
-  return quads(g.horizontal, g.vertical) < quads(g.vertical, g.horizontal);
-}
-
-/// Output rows [begin, end), counted through all items: one block of channels after the other, or all blocks over
-/// byte_run_pixels() at a time where results are written over what further blocks read. A single block has read all
-/// that a strip needs before it writes the strip.
-template <class Finish, class Scaler>
-HWY_NOINLINE void convolve_tap_quads(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
-  const ConvGeometry& g = p.g;
-  const TapProblem problem = TapProblem::of(p);
-  if (!p.overlaps || g.x.c <= kBlock) {
-    for (std::int64_t c = 0; c < g.x.c; c += kBlock) {
-      const TapBlock<Finish> block(problem, scaler, c);
-      for (std::int64_t row = begin; row < end; ++row) block.convolve(row / g.y.h, row % g.y.h, 0, g.y.w);
-    }
-    return;
-  }
-  const std::int64_t run = byte_run_pixels(g);
-  for (std::int64_t row = begin; row < end; ++row)
-    for (std::int64_t ox = 0; ox < g.y.w; ox += run)
-      for (std::int64_t c = 0; c < g.x.c; c += kBlock)
-        TapBlock<Finish>(problem, scaler, c).convolve(row / g.y.h, row % g.y.h, ox, std::min(run, g.y.w - ox));
-}
-
-/// The same by quads along columns; no result may lie over the image.
-template <class Finish, class Scaler>
-HWY_NOINLINE void convolve_columns(const ByteImages& p, const Scaler& scaler, std::int64_t begin, std::int64_t end) {
-  const std::int64_t height = p.g.y.h;
-  const ConvGeometry g = turned(p.g);
-  const TapProblem problem = TapProblem::turned(p, g);
-  for (std::int64_t c = 0; c < g.x.c; c += kBlock) {
-    const TapBlock<Finish> block(problem, scaler, c);
-    for (std::int64_t row = begin, next; row < end; row = next) {
-      next = std::min(end, (row / height + 1) * height);
-      for (std::int64_t column = 0; column < g.y.h; ++column)
-        block.convolve(row / height, column, row % height, next - row);
-    }
-  }
-}
 #endif
 
 }  // namespace bantam::ops::depthwise::HWY_NAMESPACE
