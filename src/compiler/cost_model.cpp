@@ -8,6 +8,7 @@
 
 #include "ops/narrowing.h"
 #include "ops/nn/conv2d/conv2d.h"
+#include "ops/nn/conv2d/few_outputs.h"
 #include "ops/nn/conv2d/winograd.h"
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
 #include "ops/nn/conv2d_affine/kernels.h"
@@ -97,7 +98,9 @@ Load gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const op
   const TensorDesc& w = call.in(1);
   const double pixels = static_cast<double>(call.out().elements()) / std::max(call.out().dims[3], 1);
   const double window = static_cast<double>(w.dims[1]) * w.dims[2] * w.dims[3];
-  const double columns = std::ceil(call.out().dims[3] / double{kNarrow}) * kNarrow;
+  // Half a panel of bytes takes half the time.
+  const int panel = numbers == Numbers::kBytes && call.out().dims[3] <= kNarrow / 2 ? kNarrow / 2 : kNarrow;
+  const double columns = std::ceil(static_cast<double>(call.out().dims[3]) / panel) * panel;
   // First layers of floats go another way, which gathers nothing.
   const bool few_inputs = numbers == Numbers::kFloats && call.in(0).dims[3] <= 4;
   const double gathered = w.dims[1] * w.dims[2] == 1 || few_inputs ? 0.0 : 1.0;
@@ -111,7 +114,25 @@ Load gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const op
           .others = activation_macs(op, call)};
 }
 
-/// The same of weights that are packed just before: written, and read once more.
+/// A convolution by dot products of whole vectors (nn/conv2d/few_outputs.h): to load and to widen a vector, which all
+/// outputs share, and to add up the numbers of each sum take most of the time.
+Load dot_products_load(const ops::OpDef& /*op*/, const ops::KernelVariant& variant, const ops::OpCall& call,
+                       Numbers numbers) {
+  constexpr double kVector = ops::conv2d::few_outputs::kVector;
+  constexpr double kPixel = 0.8;  // in the time of so many multiply-accumulates of plain code, here and below
+  constexpr double kSum = 4;
+  constexpr double kOperand = 0.4;
+  constexpr double kProduct = 0.3;
+  const TensorDesc& w = call.in(1);
+  const double outputs = call.out().dims[3];
+  const double pixels = elements(call) / std::max(outputs, 1.0);
+  const double vectors = static_cast<double>(w.dims[1]) * w.dims[2] * w.dims[3] / kVector;
+  return {.moved = moved_bytes(call, numbers),
+          .weights = weight_bytes(variant, call, numbers),
+          .plain = pixels * (kPixel + kSum * outputs + vectors * (kOperand + kProduct * outputs))};
+}
+
+/// A product of matrices whose weights are packed just before: written, and read once more.
 Load computed_gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
                         Numbers numbers) {
   Load load = gemm_load(op, variant, call, numbers);
@@ -255,8 +276,10 @@ constexpr Row kRows[] = {
     {"conv2d", "f32_gemm__simd", gemm_load, true},
     {"conv2d", kHalves, half_gemm_load, true},
     {"conv2d", kNarrowing, gemm_load, true},
+    {"conv2d", "i8_few_outputs__simd", dot_products_load, true},
     {"conv2d", "i8_winograd__simd", winograd_load<ops::conv2d::winograd::kResults>, true},
     {"conv2d", "i8_gemm__simd", gemm_load, true},
+    {"conv2d_affine", "i8_few_outputs__simd", dot_products_load, true},
     {"conv2d_affine", "i8_winograd__simd", winograd_load<ops::conv2d::winograd::kResults>, true},
     {"conv2d_affine", "i8_gemm__simd", gemm_load, true},
     {"matmul", "f32_packed__simd", product_load},

@@ -202,6 +202,26 @@ TEST(CostModel, StepsThatOnlyModelsOfBytesHaveCostFloatsNothing) {
   EXPECT_EQ(times.float_ns, 0);
 }
 
+TEST(CostModel, FewOutputsOfBytesAreDotProductsUnlessAMatrixProductIsFaster) {
+  const auto kernel = [](int window, int inputs, int outputs, std::string_view target) {
+    return kernel_of(fmt::format(R"(graph "head" {{
+  %x "x" = input : i8[1,64,64,{1}]
+  %w = const : i8[{2},{0},{0},{1}] splat(3)
+  %m = const : i32[{2}] splat(1073741824)
+  %s = const : i32[{2}] splat(0)
+  %y "conv" = conv2d(%x, %w, _, %m, %s)
+  output "y" %y
+}})",
+                                 window, inputs, outputs),
+                     target);
+  };
+  EXPECT_EQ(kernel(1, 16, 2, "x86-64-zen4"), "i8_gemm__simd");
+  EXPECT_EQ(kernel(1, 256, 4, "x86-64-zen4"), "i8_gemm__simd");
+  EXPECT_EQ(kernel(1, 256, 1, "x86-64-zen4"), "i8_few_outputs__simd");
+  EXPECT_EQ(kernel(3, 64, 1, "x86-64-zen4"), "i8_few_outputs__simd") << "windows would be gathered";
+  EXPECT_EQ(kernel(1, 64, 1, "x86-64-avx2"), "i8_few_outputs__simd") << "products of bytes are slower there";
+}
+
 TEST(CostModel, ActivationsOfExponentialsTakeTimeAndLimitsDoNot) {
   const auto time = [](std::string_view function) {
     return predicted(fmt::format(R"(graph "one" {{
