@@ -6,7 +6,8 @@
 // result: pixels whose channels are a power of two leave the first-level cache before they are read again. Wide windows
 // are gone through in chunks of taps, whose weights stay in registers beside the sums of a tile of pixels: for 80
 // multiply-adds of 16 pixels and five taps 25 vectors are loaded, where a tap at a time takes 90. Dilated windows go
-// phase by phase (phases.h), where they share columns like those without dilation.
+// phase by phase (phases.h), where they share columns like those without dilation; windows of one column share rows of
+// the image in the same way, with rows and columns exchanged.
 #include <algorithm>
 
 #include "ops/nn/conv2d/overlap.h"
@@ -630,10 +631,12 @@ Footprint channels_footprint(const OpCall& call, int threads) {
 }
 
 Status run_float(const Invocation& call) {
-  const ConvGeometry g = geometry_of(call);
+  ConvGeometry g = geometry_of(call);
   const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows);
-  // Not where the result overwrites the image, which goes from pixel to pixel.
-  const bool by_phases = goes_by_phases(g.horizontal) && !result_overlaps(call);
+  // Results that overwrite the image go from pixel to pixel, as they lie.
+  const bool in_any_order = !result_overlaps(call);
+  if (in_any_order && g.horizontal.kernel == 1 && g.vertical.kernel > 1) g = turned(g);
+  const bool by_phases = in_any_order && goes_by_phases(g.horizontal);
   parallel_rows(*call.threads, g, depthwise_grain(g),
                 [&](const ConvGeometry& part, std::int64_t begin, std::int64_t end) {
                   if (!by_phases) return convolve(make_problem(call, part), begin, end);
