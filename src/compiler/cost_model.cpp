@@ -354,21 +354,38 @@ double winograd_fetched(const Load& load, const ops::Footprint& footprint, std::
   return load.weights + (blocks - 1) * std::max(load.weights - kCacheBytes, 0.0);
 }
 
-/// Time for one item of a batch with the weights fetched for it alone; infinite where the scratch, which is that of the
-/// whole batch, would enlarge the plan. Plans for several batch sizes, which share their weights, so mostly get the
-/// same kernels where each is made for itself.
+/// Time for one item of a batch with the weights fetched for it alone. Plans for several batch sizes, which share their
+/// weights, so mostly get the same kernels where each is made for itself.
 double weighed_ns(const ops::OpDef& op, const ops::KernelVariant& kernel, const ops::OpCall& call,
                   const Setting& setting) {
   const std::int64_t items = std::max(call.out().dims[0], 1);
-  const std::int64_t values = value_bytes(call) / items;
-  const std::int64_t room = setting.room_bytes / items - values;
-  const ops::Footprint footprint = ops::footprint(kernel, call, 1);
-  if (footprint.scratch_bytes > std::max(values, setting.room_bytes - value_bytes(call)))
-    return std::numeric_limits<double>::infinity();
+  const std::int64_t room = (setting.room_bytes - value_bytes(call)) / items;
   const Load load = load_of(op, kernel, call, numbers_of(call));
-  const double fetched = load.tiles > 0 ? winograd_fetched(load, footprint, room) : load.weights;
+  const double fetched = load.tiles > 0 ? winograd_fetched(load, ops::footprint(kernel, call, 1), room) : load.weights;
   return values_ns(load, kernel, numbers_of(call), setting.machine) / static_cast<double>(items) +
          fetched / setting.machine.weight_bytes;
+}
+
+/// Bytes by which the scratch of the whole batch would enlarge the plan.
+std::int64_t enlarging_bytes(const ops::KernelVariant& kernel, const ops::OpCall& call, const Setting& setting) {
+  const std::int64_t items = std::max(call.out().dims[0], 1);
+  const std::int64_t values = value_bytes(call);
+  const std::int64_t room = std::max(values / items, setting.room_bytes - values);
+  return std::max<std::int64_t>(ops::footprint(kernel, call, 1).scratch_bytes - room, 0);
+}
+
+/// What speaks against a kernel, the weightier first.
+using Price = std::pair<std::int64_t, double>;
+
+/// Of a kernel that does not pack more weights than another.
+Price price_of(const ops::OpDef& op, const ops::KernelVariant& kernel, std::span<const ops::OpCall> calls,
+               const Setting& setting) {
+  Price price;
+  for (const ops::OpCall& call : calls) {
+    price.first = std::max(price.first, enlarging_bytes(kernel, call, setting));
+    price.second += weighed_ns(op, kernel, call, setting);
+  }
+  return price;
 }
 
 /// The host's, with the 16-bit arithmetic that it has.
@@ -441,15 +458,14 @@ const ops::KernelVariant* cheapest(const ops::OpDef& op, std::span<const ops::Ke
   for (const ops::KernelVariant* kernel : kernels)
     if (competes(kernel)) leanest = std::min(leanest, packed_weights(*kernel, calls));
   const ops::KernelVariant* best = nullptr;
-  double least = 0;
+  Price least;
   for (const ops::KernelVariant* kernel : kernels) {
     if (!competes(kernel)) continue;
-    double cost = 0;
-    for (const ops::OpCall& call : calls) cost += weighed_ns(op, *kernel, call, setting);
-    if (packed_weights(*kernel, calls) > leanest) cost *= kPriceOfRoom;
-    if (best != nullptr && cost >= least) continue;
+    Price price = price_of(op, *kernel, calls, setting);
+    if (packed_weights(*kernel, calls) > leanest) price.second *= kPriceOfRoom;
+    if (best != nullptr && price >= least) continue;
     best = kernel;
-    least = cost;
+    least = price;
   }
   return best;
 }

@@ -108,6 +108,12 @@ TEST(CostModel, ManyWeightsAreNotFetchedAgainForEveryFewTiles) {
   EXPECT_EQ(kernel_of(convolution(16, 256, 256), "x86-64-avx512"), "f32_gemm__simd");
 }
 
+TEST(CostModel, WhereAllScratchEnlargesThePlanTheKernelThatNeedsLeastIsTaken) {
+  // One window is more than image and result; four times the weights for a single tile would be no help.
+  for (const char* target : {"x86-64-avx2", "x86-64-avx512", "x86-64-zen4"})
+    EXPECT_EQ(kernel_of(convolution(2, 512, 512), target), "f32_gemm__simd") << target;
+}
+
 TEST(CostModel, BatchesOfAnySizeGetTheKernelOfOneItem) {
   for (const auto& [side, channels] : {std::pair{8, 32}, {12, 64}, {14, 64}, {14, 256}, {28, 64}}) {
     const std::string one = kernel_of(convolution(side, channels, channels, false, 1), "x86-64-avx2");

@@ -171,8 +171,8 @@ std::int64_t overlap_pixels(const Problem& p) {
 void convolve_pixels(const Problem& p, const float* x, const gemm::RightPanels& weights, gemm::Result y,
                      std::int64_t begin, std::int64_t end, const Tile& gathered) {
   const std::int64_t tile = std::min(gemm::tile_rows(), gathered_rows(p.k));
-  // Also of few pixels where no whole window has room.
-  const bool in_pieces = end - begin > tile || gathered.rows == 0;
+  // Also of few pixels where not all their windows have room.
+  const bool in_pieces = end - begin > tile || gathered.rows < end - begin;
   const std::int64_t many = in_pieces ? std::min(rows_of_pieces(p, gathered), end - begin) : 0;
   float* const y_base = y.data;
   y.row_stride = p.g.y.w_stride;
