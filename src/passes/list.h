@@ -25,6 +25,8 @@ Result<bool> sink_lookups(graph::Graph& graph);
 Result<bool> scale_integer_sums(graph::Graph& graph);
 Result<bool> fuse_affine(graph::Graph& graph);
 Result<bool> fuse_pads(graph::Graph& graph);
+Result<bool> trim_windows(graph::Graph& graph);
+Result<bool> trim_windows_at_any_size(graph::Graph& graph);
 Result<bool> fuse_activations(graph::Graph& graph);
 Result<bool> common_subexpressions(graph::Graph& graph);
 Result<bool> join_groups(graph::Graph& graph);

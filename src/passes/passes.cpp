@@ -27,6 +27,8 @@ constexpr Pass kPasses[] = {
     {"scale-integer-sums", "makes integer sums real in the product that computes them", scale_integer_sums},
     {"fuse-affine", "folds scales, biases and batch normalisation into weights", fuse_affine},
     {"fuse-pads", "moves padding into the convolution or pooling behind it", fuse_pads},
+    {"trim-windows", "drops taps of convolutions that meet nothing but padding", trim_windows,
+     trim_windows_at_any_size},
     {"fuse-activations", "applies activations in the operator before them", fuse_activations},
     {"common-subexpressions", "computes equal expressions once", common_subexpressions},
     {"join-groups", "computes integer 1x1 convolutions of groups of few channels as one", join_groups},

@@ -452,6 +452,42 @@ TEST(FusePads, LeavesPaddingThatIsNotNeutral) {
   EXPECT_EQ(after(fuse_pads, text), normalised(text));
 }
 
+TEST(TrimWindows, KeepsTheTapsThatMeetTheImage) {
+  EXPECT_EQ(after(trim_windows, R"(graph "g" {
+    %0 "x" = input : f32[1,1,2,1]
+    %1 = const : f32[1,3,3,1] {1, 2, 3, 4, 5, 6, 7, 8, 9}
+    %2 "one" = conv2d(%0, %1) {pad_top=1, pad_left=1, pad_bottom=1, pad_right=1}
+    %3 = const : f32[1,5,1] {1, 2, 3, 4, 5}
+    %4 "two" = depthwise_conv2d(%0, %3) {dilation_w=3, pad_left=6, pad_right=8}
+    output "a" %2
+    output "b" %4
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : f32[1,1,2,1]
+    %1 = const : f32[1,1,3,1] {4, 5, 6}
+    %2 "one" = conv2d(%0, %1) {pad_left=1, pad_right=1}
+    %3 = const : f32[1,2,1] {2, 3}
+    %4 "two" = depthwise_conv2d(%0, %3) {dilation_w=3, pad_left=3, pad_right=2}
+    output "a" %2
+    output "b" %4
+  })"));
+}
+
+TEST(TrimWindows, LeavesWindowsThatMeetTheImageOrNothing) {
+  const char* text = R"(graph "g" {
+    %0 "x" = input : f32[1,2,2,1]
+    %1 = const : f32[1,3,3,1] splat(1)
+    %2 = conv2d(%0, %1) {pad_top=1, pad_left=1, pad_bottom=1, pad_right=1}
+    %3 = conv2d(%0, %1) {dilation_h=2, pad_top=3, pad_left=1, pad_bottom=3, pad_right=1}
+    %4 = const : f32[1,1,1,1] splat(1)
+    %5 = conv2d(%0, %4) {stride_h=4, stride_w=4, pad_top=2, pad_left=2}
+    output "a" %2
+    output "b" %3
+    output "c" %5
+  })";
+  EXPECT_EQ(after(trim_windows, text), normalised(text));
+}
+
 TEST(FuseActivations, FusesOneActivationWhenNobodyElseReads) {
   EXPECT_EQ(after(fuse_activations, R"(graph "g" {
     %0 "x" = input : f32[1,2]
