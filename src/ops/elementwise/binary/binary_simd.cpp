@@ -108,24 +108,27 @@ void cube_row(std::size_t n, float* y, const float* x, Limits limits) {
               [](auto, auto a, auto b) HWY_ATTR { return hn::Mul(hn::Mul(a, a), b); });
 }
 
-void combine_segment(BinaryFunction function, const StridedRows<3>& rows, std::int64_t length, float* y, const float* a,
-                     const float* b, Limits limits) {
+/// A part of a row; f is the vector form of the function.
+template <class F>
+HWY_INLINE void combine_segment(const StridedRows<3>& rows, std::int64_t length, float* y, const float* a,
+                                const float* b, Limits limits, F f) {
   const auto n = static_cast<std::size_t>(length);
-  const bool one_exponent = function == BinaryFunction::kPow && rows.row_strides[2] == 0;
-  if (one_exponent && *b == 3.0F && rows.contiguous(0) && rows.contiguous(1)) return cube_row(n, y, a, limits);
-  with_function(function, [&](auto f) HWY_ATTR {
-    if (!rows.contiguous(0)) {
-      combine_strided(length, y, a, b, rows.row_strides, limits, f);
-    } else if (rows.contiguous(1) && rows.contiguous(2)) {
-      combine_row(n, y, Row<false>{a}, Row<false>{b}, limits, f);
-    } else if (rows.contiguous(1)) {
-      combine_row(n, y, Row<false>{a}, Row<true>{b}, limits, f);
-    } else if (rows.contiguous(2)) {
-      combine_row(n, y, Row<true>{a}, Row<false>{b}, limits, f);
-    } else {
-      combine_row(n, y, Row<true>{a}, Row<true>{b}, limits, f);
-    }
-  });
+  if (!rows.contiguous(0)) {
+    combine_strided(length, y, a, b, rows.row_strides, limits, f);
+  } else if (rows.contiguous(1) && rows.contiguous(2)) {
+    combine_row(n, y, Row<false>{a}, Row<false>{b}, limits, f);
+  } else if (rows.contiguous(1)) {
+    combine_row(n, y, Row<false>{a}, Row<true>{b}, limits, f);
+  } else if (rows.contiguous(2)) {
+    combine_row(n, y, Row<true>{a}, Row<false>{b}, limits, f);
+  } else {
+    combine_row(n, y, Row<true>{a}, Row<true>{b}, limits, f);
+  }
+}
+
+HWY_NOINLINE void activate_segment(const Activation& activation, std::int64_t n, float* y) {
+  map_row(
+      static_cast<std::size_t>(n), y, [&](auto d, auto v) HWY_ATTR { return apply_activation(d, v, activation); }, y);
 }
 
 /// Many rows that are much shorter than a vector, as columns.
@@ -162,14 +165,19 @@ HWY_NOINLINE void combine_range(const Invocation& invocation, const StridedRows<
   auto* y = invocation.output<float>();
   const auto* a = invocation.input<float>(0);
   const auto* b = invocation.input<float>(1);
-  for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-    float* to = y + offsets[0];
-    combine_segment(p.function, rows, n, to, a + offsets[1], b + offsets[2], limits);
-    // The segment is still in the cache.
-    if (second_pass)
-      map_row(
-          static_cast<std::size_t>(n), to,
-          [&](auto d, auto v) HWY_ATTR { return apply_activation(d, v, p.activation); }, to);
+  const bool may_cube =
+      p.function == BinaryFunction::kPow && rows.row_strides[2] == 0 && rows.contiguous(0) && rows.contiguous(1);
+  // What the function needs stays in registers from row to row: rows may be short.
+  with_function(p.function, [&](auto f) HWY_ATTR {
+    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
+      float* to = y + offsets[0];
+      if (may_cube && b[offsets[2]] == 3.0F) {
+        cube_row(static_cast<std::size_t>(n), to, a + offsets[1], limits);
+      } else {
+        combine_segment(rows, n, to, a + offsets[1], b + offsets[2], limits, f);
+      }
+      if (second_pass) activate_segment(p.activation, n, to);  // it is still in the cache
+    });
   });
 }
 

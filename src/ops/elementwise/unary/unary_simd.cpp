@@ -164,8 +164,9 @@ void run_unary(const Invocation& invocation, const StridedRows<2>& rows) {
   const auto* x = invocation.input<float>(0);
   parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain,
                   [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-                    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-                      with_function(invocation.as<UnaryParams>(), [&](auto f) HWY_ATTR {
+                    // The function's constants stay in registers from row to row: rows may be short.
+                    with_function(invocation.as<UnaryParams>(), [&](auto f) HWY_ATTR {
+                      for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
                         map_vectors(static_cast<std::size_t>(n), y + offsets[0], f, x + offsets[1]);
                       });
                     });
