@@ -161,26 +161,68 @@ class Columns {
   Sums zero_sum_;
 };
 
+/// Adds the sums of whole vectors of D of x[i, n) to `total`, and goes on; bytes count with the bits of `flip`
+/// inverted.
+template <class D>
+HWY_INLINE void sum_vectors(D d8, const std::uint8_t* x, std::int64_t n, std::uint8_t flip, std::int64_t& i,
+                            std::int64_t& total) {
+  const hn::Repartition<std::uint64_t, D> d64;
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(D()));
+  if (i + kLanes > n) return;
+  auto sums = hn::Zero(d64);
+  for (; i + kLanes <= n; i += kLanes)
+    sums = hn::Add(sums, hn::SumsOf8(hn::Xor(hn::LoadU(d8, x + i), hn::Set(d8, flip))));
+  total += static_cast<std::int64_t>(hn::GetLane(hn::SumOfLanes(d64, sums)));
+}
+
 /// The sum of n contiguous bytes.
 template <typename T>
 HWY_INLINE std::int64_t sum_row(const T* x, std::int64_t n) {
-  const hn::ScalableTag<std::uint8_t> d8;
-  const hn::Repartition<std::uint64_t, decltype(d8)> d64;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d8));
   constexpr bool kSigned = std::is_signed_v<T>;
-  const auto flip = hn::Set(d8, kSigned ? 0x80 : 0);
-  auto sums = hn::Zero(d64);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(x);
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto bytes = hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(x) + i);
-    sums = hn::Add(sums, hn::SumsOf8(hn::Xor(bytes, flip)));
-  }
-  HWY_ALIGN std::uint64_t parts[HWY_MAX_BYTES / sizeof(std::uint64_t)];
-  hn::Store(sums, d64, parts);
-  std::int64_t total = kSigned ? -128 * i : 0;
-  for (std::size_t k = 0; k < hn::Lanes(d64); ++k) total += static_cast<std::int64_t>(parts[k]);
+  std::int64_t total = 0;
+  sum_vectors(hn::ScalableTag<std::uint8_t>(), bytes, n, kSigned ? 0x80 : 0, i, total);
+  sum_vectors(hn::Full128<std::uint8_t>(), bytes, n, kSigned ? 0x80 : 0, i, total);
+  if (kSigned) total -= 128 * i;
   for (; i < n; ++i) total += x[i];
   return total;
+}
+
+/// The sum of all such rows.
+template <typename T>
+HWY_INLINE std::int64_t sum_rows(const StridedRows<1>& rows, const T* x) {
+  if (rows.outer_rank == 0) return sum_row(x, rows.row_length);
+  std::int64_t sum = 0;
+  for_each_row(rows, [&](const auto& offsets, std::int64_t n) HWY_ATTR { sum += sum_row(x + offsets[0], n); });
+  return sum;
+}
+
+/// Results along rows of contiguous bytes: sums one by one, the last stage of some together.
+template <typename T>
+void reduce_rows(const Invocation& invocation, const ReduceLoops& loops, const AffineScaler& scaler,
+                 std::int32_t zero_sum) {
+  constexpr std::int64_t kAtOnce = 64;
+  const auto* x = invocation.input<T>(0);
+  auto* y = invocation.output<std::uint8_t>();
+  parallel_ranges(*invocation.threads, loops.kept.elements, reduce_grain(loops),
+                  [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+                    const Columns<T> columns(scaler, zero_sum);
+                    HWY_ALIGN std::int32_t sums[kAtOnce] = {};
+                    std::uint8_t results[kAtOnce];
+                    for_each_segment(loops.kept, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
+                      for (std::int64_t first = 0; first < n; first += kAtOnce) {
+                        const std::int64_t count = std::min(kAtOnce, n - first);
+                        for (std::int64_t i = 0; i < count; ++i) {
+                          const T* from = x + offsets[1] + (first + i) * loops.kept.row_strides[1];
+                          sums[i] = static_cast<std::int32_t>(sum_rows(loops.reduced, from));
+                        }
+                        columns.finish(sums, 0, 1, results, count);
+                        for (std::int64_t i = 0; i < count; ++i)
+                          y[offsets[0] + (first + i) * loops.kept.row_strides[0]] = results[i];
+                      }
+                    });
+                  });
 }
 
 /// Threads share the rows of a matrix; each has `part_bytes` of scratch for its sums.
@@ -208,14 +250,7 @@ void reduce_bytes(const Invocation& invocation, const ReduceLoops& loops) {
   AffineScaler scaler = make_byte_scaler(p.to, p.y_zero_point, p.minimum, p.maximum);
   scaler.scale = &factor;
   const auto zero_sum = static_cast<std::int32_t>(loops.reduced.elements * p.x_zero_point);
-  if (!loops.by_columns()) {
-    for_each_result<T, std::uint8_t>(invocation, loops, [&](const StridedRows<1>& elements, const T* x) HWY_ATTR {
-      std::int64_t sum = -std::int64_t{zero_sum};
-      for_each_row(elements, [&](const auto& offsets, std::int64_t n) HWY_ATTR { sum += sum_row(x + offsets[0], n); });
-      return scaler.to_byte(static_cast<float>(sum) * factor);
-    });
-    return;
-  }
+  if (!loops.by_columns()) return reduce_rows<T>(invocation, loops, scaler, zero_sum);
   const auto* x = invocation.input<T>(0);
   auto* y = invocation.output<std::uint8_t>();
   const std::int64_t part_bytes = shared_sums_bytes(loops, invocation.threads->count);
