@@ -26,4 +26,8 @@ std::int32_t wide_sum(const StridedRows<1>& reduced, const T* x) {
 bool supports_wide_sums(const OpCall& call);
 Status run_wide_sums(const Invocation& invocation);
 
+/// Maxima and minima of i8 and u8, where the innermost reduced or kept elements are contiguous.
+bool supports_extremes_of_bytes(const OpCall& call);
+Status run_extremes_of_bytes(const Invocation& call);
+
 }  // namespace bantam::ops

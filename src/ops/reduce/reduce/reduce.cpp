@@ -62,6 +62,7 @@ constexpr KernelVariant kVariants[] = {
      .run = run_reduce_f32_simd,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
     {.name = "i8_wide__simd", .supports = supports_wide_sums, .run = run_wide_sums},
+    {.name = "i8_extremes__simd", .supports = supports_extremes_of_bytes, .run = run_extremes_of_bytes},
 #endif
     {.name = "any__ref", .run = run_reduce_ref},
 };

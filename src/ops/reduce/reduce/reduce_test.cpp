@@ -163,6 +163,24 @@ TEST(Reduce, WideSumsMatchReferenceExactly) {
       {.cases = 200, .must_cover = {"i8_wide__simd"}});
 }
 
+TEST(Reduce, ExtremesOfBytesMatchReferenceExactly) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        const bool large = random_int(random, 0, 1) == 0;
+        const auto dims = large ? std::vector<std::int64_t>{2, random_int(random, 1, 80), random_int(random, 1, 300)}
+                                : random_dims(random, static_cast<int>(random_int(random, 1, 4)), 0, 17);
+        ReduceParams p{random() % 2 == 0 ? ReduceFunction::kMax : ReduceFunction::kMin};
+        p.keep_dims = static_cast<std::int32_t>(random() % 2);
+        for (std::int32_t i = 0; i < static_cast<std::int32_t>(dims.size()); ++i)
+          if (random() % 2 == 0) p.axes.v[p.axes.size++] = i;
+        const bool is_signed = random() % 2 == 0;
+        return make_case(kReduce, p,
+                         {random_tensor(is_signed ? ElementType::kI8 : ElementType::kU8, dims, random,
+                                        is_signed ? -128 : 0, is_signed ? 127 : 255)});
+      },
+      {.cases = 200, .must_cover = {"i8_extremes__simd"}});
+}
+
 TEST(Reduce, VariantsMatchReferenceOnColumnsThatThreadsShare) {
   expect_variants_match_reference(
       [](Random& random) {
