@@ -26,6 +26,7 @@
 #include "ops/nn/norm/norm.h"
 #include "ops/nn/pool2d/pool2d.h"
 #include "ops/nn/resize/resize.h"
+#include "ops/nn/resize_affine/resize_affine.h"
 
 namespace bantam::compiler {
 namespace {
@@ -164,14 +165,18 @@ class RandomStage {
     if (desc(x).dims[1] > 30) return;
     using enum ops::ResizeCoordinates;
     ops::ResizeParams p;
-    p.mode = quantised() ? ops::ResizeMode::kNearest : static_cast<ops::ResizeMode>(pick(0, 2));
+    p.mode = static_cast<ops::ResizeMode>(pick(0, 2));
     p.nearest = static_cast<ops::ResizeNearest>(pick(0, 3));
     constexpr ops::ResizeCoordinates kCoordinates[] = {kHalfPixel, kAsymmetric, kPytorchHalfPixel};
     p.coordinates = kCoordinates[pick(0, 2)];
     p.exclude_outside = pick(0, 1);
     p.sizes = {4, {1, pick(4, 40), pick(2, 12), desc(x).dims[3]}};
     for (int axis : {1, 2}) p.scales[axis] = static_cast<float>(p.sizes[axis]) / static_cast<float>(desc(x).dims[axis]);
-    keep(builder_.emit1(ops::kResize, p, {x}));
+    if (quantised() && p.mode != ops::ResizeMode::kNearest) {
+      keep(builder_.emit1(ops::kResizeAffine, ops::ResizeAffineParams{p, 0.5F, 3, ElementType::kI8, 0.4F, -2}, {x}));
+    } else {
+      keep(builder_.emit1(ops::kResize, p, {x}));
+    }
   }
 
   /// A depthwise convolution that a pointwise one reads.

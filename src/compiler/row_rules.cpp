@@ -28,6 +28,7 @@
 #include "ops/nn/pool2d/pool2d.h"
 #include "ops/nn/resize/resize.h"
 #include "ops/nn/resize/sampling.h"
+#include "ops/nn/resize_affine/resize_affine.h"
 #include "ops/nn/separable_conv2d/separable_conv2d.h"
 #include "ops/nn/separable_conv2d_affine/separable_conv2d_affine.h"
 
@@ -142,11 +143,9 @@ ops::ResizeCoordinates plain_coordinates(const ops::ResizeParams& p, const Tenso
   return ops::ResizeCoordinates::kHalfPixel;
 }
 
-/// The part of the image that these rows are sampled from. Coordinates must not depend on sizes.
-std::optional<RowBand> resize(const Graph& graph, const Node& node, int axis, RowRange rows) {
-  const TensorDesc& x = operand(graph, node, 0);
-  RowBand band = whole(node);
-  auto& p = band.params.as<ops::ResizeParams>();
+/// The part of the image that these rows are sampled from, as `p`, parameters of `band`, say. Coordinates must not
+/// depend on sizes.
+std::optional<RowBand> resized(const TensorDesc& x, int axis, RowRange rows, RowBand band, ops::ResizeParams& p) {
   p.coordinates = plain_coordinates(p, x);
   const bool relative =
       p.coordinates == ops::ResizeCoordinates::kHalfPixel || p.coordinates == ops::ResizeCoordinates::kAsymmetric;
@@ -167,6 +166,18 @@ std::optional<RowBand> resize(const Graph& graph, const Node& node, int axis, Ro
   p.sizes.v[axis] = static_cast<std::int32_t>(rows.size());
   band.operands[0] = {axis, sampled};
   return band;
+}
+
+std::optional<RowBand> resize(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  RowBand band = whole(node);
+  auto& p = band.params.as<ops::ResizeParams>();
+  return resized(operand(graph, node, 0), axis, rows, std::move(band), p);
+}
+
+std::optional<RowBand> resize_affine(const Graph& graph, const Node& node, int axis, RowRange rows) {
+  RowBand band = whole(node);
+  auto& p = band.params.as<ops::ResizeAffineParams>();
+  return resized(operand(graph, node, 0), axis, rows, std::move(band), p.resize);
 }
 
 /// Operands that broadcast along the rows are needed whole.
@@ -291,6 +302,7 @@ constexpr RowRule kRules[] = {
     {&ops::kSeparableConv2dAffine, conv2d_affine, OwnAxis::kWindow},
     {&ops::kPool2d, pool2d, OwnAxis::kWindow},
     {&ops::kResize, resize},
+    {&ops::kResizeAffine, resize_affine},
     {&ops::kMatmul, matmul, OwnAxis::kLongest},
     {&ops::kMatmulAffine, matmul_affine, OwnAxis::kLongest},
     {&ops::kNorm, norm},

@@ -9,6 +9,9 @@
 //   sums and means of 8-bit integers over axes: reduce_affine (exact sums, rescaled as ONNX Runtime does); averages
 //   over
 //     windows that all count as many: conv2d_affine of ones
+//   linear and cubic resampling: resize_affine (in steps of the operand's grid, where floats would round each product
+//   by
+//     its scale: what lies halfway between two steps may come to the other one)
 //   any function of one 8-bit operand, another grid for the same numbers: lookup8, bit for bit
 //   relu and clip: limits of the results; other activations of convolutions and products: in their last step, bit for
 //     bit what they compute apart (but for activations with exponentials, see affine_form.h)
@@ -40,6 +43,7 @@
 #include "ops/nn/matmul_affine/matmul_affine.h"
 #include "ops/nn/pool2d/pool2d.h"
 #include "ops/nn/resize/resize.h"
+#include "ops/nn/resize_affine/resize_affine.h"
 #include "ops/reduce/reduce/reduce.h"
 #include "ops/reduce/reduce_affine/reduce_affine.h"
 #include "passes/block_weights.h"
@@ -462,6 +466,18 @@ Replacement reduce_integers(Rewriter& rewriter, const Node& node, const Target& 
       {x->q});
 }
 
+/// The integer form of linear and cubic resampling.
+Replacement resize_integers(Rewriter& rewriter, const Node& node, const Target& target) {
+  const auto& p = node.as<ops::ResizeParams>();
+  const auto x = as_quantized(rewriter, node.inputs[0]);
+  if (!x || !is_8_bit(x->grid.type) || !is_8_bit(target.grid->type)) return std::nullopt;
+  return rewriter.emit(
+      ops::kResizeAffine,
+      ops::ResizeAffineParams{p, x->grid.scale, x->grid.zero_point, target.grid->type, target.grid->scale,
+                              target.grid->zero_point, target.limits.low, target.limits.high},
+      {x->q});
+}
+
 /// An average over windows as a depthwise convolution with ones, where all windows count as many elements.
 Replacement average_integers(Rewriter& rewriter, const Node& node, const Target& target) {
   constexpr std::int32_t kLeastChannels = 4;  // of the kernels of depthwise convolutions
@@ -537,6 +553,7 @@ Replacement quantized_form(Rewriter& rewriter, ValueId x, const Target& target) 
   if (node.op->name == "select") return quantized_parts(rewriter, node, 1, target);
   if (!is_mover(rewriter, node, target.grid->type)) {
     if (node.is(ops::kPool2d)) return average_integers(rewriter, node, target);
+    if (node.is(ops::kResize)) return resize_integers(rewriter, node, target);
     return node.is(ops::kReduce) ? reduce_integers(rewriter, node, target) : std::nullopt;
   }
   // What is appended must be within the limits too.

@@ -213,6 +213,26 @@ TEST(IntegerArithmetic, LooksUpFunctionsOfTheSameIntegersOnce) {
   EXPECT_EQ(text.find("quantize"), std::string::npos) << text;
 }
 
+TEST(IntegerArithmetic, InterpolatesIntegersBetweenTheirGrids) {
+  EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
+    %0 "x" = input : u8[1,4,4,3]
+    %1 = const : f32[] {0.5}
+    %2 = const : u8[] {128}
+    %3 = dequantize(%0, %1, %2)
+    %4 = resize(%3) {mode="linear", sizes=[1, 8, 8, 3], scales=[1, 2, 2, 1, 1, 1, 1, 1]}
+    %5 = unary(%4) {function="relu"}
+    %6 = const : f32[] {0.25}
+    %7 = const : i8[] {-10}
+    %8 "y" = quantize(%5, %6, %7) {to="i8"}
+    output "y" %8
+  })"),
+            normalised(R"(graph "g" {
+    %0 "x" = input : u8[1,4,4,3]
+    %1 "y" = resize_affine(%0) {mode="linear", sizes=[1, 8, 8, 3], scales=[1, 2, 2, 1, 1, 1, 1, 1], x_scale=0.5, x_zero_point=128, y_scale=0.25, y_zero_point=-10, minimum=-10}
+    output "y" %1
+  })"));
+}
+
 TEST(IntegerArithmetic, AddsIntegersAndRescalesTheirMeanOnce) {
   EXPECT_EQ(after(integer_arithmetic, R"(graph "g" {
     %0 "x" = input : u8[1,4,4,3]

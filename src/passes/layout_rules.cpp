@@ -14,6 +14,7 @@
 #include "ops/elementwise/quantize/quantize.h"
 #include "ops/nn/norm/norm.h"
 #include "ops/nn/resize/resize.h"
+#include "ops/nn/resize_affine/resize_affine.h"
 #include "ops/nn/softmax/softmax.h"
 #include "ops/reduce/arg_reduce/arg_reduce.h"
 #include "ops/reduce/cumsum/cumsum.h"
@@ -95,14 +96,19 @@ void edit_slice(Params& params, const NodeLayout& layout) {
   permute(p.sizes, layout.result);
 }
 
-void edit_resize(Params& params, const NodeLayout& layout) {
-  auto& p = params.as<ops::ResizeParams>();
+void permute_axes(ops::ResizeParams& p, const NodeLayout& layout) {
   permute(p.sizes, layout.result);
   permute(p.scales, layout.result);
   permute(p.roi_start, layout.result);
   permute(p.roi_end, layout.result);
   for (ops::IntList* first : {&p.first_output, &p.first_input})
     if (first->size != 0) permute(*first, layout.result);
+}
+
+void edit_resize(Params& params, const NodeLayout& layout) { permute_axes(params.as<ops::ResizeParams>(), layout); }
+
+void edit_resize_affine(Params& params, const NodeLayout& layout) {
+  permute_axes(params.as<ops::ResizeAffineParams>().resize, layout);
 }
 
 template <auto Member, typename P>
@@ -351,6 +357,7 @@ constexpr Rule kRules[] = {
     {"requantize", same_layout, keep_params},
     {"reshape", reshape_layout, edit_list<&ops::ReshapeParams::shape, ops::ReshapeParams>},
     {"resize", same_layout, edit_resize},
+    {"resize_affine", same_layout, edit_resize_affine},
     {"select", same_layout, keep_params, kAllOperands},
     {"slice", same_layout, edit_slice},
     {"softmax", same_layout, edit_axis<ops::SoftmaxParams>},

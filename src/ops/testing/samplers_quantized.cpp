@@ -6,6 +6,7 @@
 #include "ops/nn/conv_transpose2d_affine/conv_transpose2d_affine.h"
 #include "ops/nn/matmul_affine/matmul_affine.h"
 #include "ops/nn/matmul_blocks/matmul_blocks.h"
+#include "ops/nn/resize_affine/resize_affine.h"
 #include "ops/nn/separable_conv2d_affine/separable_conv2d_affine.h"
 #include "ops/reduce/reduce_affine/reduce_affine.h"
 #include "ops/testing/samplers.h"
@@ -196,13 +197,31 @@ void reduce_affine(Sampling& s) {
   s.set_params(p);
 }
 
+void resize_affine(Sampling& s) {
+  const TensorDesc x = s.any(s.type({kI8, kU8}), 1, 4);
+  ResizeAffineParams p{.resize = {.mode = s.one_of({ResizeMode::kLinear, ResizeMode::kCubic})}};
+  p.resize.sizes.size = x.rank;
+  for (int i = 0; i < x.rank; ++i) {
+    p.resize.sizes.v[i] = x.dims[i] == 0 || s.one_in(2) ? x.dims[i] : s.pick(1, 2 * x.dims[i]);
+    if (x.dims[i] != 0) p.resize.scales[i] = static_cast<float>(p.resize.sizes.v[i]) / static_cast<float>(x.dims[i]);
+  }
+  p.x_scale = s.real(0.01, 0.1);
+  p.x_zero_point = zero_point(x.type, s);
+  p.to = s.one_of({kI8, kU8});
+  p.y_scale = s.real(0.01, 0.1);
+  p.y_zero_point = zero_point(p.to, s);
+  full_range(p.to, &p.minimum, &p.maximum);
+  s.set_params(p);
+}
+
 constexpr SamplerRow kRows[] = {{&kBinaryAffine, binary_affine},
                                 {&kConv2dAffine, conv2d_affine},
                                 {&kConvTranspose2dAffine, conv_transpose2d_affine},
                                 {&kMatmulAffine, matmul_affine},
                                 {&kSeparableConv2dAffine, separable_conv2d_affine},
                                 {&kMatmulBlocks, matmul_blocks},
-                                {&kReduceAffine, reduce_affine}};
+                                {&kReduceAffine, reduce_affine},
+                                {&kResizeAffine, resize_affine}};
 
 }  // namespace
 

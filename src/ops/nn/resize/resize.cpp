@@ -5,19 +5,12 @@
 #include "ops/common/operands.h"
 #include "ops/common/params.h"
 #include "ops/nn/resize/antialias.h"
+#include "ops/nn/resize/fields.h"
 #include "ops/nn/resize/kernels.h"
 #include "ops/nn/resize/sampling.h"
 
 namespace bantam::ops {
 namespace {
-
-constexpr std::string_view kModeNames[] = {"nearest", "linear", "cubic"};
-constexpr std::string_view kCoordinateNames[] = {"half_pixel",         "asymmetric",           "align_corners",
-                                                 "pytorch_half_pixel", "half_pixel_symmetric", "crop_and_resize"};
-constexpr std::string_view kNearestNames[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
-static_assert(std::size(kModeNames) == static_cast<std::size_t>(ResizeMode::kCount));
-static_assert(std::size(kCoordinateNames) == static_cast<std::size_t>(ResizeCoordinates::kCount));
-static_assert(std::size(kNearestNames) == static_cast<std::size_t>(ResizeNearest::kCount));
 
 /// Either empty or a place in a larger tensor.
 Status check_first(const ResizeParams& p, const IntList& first, int rank) {
@@ -50,17 +43,13 @@ Status check_params(const ResizeParams& p, int rank) {
 Status infer_resize(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
   const auto& p = *static_cast<const ResizeParams*>(params);
   const TensorDesc& x = desc_of(inputs, 0);
-  BANTAM_RETURN_IF_ERROR(check_params(p, x.rank));
+  BANTAM_RETURN_IF_ERROR(infer_resampling(p, x, x.type, &outputs[0]));
   if (p.mode != ResizeMode::kNearest || p.coordinates == ResizeCoordinates::kCropAndResize) {
     BANTAM_RETURN_IF_ERROR(check_type(x, ElementType::kF32, 0));
   } else {
     BANTAM_RETURN_IF_ERROR(check_whole_bytes(x, 0));
   }
-  for (int i = 0; i < x.rank; ++i)
-    if (x.dims[i] == 0 && p.sizes[i] > 0)
-      return failure(StatusCode::kInvalidModel, "an empty axis has nothing to sample", p.sizes[i], 0).at(i);
-  if (p.antialias != 0) BANTAM_RETURN_IF_ERROR(resize::check_antialias(p, x));
-  return desc_from_list(x.type, p.sizes, &outputs[0]);
+  return p.antialias != 0 ? resize::check_antialias(p, x) : ok_status();
 }
 
 Footprint footprint_reference(const OpCall& call, int threads) {
@@ -73,28 +62,11 @@ std::int64_t work(const OpCall& call) {
   if (p.mode == ResizeMode::kNearest) return 0;
   if (p.antialias != 0)
     return call.out().elements() * (resize::filter_bytes(p, call.in(0)) / static_cast<std::int64_t>(sizeof(float)));
-  std::int64_t taps = 1;
-  for (int i = 0; i < call.in(0).rank; ++i)
-    if (resize::is_resampled(p, call.in(0), i)) taps *= p.mode == ResizeMode::kCubic ? 4 : 2;
-  return call.out().elements() * taps;
+  return resampling_work(p, call.in(0), call.out());
 }
 
 constexpr ResizeParams kDefaults{};
-constexpr ParamField kFields[] = {
-    enum_field("mode", offsetof(ResizeParams, mode), kModeNames),
-    enum_field("coordinates", offsetof(ResizeParams, coordinates), kCoordinateNames),
-    enum_field("nearest", offsetof(ResizeParams, nearest), kNearestNames),
-    list_field("sizes", offsetof(ResizeParams, sizes)),
-    f32_field("scales", offsetof(ResizeParams, scales), kMaxRank),
-    f32_field("roi_start", offsetof(ResizeParams, roi_start), kMaxRank),
-    f32_field("roi_end", offsetof(ResizeParams, roi_end), kMaxRank),
-    f32_field("cubic_coefficient", offsetof(ResizeParams, cubic_coefficient)),
-    bool_field("exclude_outside", offsetof(ResizeParams, exclude_outside)),
-    f32_field("extrapolation", offsetof(ResizeParams, extrapolation)),
-    bool_field("antialias", offsetof(ResizeParams, antialias)),
-    list_field("first_output", offsetof(ResizeParams, first_output)),
-    list_field("first_input", offsetof(ResizeParams, first_input)),
-};
+constexpr auto kFields = resize_fields(0);
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
     {.name = "any_rows__simd",
@@ -108,6 +80,21 @@ constexpr KernelVariant kVariants[] = {
 };
 
 }  // namespace
+
+Status infer_resampling(const ResizeParams& p, const TensorDesc& x, ElementType type, TensorDesc* result) {
+  BANTAM_RETURN_IF_ERROR(check_params(p, x.rank));
+  for (int i = 0; i < x.rank; ++i)
+    if (x.dims[i] == 0 && p.sizes[i] > 0)
+      return failure(StatusCode::kInvalidModel, "an empty axis has nothing to sample", p.sizes[i], 0).at(i);
+  return desc_from_list(type, p.sizes, result);
+}
+
+std::int64_t resampling_work(const ResizeParams& p, const TensorDesc& x, const TensorDesc& result) {
+  std::int64_t taps = 1;
+  for (int i = 0; i < x.rank; ++i)
+    if (resize::is_resampled(p, x, i)) taps *= p.mode == ResizeMode::kCubic ? 4 : 2;
+  return result.elements() * taps;
+}
 
 constexpr OpDef kResize{.name = "resize",
                         .params_bytes = sizeof(ResizeParams),

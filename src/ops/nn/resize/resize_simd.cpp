@@ -8,158 +8,12 @@
 #include "ops/common/operands.h"
 #include "ops/common/parallel.h"
 #include "ops/nn/resize/kernels.h"
-#include "ops/nn/resize/sampling.h"
+#include "ops/nn/resize/rows.h"
 
-#ifndef BANTAM_RESIZE_TAP_TABLE_
-#define BANTAM_RESIZE_TAP_TABLE_
+#ifndef BANTAM_RESIZE_REPETITION_
+#define BANTAM_RESIZE_REPETITION_
 namespace bantam::ops::resize {
 namespace {
-
-/// The taps of all output coordinates of one axis: those of tap t from t * size on, as distances in elements.
-struct TapTable {
-  std::int64_t size = 0;
-  int count = 0;  ///< 0: the axis is not resampled
-  std::int32_t* offset = nullptr;
-  float* weight = nullptr;  ///< null where elements are only moved
-};
-
-int tap_count(const ResizeParams& p) {
-  if (p.mode == ResizeMode::kNearest) return 1;
-  return p.mode == ResizeMode::kLinear ? 2 : 4;
-}
-
-/// What the parts of a call have in common: axis `last` is the innermost that is resampled, of runs of `run` elements.
-struct Resampling {
-  Resampling(const ResizeParams& params, const TensorDesc& from, const TensorDesc& to)
-      : p(params), x(from), last(last_resampled(params, from)) {
-    run = elements_between(x, last + 1, x.rank);
-    in = x.dims[last];
-    out = to.dims[last];
-    rows = elements_between(to, 0, last);
-  }
-
-  bool moves() const { return p.mode == ResizeMode::kNearest; }
-  /// Four-byte numbers in the table of an axis.
-  std::int64_t table_numbers(int axis) const {
-    return is_resampled(p, x, axis) ? std::int64_t{p.sizes[axis]} * tap_count(p) * (moves() ? 1 : 2) : 0;
-  }
-  std::int64_t table_bytes() const {
-    std::int64_t numbers = 0;
-    for (int axis = 0; axis <= last; ++axis) numbers += table_numbers(axis);
-    return align_up(numbers * static_cast<std::int64_t>(sizeof(float)), kAlignment);
-  }
-  /// Of a blended row of the operand; one per thread.
-  std::int64_t row_bytes() const {
-    return moves() ? 0 : align_up(in * run * static_cast<std::int64_t>(sizeof(float)), kAlignment);
-  }
-
-  const ResizeParams& p;
-  const TensorDesc& x;
-  int last;
-  std::int64_t run;
-  std::int64_t in;
-  std::int64_t out;
-  std::int64_t rows;  ///< of the result
-};
-
-TapTable fill_table(const Resampling& r, int axis, std::byte* memory) {
-  if (!is_resampled(r.p, r.x, axis)) return {};
-  TapTable table{r.p.sizes[axis], tap_count(r.p), reinterpret_cast<std::int32_t*>(memory), nullptr};
-  if (!r.moves()) table.weight = reinterpret_cast<float*>(memory) + table.size * table.count;
-  for (std::int64_t i = 0; i < table.size; ++i) {
-    const Taps taps = taps_at(r.p, r.x, axis, static_cast<std::int32_t>(i));
-    for (int t = 0; t < table.count; ++t) {
-      // A tensor has fewer than 2^31 elements.
-      table.offset[t * table.size + i] = static_cast<std::int32_t>(taps.index[t] * r.x.strides[axis]);
-      if (table.weight != nullptr) table.weight[t * table.size + i] = taps.weight[t];
-    }
-  }
-  return table;
-}
-
-/// Of all axes up to the last that is resampled, in the scratch of a call.
-struct TapTables {
-  TapTables(const Resampling& r, std::byte* memory) {
-    for (int axis = 0; axis <= r.last; ++axis) {
-      axes[axis] = fill_table(r, axis, memory);
-      memory += r.table_numbers(axis) * static_cast<std::int64_t>(sizeof(float));
-    }
-  }
-
-  TapTable axes[kMaxRank];
-};
-
-/// Rows of the operand that make up one row of the result.
-struct Samples {
-  static constexpr int kMax = 16;
-
-  int count;
-  std::int64_t from[kMax];  ///< where they begin, in elements
-  float weight[kMax];
-};
-
-/// Walks the places of the result along its first `axes` axes in their order: its rows, if these are all but the
-/// innermost that is resampled.
-class RowCursor {
- public:
-  RowCursor(const Resampling& r, const TapTables& tables, int axes, std::int64_t row)
-      : r_(r), tables_(tables), axes_(axes) {
-    for (int axis = axes - 1; axis >= 0; --axis) {
-      at_[axis] = row % r.p.sizes[axis];
-      row /= r.p.sizes[axis];
-    }
-  }
-
-  void next() {
-    for (int axis = axes_ - 1; axis >= 0; --axis) {
-      if (++at_[axis] < r_.p.sizes[axis]) return;
-      at_[axis] = 0;
-    }
-  }
-
-  /// Where the row begins that the present one is a copy of, if nothing but the innermost axis has weights.
-  std::int64_t source() const {
-    std::int64_t from = 0;
-    for (int axis = 0; axis < axes_; ++axis) {
-      const TapTable& table = tables_.axes[axis];
-      from += table.count == 0 ? at_[axis] * r_.x.strides[axis] : table.offset[at_[axis]];
-    }
-    return from;
-  }
-
-  void find(Samples* samples) const {
-    samples->count = 1;
-    samples->from[0] = 0;
-    samples->weight[0] = 1.0F;
-    for (int axis = 0; axis < axes_; ++axis) {
-      if (tables_.axes[axis].count == 0) {
-        for (int s = 0; s < samples->count; ++s) samples->from[s] += at_[axis] * r_.x.strides[axis];
-      } else {
-        split(tables_.axes[axis], at_[axis], samples);
-      }
-    }
-  }
-
- private:
-  /// Every sample into those of the taps of one axis, in place from the last to the first.
-  static void split(const TapTable& table, std::int64_t at, Samples* samples) {
-    for (int s = samples->count - 1; s >= 0; --s) {
-      const std::int64_t from = samples->from[s];
-      const float weight = samples->weight[s];
-      for (int t = table.count - 1; t >= 0; --t) {
-        const std::int64_t tap = t * table.size + at;
-        samples->from[s * table.count + t] = from + table.offset[tap];
-        samples->weight[s * table.count + t] = weight * table.weight[tap];
-      }
-    }
-    samples->count *= table.count;
-  }
-
-  const Resampling& r_;
-  const TapTables& tables_;
-  int axes_;
-  std::int64_t at_[kMaxRank] = {};
-};
 
 /// Upsampling by integers, as feature pyramids do it: how often each element, and each row of elements, follows itself.
 struct Repetition {
@@ -196,17 +50,11 @@ Repetition repetition_of(const Resampling& r, const TapTables& tables) {
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
 #include "hwy/highway.h"
-#include "ops/common/rows_simd-inl.h"
-#include "ops/nn/gemm/unroll-inl.h"
+#include "ops/nn/resize/sample_rows_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::resize::HWY_NAMESPACE {
 namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
-using ops::HWY_NAMESPACE::load_partial;
-using ops::HWY_NAMESPACE::store_partial;
-using ops::HWY_NAMESPACE::unroll;
 
 /// Their sum, of n elements; offsets count from x.
 void blend(const Samples& samples, const float* x, std::size_t n, float* to) {
@@ -223,70 +71,6 @@ void blend(const Samples& samples, const float* x, std::size_t n, float* to) {
     hn::StoreU(sum_of([&](const float* row) HWY_ATTR { return hn::LoadU(d, row + i); }), d, to + i);
   if (i == n) return;
   store_partial(sum_of([&](const float* row) HWY_ATTR { return load_partial(d, row + i, n - i); }), d, to + i, n - i);
-}
-
-using DF = hn::ScalableTag<float>;
-using DI = hn::RebindToSigned<DF>;
-
-/// Where a load finds all that tap t of the coordinates from `i` on, as many as a vector has lanes, reads of a row of
-/// `in` elements, if any load does.
-HWY_INLINE std::int64_t load_of_tap(const TapTable& table, std::int64_t in, int t, std::int64_t i) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(DF()));
-  return std::min<std::int64_t>(table.offset[t * table.size + i], in - lanes);
-}
-
-/// Does one load find them, wherever `i` is a multiple of the lanes or the last possible?
-bool is_close(const TapTable& table, std::int64_t in) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(DF()));
-  if (in < lanes || table.size < lanes) return false;
-  for (int t = 0; t < table.count; ++t)
-    for (std::int64_t first = 0; first < table.size; first += lanes) {
-      const std::int64_t i = std::min(first, table.size - lanes);
-      const std::int64_t load = load_of_tap(table, in, t, i);
-      for (std::int64_t lane = 0; lane < lanes; ++lane) {
-        const std::int64_t place = table.offset[t * table.size + i + lane] - load;
-        if (place < 0 || place >= lanes) return false;
-      }
-    }
-  return true;
-}
-
-/// A row of the result from one row of `in` elements: neighbouring coordinates in the lanes of a vector. kClose: see
-/// is_close; otherwise lanes are gathered.
-template <bool kClose>
-void sample_elements(const TapTable& table, std::int64_t in, const float* from, float* to) {
-  const DF d;
-  const DI di;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const auto tap = [&](int t, std::int64_t i) HWY_ATTR {
-    const auto offsets = hn::LoadU(di, table.offset + t * table.size + i);
-    if constexpr (!kClose) return hn::GatherIndex(d, from, offsets);
-    const std::int64_t load = load_of_tap(table, in, t, i);
-    const auto places = hn::Sub(offsets, hn::Set(di, static_cast<std::int32_t>(load)));
-    return hn::TableLookupLanes(hn::LoadU(d, from + load), hn::IndicesFromVec(d, places));
-  };
-  const auto sample = [&](std::int64_t i) HWY_ATTR {
-    auto sum = hn::Mul(hn::LoadU(d, table.weight + i), tap(0, i));
-    for (int t = 1; t < table.count; ++t)
-      sum = hn::MulAdd(hn::LoadU(d, table.weight + t * table.size + i), tap(t, i), sum);
-    return sum;
-  };
-  std::int64_t i = 0;
-  for (; i + lanes <= table.size; i += lanes) hn::StoreU(sample(i), d, to + i);
-  // The last ones once more, with the same result.
-  if (i < table.size && table.size >= lanes) {
-    hn::StoreU(sample(table.size - lanes), d, to + table.size - lanes);
-    return;
-  }
-  const hn::CappedTag<float, 1> one;
-  for (; i < table.size; ++i) {
-    auto sum = hn::Mul(hn::Set(one, table.weight[i]), hn::Set(one, from[table.offset[i]]));
-    for (int t = 1; t < table.count; ++t) {
-      const std::int64_t at = t * table.size + i;
-      sum = hn::MulAdd(hn::Set(one, table.weight[at]), hn::Set(one, from[table.offset[at]]), sum);
-    }
-    hn::StoreU(sum, one, to + i);
-  }
 }
 
 /// Does a vector hold a row of the operand, and are parts of vectors loaded and stored as fast as whole ones?
@@ -318,32 +102,6 @@ HWY_INLINE void sample_vector(const TapTable& table, std::size_t in, const Sampl
       sum = hn::MulAdd(weight, element, sum);
     }
     store_partial(sum, d, to + i, n);
-  }
-}
-
-/// The same of runs of several elements, which are the lanes.
-template <int kTaps>
-void sample_runs(const TapTable& table, std::int64_t run, const float* from, float* to) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t i = 0; i < table.size; ++i, to += run) {
-    const float* taps[kTaps];
-    hn::Vec<decltype(d)> weights[kTaps];
-    unroll<kTaps>([&](auto t) HWY_ATTR {
-      taps[t] = from + table.offset[t * table.size + i];
-      weights[t] = hn::Set(d, table.weight[t * table.size + i]);
-    });
-    const auto sample = [&](auto load) HWY_ATTR {
-      auto sum = hn::Mul(weights[0], load(taps[0]));
-      unroll<kTaps - 1>([&](auto t) HWY_ATTR { sum = hn::MulAdd(weights[t + 1], load(taps[t + 1]), sum); });
-      return sum;
-    };
-    std::int64_t c = 0;
-    for (; c + lanes <= run; c += lanes)
-      hn::StoreU(sample([&](const float* tap) HWY_ATTR { return hn::LoadU(d, tap + c); }), d, to + c);
-    if (c == run) continue;
-    const auto rest = static_cast<std::size_t>(run - c);
-    store_partial(sample([&](const float* tap) HWY_ATTR { return load_partial(d, tap + c, rest); }), d, to + c, rest);
   }
 }
 
@@ -422,15 +180,7 @@ void interpolate_rows(const Resampling& r, const TapTables& tables, const float*
     const bool as_it_lies = samples.count == 1;
     if (!as_it_lies) blend(samples, from, static_cast<std::size_t>(r.in * r.run), row);
     const float* blended = as_it_lies ? from + samples.from[0] : row;
-    if (close) {
-      sample_elements<true>(table, r.in, blended, to);
-    } else if (r.run == 1) {
-      sample_elements<false>(table, r.in, blended, to);
-    } else if (table.count == 2) {
-      sample_runs<2>(table, r.run, blended, to);
-    } else {
-      sample_runs<4>(table, r.run, blended, to);
-    }
+    sample_row<true>(table, r.in, r.run, close, blended, to);
   }
 }
 

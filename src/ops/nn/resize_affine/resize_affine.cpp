@@ -1,0 +1,74 @@
+#include "ops/nn/resize_affine/resize_affine.h"
+
+#include <array>
+#include <cmath>
+
+#include "ops/common/dispatch.h"
+#include "ops/common/operands.h"
+#include "ops/common/params.h"
+#include "ops/nn/resize/fields.h"
+#include "ops/nn/resize_affine/kernels.h"
+
+namespace bantam::ops {
+namespace {
+
+Status infer_resize_affine(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
+  const auto& p = *static_cast<const ResizeAffineParams*>(params);
+  const TensorDesc& x = desc_of(inputs, 0);
+  const ElementType to = p.to;
+  if (!is_one_of<std::int8_t, std::uint8_t>(x.type))
+    return failure(StatusCode::kUnsupported, "operand must be i8 or u8", static_cast<std::int64_t>(x.type),
+                   static_cast<std::int64_t>(ElementType::kI8))
+        .at(0);
+  if (!is_one_of<std::int8_t, std::uint8_t>(to))
+    return failure(StatusCode::kUnsupported, "the result must be i8 or u8", static_cast<std::int64_t>(to),
+                   static_cast<std::int64_t>(ElementType::kI8));
+  if (x.rank == 0) return failure(StatusCode::kInvalidModel, "a scalar has no axis to resample").at(0);
+  if (p.resize.mode == ResizeMode::kNearest || p.resize.antialias != 0 ||
+      p.resize.coordinates == ResizeCoordinates::kCropAndResize)
+    return failure(StatusCode::kUnsupported, "there is no quantised form of this resampling");
+  for (const float scale : {p.x_scale, p.y_scale})
+    if (!std::isfinite(scale) || scale <= 0.0F)
+      return failure(StatusCode::kInvalidModel, "a scale must be a positive number");
+  if (!fits_byte(p.x_zero_point, x.type))
+    return failure(StatusCode::kInvalidModel, "input zero point is outside its type", p.x_zero_point, 0);
+  BANTAM_RETURN_IF_ERROR(check_byte_results(to, p.y_zero_point, p.minimum, p.maximum));
+  return infer_resampling(p.resize, x, to, &outputs[0]);
+}
+
+std::int64_t work(const OpCall& call) {
+  return resampling_work(call.as<ResizeAffineParams>().resize, call.in(0), call.out());
+}
+
+constexpr ResizeAffineParams kDefaults{};
+constexpr std::array kOwnFields = {
+    f32_field("x_scale", offsetof(ResizeAffineParams, x_scale)),
+    i32_field("x_zero_point", offsetof(ResizeAffineParams, x_zero_point)),
+    type_field("to", offsetof(ResizeAffineParams, to)),
+    f32_field("y_scale", offsetof(ResizeAffineParams, y_scale)),
+    i32_field("y_zero_point", offsetof(ResizeAffineParams, y_zero_point)),
+    i32_field("minimum", offsetof(ResizeAffineParams, minimum)),
+    i32_field("maximum", offsetof(ResizeAffineParams, maximum)),
+};
+constexpr auto kFields = join_fields(resize_fields(offsetof(ResizeAffineParams, resize)), kOwnFields);
+constexpr KernelVariant kVariants[] = {
+#if BANTAM_SIMD
+    {.name = "i8_rows__simd",
+     .supports = resize_affine::supports_rows,
+     .footprint = resize_affine::rows_footprint,
+     .run = resize_affine::run_rows},
+#endif
+    {.name = "i8__ref", .supports = all_dense, .run = resize_affine::run_reference},
+};
+
+}  // namespace
+
+constexpr OpDef kResizeAffine{.name = "resize_affine",
+                              .params_bytes = sizeof(ResizeAffineParams),
+                              .default_params = &kDefaults,
+                              .fields = kFields,
+                              .infer = infer_resize_affine,
+                              .work = work,
+                              .variants = kVariants};
+
+}  // namespace bantam::ops
