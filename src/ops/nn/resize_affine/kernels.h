@@ -15,7 +15,10 @@ inline AffineScaler scaler_of(const ResizeAffineParams& p) noexcept {
 
 Status run_reference(const Invocation& call);
 
-/// At most three resampled axes, at least one.
+/// How many axes are resampled.
+int resampled_axes(const ResizeAffineParams& p, const TensorDesc& x) noexcept;
+
+/// At least one resampled axis.
 bool supports_rows(const OpCall& call);
 Footprint rows_footprint(const OpCall& call, int threads);
 Status run_rows(const Invocation& call);

@@ -7,6 +7,7 @@
 #include "ops/common/operands.h"
 #include "ops/common/params.h"
 #include "ops/nn/resize/fields.h"
+#include "ops/nn/resize/sampling.h"
 #include "ops/nn/resize_affine/kernels.h"
 
 namespace bantam::ops {
@@ -33,7 +34,11 @@ Status infer_resize_affine(const void* params, std::span<const Tensor> inputs, s
   if (!fits_byte(p.x_zero_point, x.type))
     return failure(StatusCode::kInvalidModel, "input zero point is outside its type", p.x_zero_point, 0);
   BANTAM_RETURN_IF_ERROR(check_byte_results(to, p.y_zero_point, p.minimum, p.maximum));
-  return infer_resampling(p.resize, x, to, &outputs[0]);
+  BANTAM_RETURN_IF_ERROR(infer_resampling(p.resize, x, to, &outputs[0]));
+  const int axes = resize_affine::resampled_axes(p, x);
+  if (axes > kMostResampledAxes)
+    return failure(StatusCode::kUnsupported, "too many axes are resampled", axes, kMostResampledAxes);
+  return ok_status();
 }
 
 std::int64_t work(const OpCall& call) {
@@ -62,6 +67,16 @@ constexpr KernelVariant kVariants[] = {
 };
 
 }  // namespace
+
+namespace resize_affine {
+
+int resampled_axes(const ResizeAffineParams& p, const TensorDesc& x) noexcept {
+  int count = 0;
+  for (int axis = 0; axis < x.rank; ++axis) count += resize::is_resampled(p.resize, x, axis) ? 1 : 0;
+  return count;
+}
+
+}  // namespace resize_affine
 
 constexpr OpDef kResizeAffine{.name = "resize_affine",
                               .params_bytes = sizeof(ResizeAffineParams),

@@ -7,14 +7,16 @@
 // where the weight of several taps is the product of theirs in the order of axes, sums begin with the first product and
 // go on in the order of taps, axis by axis, and each product and each sum is rounded; what is not a number counts as 0.
 // Operand 0: x i8 or u8, of rank 1 or more; result: type `to`, i8 or u8, dims `resize.sizes`. Scales are finite and
-// positive, zero points and the range lie within their types. Not with antialias or crop_and_resize. Exact on every
-// target. Accepts a dense operand.
+// positive, zero points and the range lie within their types. At most kMostResampledAxes; not with antialias or
+// crop_and_resize. Exact on every target. Accepts a dense operand.
 #pragma once
 
 #include "ops/nn/resize/resize.h"
 #include "ops/op.h"
 
 namespace bantam::ops {
+
+inline constexpr int kMostResampledAxes = 3;
 
 struct ResizeAffineParams {
   ResizeParams resize{.mode = ResizeMode::kLinear};

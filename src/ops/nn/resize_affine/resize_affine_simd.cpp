@@ -138,12 +138,7 @@ std::int64_t sampled_bytes(const resize::Resampling& r) {
 }  // namespace
 
 bool supports_rows(const OpCall& call) {
-  const auto& p = call.as<ResizeAffineParams>().resize;
-  const TensorDesc& x = call.in(0);
-  if (!all_dense(call) || call.out().elements() == 0) return false;
-  int resampled = 0;
-  for (int i = 0; i < x.rank; ++i) resampled += resize::is_resampled(p, x, i) ? 1 : 0;
-  return resampled >= 1 && resampled <= 3;
+  return all_dense(call) && call.out().elements() > 0 && resampled_axes(call.as<ResizeAffineParams>(), call.in(0)) > 0;
 }
 
 Footprint rows_footprint(const OpCall& call, int threads) {

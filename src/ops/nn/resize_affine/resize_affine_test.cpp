@@ -72,7 +72,7 @@ OpCase random_resize_affine_case(Random& random) {
   p.resize.sizes.size = 4;
   for (int i = 0; i < 4; ++i) {
     const auto extent = static_cast<std::int32_t>(dims[static_cast<std::size_t>(i)]);
-    const bool resampled = kind == 0 ? i == 1 || i == 2 : kind == 1 ? i >= 2 : some(0, 2) == 0;
+    const bool resampled = kind == 0 ? i == 1 || i == 2 : kind == 1 ? i >= 2 : i > 0 && some(0, 1) == 0;
     p.resize.sizes.v[i] = resampled ? some(1, 2 * extent + 3) : extent;
     p.resize.scales[i] = static_cast<float>(p.resize.sizes.v[i]) / static_cast<float>(extent);
   }
@@ -120,6 +120,13 @@ TEST(ResizeAffine, RefusesWhatHasNoQuantisedForm) {
   p = twice_as_wide();
   p.x_zero_point = 200;
   EXPECT_EQ(code(p), StatusCode::kInvalidModel);
+  p = {};
+  std::vector<TensorDesc> outputs;
+  p.resize.sizes = {4, {2, 2, 2, 2}};
+  EXPECT_EQ(
+      infer_case(make_case(kResizeAffine, p, {TestTensor(dense_desc(ElementType::kI8, {1, 1, 1, 1}))}), &outputs).code,
+      StatusCode::kUnsupported)
+      << "four axes";
   p = twice_as_wide();
   p.resize.sizes.size = 1;
   EXPECT_EQ(code(p), StatusCode::kInvalidModel);
