@@ -114,22 +114,24 @@ Load gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const op
           .others = activation_macs(op, call)};
 }
 
-/// A convolution by dot products of whole vectors (nn/conv2d/few_outputs.h): to load and to widen a vector, which all
-/// outputs share, and to add up the numbers of each sum take most of the time.
-Load dot_products_load(const ops::OpDef& /*op*/, const ops::KernelVariant& variant, const ops::OpCall& call,
+/// A convolution by dot products of whole vectors of 16-bit numbers (nn/conv2d/few_outputs.h): to load and to widen a
+/// vector, which all outputs share, and to add up the numbers of each sum take most of the time where products are
+/// fast.
+Load dot_products_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
                        Numbers numbers) {
   constexpr double kVector = ops::conv2d::few_outputs::kVector;
   constexpr double kPixel = 0.8;  // in the time of so many multiply-accumulates of plain code, here and below
   constexpr double kSum = 4;
   constexpr double kOperand = 0.4;
-  constexpr double kProduct = 0.3;
   const TensorDesc& w = call.in(1);
   const double outputs = call.out().dims[3];
   const double pixels = elements(call) / std::max(outputs, 1.0);
   const double vectors = static_cast<double>(w.dims[1]) * w.dims[2] * w.dims[3] / kVector;
-  return {.moved = moved_bytes(call, numbers),
+  return {.pairs = static_cast<double>(op.work(call)),
+          .share = 0.65,
+          .moved = moved_bytes(call, numbers),
           .weights = weight_bytes(variant, call, numbers),
-          .plain = pixels * (kPixel + kSum * outputs + vectors * (kOperand + kProduct * outputs))};
+          .plain = pixels * (kPixel + kSum * outputs + vectors * kOperand)};
 }
 
 /// A product of matrices whose weights are packed just before: written, and read once more.

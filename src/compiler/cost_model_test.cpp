@@ -226,6 +226,7 @@ TEST(CostModel, FewOutputsOfBytesAreDotProductsUnlessAMatrixProductIsFaster) {
   EXPECT_EQ(kernel(1, 256, 1, "x86-64-zen4"), "i8_few_outputs__simd");
   EXPECT_EQ(kernel(3, 64, 1, "x86-64-zen4"), "i8_few_outputs__simd") << "windows would be gathered";
   EXPECT_EQ(kernel(1, 64, 1, "x86-64-avx2"), "i8_few_outputs__simd") << "products of bytes are slower there";
+  EXPECT_EQ(kernel(3, 64, 4, "cortex-a76"), "i8_gemm__simd") << "products of 16 bits are slower there";
 }
 
 TEST(CostModel, ActivationsOfExponentialsTakeTimeAndLimitsDoNot) {
