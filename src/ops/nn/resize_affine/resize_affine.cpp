@@ -1,9 +1,6 @@
 #include "ops/nn/resize_affine/resize_affine.h"
 
-#include <array>
-#include <cmath>
-
-#include "ops/common/dispatch.h"
+#include "ops/common/byte_grids.h"
 #include "ops/common/operands.h"
 #include "ops/common/params.h"
 #include "ops/nn/resize/fields.h"
@@ -16,25 +13,12 @@ namespace {
 Status infer_resize_affine(const void* params, std::span<const Tensor> inputs, std::span<TensorDesc> outputs) {
   const auto& p = *static_cast<const ResizeAffineParams*>(params);
   const TensorDesc& x = desc_of(inputs, 0);
-  const ElementType to = p.to;
-  if (!is_one_of<std::int8_t, std::uint8_t>(x.type))
-    return failure(StatusCode::kUnsupported, "operand must be i8 or u8", static_cast<std::int64_t>(x.type),
-                   static_cast<std::int64_t>(ElementType::kI8))
-        .at(0);
-  if (!is_one_of<std::int8_t, std::uint8_t>(to))
-    return failure(StatusCode::kUnsupported, "the result must be i8 or u8", static_cast<std::int64_t>(to),
-                   static_cast<std::int64_t>(ElementType::kI8));
+  BANTAM_RETURN_IF_ERROR(check_byte_grids(p, x));
   if (x.rank == 0) return failure(StatusCode::kInvalidModel, "a scalar has no axis to resample").at(0);
   if (p.resize.mode == ResizeMode::kNearest || p.resize.antialias != 0 ||
       p.resize.coordinates == ResizeCoordinates::kCropAndResize)
     return failure(StatusCode::kUnsupported, "there is no quantised form of this resampling");
-  for (const float scale : {p.x_scale, p.y_scale})
-    if (!std::isfinite(scale) || scale <= 0.0F)
-      return failure(StatusCode::kInvalidModel, "a scale must be a positive number");
-  if (!fits_byte(p.x_zero_point, x.type))
-    return failure(StatusCode::kInvalidModel, "input zero point is outside its type", p.x_zero_point, 0);
-  BANTAM_RETURN_IF_ERROR(check_byte_results(to, p.y_zero_point, p.minimum, p.maximum));
-  BANTAM_RETURN_IF_ERROR(infer_resampling(p.resize, x, to, &outputs[0]));
+  BANTAM_RETURN_IF_ERROR(infer_resampling(p.resize, x, p.to, &outputs[0]));
   const int axes = resize_affine::resampled_axes(p, x);
   if (axes > kMostResampledAxes)
     return failure(StatusCode::kUnsupported, "too many axes are resampled", axes, kMostResampledAxes);
@@ -46,16 +30,8 @@ std::int64_t work(const OpCall& call) {
 }
 
 constexpr ResizeAffineParams kDefaults{};
-constexpr std::array kOwnFields = {
-    f32_field("x_scale", offsetof(ResizeAffineParams, x_scale)),
-    i32_field("x_zero_point", offsetof(ResizeAffineParams, x_zero_point)),
-    type_field("to", offsetof(ResizeAffineParams, to)),
-    f32_field("y_scale", offsetof(ResizeAffineParams, y_scale)),
-    i32_field("y_zero_point", offsetof(ResizeAffineParams, y_zero_point)),
-    i32_field("minimum", offsetof(ResizeAffineParams, minimum)),
-    i32_field("maximum", offsetof(ResizeAffineParams, maximum)),
-};
-constexpr auto kFields = join_fields(resize_fields(offsetof(ResizeAffineParams, resize)), kOwnFields);
+constexpr auto kFields =
+    join_fields(resize_fields(offsetof(ResizeAffineParams, resize)), byte_grid_fields<ResizeAffineParams>());
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
     {.name = "i8_rows__simd",
