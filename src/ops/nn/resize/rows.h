@@ -91,6 +91,21 @@ struct TapTables {
 struct Samples {
   static constexpr int kMax = 16;
 
+  /// Every sample into those of `taps` taps, of which t lies offset(t) elements on and weighs weight_of(t): in place
+  /// from the last to the first. Requires count * taps <= kMax.
+  template <typename Offset, typename Weight>
+  void split(int taps, Offset offset, Weight weight_of) {
+    for (int s = count - 1; s >= 0; --s) {
+      const std::int64_t begin = from[s];
+      const float whole = weight[s];
+      for (int t = taps - 1; t >= 0; --t) {
+        from[s * taps + t] = begin + offset(t);
+        weight[s * taps + t] = whole * weight_of(t);
+      }
+    }
+    count *= taps;
+  }
+
   int count;
   std::int64_t from[kMax];  ///< where they begin, in elements
   float weight[kMax];
@@ -130,29 +145,19 @@ class RowCursor {
     samples->from[0] = 0;
     samples->weight[0] = 1.0F;
     for (int axis = 0; axis < axes_; ++axis) {
-      if (tables_.axes[axis].count == 0) {
-        for (int s = 0; s < samples->count; ++s) samples->from[s] += at_[axis] * r_.x.strides[axis];
+      const TapTable& table = tables_.axes[axis];
+      const std::int64_t at = at_[axis];
+      if (table.count == 0) {
+        for (int s = 0; s < samples->count; ++s) samples->from[s] += at * r_.x.strides[axis];
       } else {
-        split(tables_.axes[axis], at_[axis], samples);
+        samples->split(
+            table.count, [&](int t) { return table.offset[t * table.size + at]; },
+            [&](int t) { return table.weight[t * table.size + at]; });
       }
     }
   }
 
  private:
-  /// Every sample into those of the taps of one axis, in place from the last to the first.
-  static void split(const TapTable& table, std::int64_t at, Samples* samples) {
-    for (int s = samples->count - 1; s >= 0; --s) {
-      const std::int64_t from = samples->from[s];
-      const float weight = samples->weight[s];
-      for (int t = table.count - 1; t >= 0; --t) {
-        const std::int64_t tap = t * table.size + at;
-        samples->from[s * table.count + t] = from + table.offset[tap];
-        samples->weight[s * table.count + t] = weight * table.weight[tap];
-      }
-    }
-    samples->count *= table.count;
-  }
-
   const Resampling& r_;
   const TapTables& tables_;
   int axes_;

@@ -15,13 +15,9 @@ Samples samples_at(const resize::Cursor& cursor, const TensorDesc& x, int last) 
   Samples samples{.count = 1, .from = {0}, .weight = {1.0F}};
   for (int axis = 0; axis < last; ++axis) {
     const Taps& taps = cursor.taps(axis);
-    // Every sample into those of the taps, in place from the last to the first.
-    for (int s = samples.count - 1; s >= 0; --s)
-      for (int t = taps.count - 1; t >= 0; --t) {
-        samples.from[s * taps.count + t] = samples.from[s] + std::int64_t{taps.index[t]} * x.strides[axis];
-        samples.weight[s * taps.count + t] = samples.weight[s] * taps.weight[t];
-      }
-    samples.count *= taps.count;
+    samples.split(
+        taps.count, [&](int t) { return std::int64_t{taps.index[t]} * x.strides[axis]; },
+        [&](int t) { return taps.weight[t]; });
   }
   return samples;
 }
