@@ -6,12 +6,10 @@
 //     rescaling, rounding to even, as ONNX Runtime fuses them); the sums are exact, where the float operator would
 //     round each of them
 //   arithmetic of two quantised operands: binary_affine, bit for bit what the three operators compute
-//   sums and means of 8-bit integers over axes: reduce_affine (exact sums, rescaled as ONNX Runtime does); averages
-//   over
-//     windows that all count as many: conv2d_affine of ones
+//   sums and means of 8-bit integers over axes: reduce_affine (exact sums, rescaled as ONNX Runtime does);
+//     averages over windows that all count as many: conv2d_affine of ones
 //   linear and cubic resampling: resize_affine (in steps of the operand's grid, where floats would round each product
-//   by
-//     its scale: what lies halfway between two steps may come to the other one)
+//     by its scale: what lies halfway between two steps may come to the other one)
 //   any function of one 8-bit operand, another grid for the same numbers: lookup8, bit for bit
 //   relu and clip: limits of the results; other activations of convolutions and products: in their last step, bit for
 //     bit what they compute apart (but for activations with exponentials, see affine_form.h)

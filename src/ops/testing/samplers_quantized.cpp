@@ -183,17 +183,23 @@ void matmul_blocks(Sampling& s) {
   s.set_params(p);
 }
 
+/// The grid of the operand, bytes of type `x`, and that of the result, which takes all its bytes.
+template <typename Params>
+void byte_grids(Sampling& s, ElementType x, Params& p) {
+  p.x_scale = s.real(0.01, 0.1);
+  p.x_zero_point = zero_point(x, s);
+  p.to = s.one_of({kI8, kU8});
+  p.y_scale = s.real(0.01, 0.1);
+  p.y_zero_point = zero_point(p.to, s);
+  full_range(p.to, &p.minimum, &p.maximum);
+}
+
 void reduce_affine(Sampling& s) {
   const TensorDesc x = s.any(s.type({kI8, kU8}), 0, 5);
   ReduceAffineParams p{.function = s.one_of({ReduceFunction::kMean, ReduceFunction::kSum})};
   p.axes = s.axes(x);
   p.keep_dims = s.pick(0, 1);
-  p.x_scale = s.real(0.01, 0.1);
-  p.x_zero_point = zero_point(x.type, s);
-  p.to = s.one_of({kI8, kU8});
-  p.y_scale = s.real(0.01, 0.1);
-  p.y_zero_point = zero_point(p.to, s);
-  full_range(p.to, &p.minimum, &p.maximum);
+  byte_grids(s, x.type, p);
   s.set_params(p);
 }
 
@@ -205,12 +211,7 @@ void resize_affine(Sampling& s) {
     p.resize.sizes.v[i] = x.dims[i] == 0 || s.one_in(2) ? x.dims[i] : s.pick(1, 2 * x.dims[i]);
     if (x.dims[i] != 0) p.resize.scales[i] = static_cast<float>(p.resize.sizes.v[i]) / static_cast<float>(x.dims[i]);
   }
-  p.x_scale = s.real(0.01, 0.1);
-  p.x_zero_point = zero_point(x.type, s);
-  p.to = s.one_of({kI8, kU8});
-  p.y_scale = s.real(0.01, 0.1);
-  p.y_zero_point = zero_point(p.to, s);
-  full_range(p.to, &p.minimum, &p.maximum);
+  byte_grids(s, x.type, p);
   s.set_params(p);
 }
 

@@ -1,8 +1,7 @@
 // What the kernels of depthwise convolutions of bytes with AVX2 have in common (pairs_avx2-inl.h,
 // tap_pairs_avx2-inl.h): blocks of channels in two lanes of 128 bits, pairs of bytes as numbers of 16 bits, which are
 // multiplied and added in one step, and the last stage. A lane takes 16 channels, of which the last may overlap those
-// before. Included by
-// *_simd.cpp files inside Highway's per-target compilation.
+// before. Included by *_simd.cpp files inside Highway's per-target compilation.
 #if defined(BANTAM_OPS_DEPTHWISE_LANES_AVX2_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_DEPTHWISE_LANES_AVX2_INL_H_
 #undef BANTAM_OPS_DEPTHWISE_LANES_AVX2_INL_H_
