@@ -57,15 +57,15 @@ class FourVectors {
 template <typename T>
 class PreparedVectors : public FourVectors<T> {
  public:
-  HWY_INLINE PreparedVectors(OperandRow<T> row, const float* prepared, std::size_t first)
+  HWY_INLINE PreparedVectors(OperandRow<T> row, const std::int32_t* prepared, std::size_t first)
       : FourVectors<T>(row, first), prepared_(prepared + first) {}
-  HWY_INLINE hn::Vec<hn::ScalableTag<float>> prepared(std::size_t i) const {
-    const hn::ScalableTag<float> d;
+  HWY_INLINE hn::Vec<hn::ScalableTag<std::int32_t>> prepared(std::size_t i) const {
+    const hn::ScalableTag<std::int32_t> d;
     return hn::LoadU(d, prepared_ + i * hn::Lanes(d));
   }
 
  private:
-  const float* prepared_;
+  const std::int32_t* prepared_;
 };
 
 /// Calls f(last_a, last_b, result) with copies of the rows' elements [i, n), at most kMost of them and with zeros
@@ -84,7 +84,7 @@ HWY_INLINE void combine_tail(std::size_t i, std::size_t n, OperandRow<T> a, Oper
 /// of b if `prepared` is what it made of them (else null). It may remember what it saw.
 template <bool kPrepared = false, typename T, class Combine>
 HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, OperandRow<T> a, OperandRow<T> b,
-                            const float* prepared = nullptr) {
+                            const std::int32_t* prepared = nullptr) {
   const hn::ScalableTag<std::int32_t> d;
   constexpr std::size_t kLanes = hn::MaxLanes(d);
   std::size_t i = 0;
@@ -113,12 +113,12 @@ HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, OperandRow<T>
 template <typename T, class Combine>
 HWY_NOINLINE void combine_prepared(Combine combine, const T* a, const SharedRow<T>& shared, std::int64_t row_length,
                                    std::int64_t begin, std::int64_t end, T* y) {
-  float row[SharedRow<T>::kLongest];
+  std::int32_t row[SharedRow<T>::kLongest];
   combine.prepare(shared.from(0), row_length, row);
-  const SharedRow<float, 4 * SharedRow<T>::kLongest> prepared(row, row_length, begin, end);
+  const SharedRow<std::int32_t, 2 * SharedRow<T>::kLongest> prepared(row, row_length, begin, end);
   // Without a function of its own, which would read and write all of `combine` through memory.
   for (std::int64_t i = begin, n = 0; i < end; i += n) {
-    n = shared.run_at(i, end);
+    n = std::min(shared.run_at(i, end), prepared.run_at(i, end));
     combine_row<true>(combine, static_cast<std::size_t>(n), y + i, OperandRow<T>{a + i, true},
                       OperandRow<T>{shared.from(i), true}, prepared.from(i));
   }

@@ -8,8 +8,10 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "ops/common/operand_row_simd-inl.h"
@@ -29,6 +31,67 @@ struct OperandSteps {
   std::int32_t a_zero_point;
   std::int32_t b_zero_point;
   bool are_usual;  ///< else nothing applies
+
+  /// What no |a * b| of bytes exceeds; of prelu no |a| either.
+  double largest_product(BinaryFunction function) const {
+    const double b = 255.0 * b_scale;
+    return 255.0 * a_scale * (function == BinaryFunction::kPrelu ? std::max(1.0, b) : b);
+  }
+};
+
+/// v = a * b, of prelu a where a is not negative, in steps of the result, as FixedSteps, for many a of each b: what b
+/// contributes is made beforehand, a factor in units of each step of a.
+///
+/// The factor's error is 0.5 unit for its rounding and 255 * 2^-17 for that of unit_, for each of at most 255 steps of
+/// a: 128.01 units. v itself, by IEEE 754, has an error of 2^-24 of |v| for each of four operations: where |v| is less
+/// than 255.5, so that limits of a byte do not decide, 127.75 units. Both together are less than the guard's 256.
+template <BinaryFunction kFunction>
+class FactorSteps {
+ public:
+  using Units = FixedSteps;
+  using V = FixedSteps::V;
+
+  HWY_INLINE explicit FactorSteps(const OperandSteps& p)
+      : applies_(p.are_usual && p.largest_product(kFunction) <= FixedSteps::kMost),
+        a_zero_(hn::Set(D(), p.a_zero_point)),
+        b_zero_(hn::Set(D(), p.b_zero_point)),
+        constant_(hn::Set(D(), FixedSteps::kConstant)) {
+    const auto unit = applies_ ? std::llround(p.a_scale * p.b_scale * (FixedSteps::kUnits * (1 << kMoreBits))) : 0;
+    unit_high_ = hn::Set(D(), static_cast<std::int32_t>(unit >> kMoreBits));
+    unit_low_ = hn::Set(D(), static_cast<std::int32_t>(unit & ((1 << kMoreBits) - 1)));
+    whole_ = hn::Set(D(), applies_ ? static_cast<std::int32_t>(std::llround(p.a_scale * FixedSteps::kUnits)) : 0);
+  }
+
+  bool applies() const { return applies_; }
+
+  /// The factors that qb make.
+  HWY_INLINE V prepared(V qb) const {
+    const V b = hn::Sub(qb, b_zero_);
+    const V low = hn::Add(hn::Mul(b, unit_low_), hn::Set(D(), 1 << (kMoreBits - 1)));
+    return hn::Add(hn::Mul(b, unit_high_), hn::ShiftRight<kMoreBits>(low));
+  }
+
+  HWY_INLINE V with(V qa, V factor) const {
+    const V a = hn::Sub(qa, a_zero_);
+    if constexpr (kFunction == BinaryFunction::kPrelu)
+      factor = hn::IfThenElse(hn::Lt(a, hn::Zero(D())), factor, whole_);
+    return hn::Add(hn::Mul(a, factor), constant_);
+  }
+
+ private:
+  using D = FixedSteps::D;
+
+  /// Of unit_, more than of FixedSteps. a * b of single steps is at most kMost / 255^2: with them less than 2^31 units.
+  static constexpr int kMoreBits = 16;
+  static_assert(FixedSteps::kMost / (255 * 255) * FixedSteps::kUnits * (1 << kMoreBits) < 0x1p31);
+
+  bool applies_;
+  V a_zero_;
+  V b_zero_;
+  V constant_;
+  V unit_high_;  ///< of the product of a single step of a and of b
+  V unit_low_;
+  V whole_;  ///< of prelu: a step of a by itself
 };
 
 /// v = f(a, b), in steps of the result, as StepUnits.
@@ -47,8 +110,13 @@ struct OperandSteps {
 template <BinaryFunction kFunction, bool kIsFixed = false>
 class NearestSteps : private StepUnits {
  public:
+  using Units = StepUnits;
   using V = StepUnits::V;
   using VF = hn::Vec<DF>;
+
+  static constexpr bool kIsProduct = kFunction == BinaryFunction::kMul || kFunction == BinaryFunction::kPrelu;
+  /// The same for many a of each b.
+  using Shared = std::conditional_t<kIsProduct, FactorSteps<kFunction>, NearestSteps>;
 
   static constexpr bool kIsDefined = kFunction == BinaryFunction::kAdd || kFunction == BinaryFunction::kSub ||
                                      kFunction == BinaryFunction::kMul || kFunction == BinaryFunction::kPrelu;
@@ -68,28 +136,28 @@ class NearestSteps : private StepUnits {
     }
     constant_ = hn::Set(DF(), static_cast<float>(kConstant));
     whole_ = hn::Set(DF(), static_cast<float>(a));
-    const double factor = kFunction == BinaryFunction::kPrelu ? std::max(1.0, 255.0 * b) : 255.0 * b;
-    const double most = kIsProduct ? 255.0 * a * factor : 255.0 * (a + p.b_scale);
+    const double most = kIsProduct ? p.largest_product(kFunction) : 255.0 * (a + p.b_scale);
     applies_ = kIsDefined && p.are_usual && most <= (kIsFixed ? 2 : 1) * kMostSteps;
   }
 
   bool applies() const { return applies_; }
 
-  HWY_INLINE V operator()(V qa, V qb) const { return (*this)(qa, prepared(qb)); }
-
-  /// What b contributes: a factor, or, with the constant, an addend.
-  HWY_INLINE VF prepared(V qb) const { return hn::MulAdd(hn::ConvertTo(DF(), qb), b_factor_, b_constant_); }
-
-  HWY_INLINE V operator()(V qa, VF b) const {
+  HWY_INLINE V operator()(V qa, V qb) const {
     const VF a = hn::ConvertTo(DF(), qa);
+    VF b = hn::MulAdd(hn::ConvertTo(DF(), qb), b_factor_, b_constant_);
     if constexpr (!kIsProduct) return of(hn::MulAdd(a, a_factor_, b));
     const VF centred = hn::Sub(a, a_factor_);
     if constexpr (kFunction == BinaryFunction::kPrelu) b = hn::IfThenElse(hn::Lt(centred, hn::Zero(DF())), b, whole_);
     return of(hn::MulAdd(centred, b, constant_));
   }
 
+  /// Of a sum: what qb contribute, with the constant, as bits of floats, and the sum with it.
+  HWY_INLINE V prepared(V qb) const { return of(hn::MulAdd(hn::ConvertTo(DF(), qb), b_factor_, b_constant_)); }
+  HWY_INLINE V with(V qa, V addend) const {
+    return of(hn::MulAdd(hn::ConvertTo(DF(), qa), a_factor_, hn::BitCast(DF(), addend)));
+  }
+
  private:
-  static constexpr bool kIsProduct = kFunction == BinaryFunction::kMul || kFunction == BinaryFunction::kPrelu;
   static_assert(!(kIsFixed && kIsProduct));
 
   VF a_factor_;  // for products the zero point of a
@@ -109,32 +177,33 @@ class GuessedCombine : public Exact {
   static constexpr std::size_t kVectors = StepBytes<T>::kVectors;
 
   HWY_INLINE GuessedCombine(const Exact& exact, const OperandSteps& operands, const ByteLimits& limits)
-      : Exact(exact), steps_(operands), bytes_(limits), guesses_(steps_.applies()) {}
+      : Exact(exact), steps_(operands), shared_(operands), bytes_(limits), guesses_(steps_.applies()) {}
 
-  /// Of operand b's elements.
-  bool prepares() const { return Steps::kIsDefined && steps_.applies(); }
-  void prepare(const T* b, std::int64_t n, float* prepared) const {
+  /// Of operand b's elements, which many rows of a meet.
+  bool prepares() const { return Steps::kIsDefined && shared_.applies(); }
+  void prepare(const T* b, std::int64_t n, std::int32_t* prepared) {
+    guesses_ = Guesses(true);
     const std::int64_t lanes = hn::Lanes(D());
     const OperandRow<T> row{b, true};
     std::int64_t i = 0;
     for (; i + lanes <= n; i += lanes)
-      hn::StoreU(steps_.prepared(row.load_wide(D(), static_cast<std::size_t>(i))), DF(), prepared + i);
-    for (; i < n; ++i) prepared[i] = hn::GetLane(steps_.prepared(hn::Set(D(), b[i])));
+      hn::StoreU(shared_.prepared(row.load_wide(D(), static_cast<std::size_t>(i))), D(), prepared + i);
+    for (; i < n; ++i) prepared[i] = hn::GetLane(shared_.prepared(hn::Set(D(), b[i])));
   }
 
   /// b: FourVectors, or PreparedVectors of what `prepare` made of them.
   template <class A, class B>
   HWY_INLINE void store(A a, B b, T* y) {
+    constexpr bool kIsPrepared = requires { b.prepared(0); };
     V v[kVectors];
-    if (Steps::kIsDefined && guesses_.worth_it()) {
-      unroll<kVectors>([&](auto i) HWY_ATTR {
-        if constexpr (requires { b.prepared(i); }) {
-          v[i] = steps_(a(i), b.prepared(i));
-        } else {
-          v[i] = steps_(a(i), b(i));
-        }
-      });
-      if (bytes_.store_sure(v, y)) return;
+    if (Steps::kIsDefined && (kIsPrepared || steps_.applies()) && guesses_.worth_it()) {
+      if constexpr (kIsPrepared) {
+        unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = shared_.with(a(i), b.prepared(i)); });
+        if (bytes_.template store_sure<typename Steps::Shared::Units>(v, y)) return;
+      } else {
+        unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = steps_(a(i), b(i)); });
+        if (bytes_.template store_sure<typename Steps::Units>(v, y)) return;
+      }
       guesses_.failed();
     }
     unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = this->steps(a(i), b(i)); });
@@ -143,10 +212,10 @@ class GuessedCombine : public Exact {
 
  private:
   using D = StepUnits::D;
-  using DF = StepUnits::DF;
   using V = StepUnits::V;
 
   Steps steps_;
+  typename Steps::Shared shared_;
   StepBytes<T> bytes_;
   Guesses guesses_;
 };

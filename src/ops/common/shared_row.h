@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 
 #include "ops/common/strides.h"
 
@@ -33,6 +34,8 @@ class SharedRow {
   /// Requires saves_time.
   SharedRow(const T* row, std::int64_t row_length, std::int64_t begin, std::int64_t end) noexcept
       : row_length_(row_length), copies_(std::min(kCopied, end - begin + row_length) / row_length) {
+    const std::int64_t even = 64 / std::gcd(row_length, std::int64_t{64});
+    run_length_ = (copies_ > even ? (copies_ - 1) / even * even : copies_ - 1) * row_length;
     for (std::int64_t i = 0; i < copies_; ++i) std::copy_n(row, row_length, copied_ + i * row_length);
   }
 
@@ -48,7 +51,7 @@ class SharedRow {
 
   /// The length of the run from i on, up to `end`: one copy less than there are, so that it may begin anywhere.
   std::int64_t run_at(std::int64_t i, std::int64_t end) const noexcept {
-    return std::min(end - i, (copies_ - 1) * row_length_);
+    return std::min(end - i, run_length_);
   }
 
   /// What meets element i, and as many after it as a run has.
@@ -57,6 +60,7 @@ class SharedRow {
  private:
   std::int64_t row_length_;
   std::int64_t copies_;
+  std::int64_t run_length_;
   T copied_[kCopied];
 };
 

@@ -60,6 +60,42 @@ struct StepUnits {
   }
 };
 
+/// A number v, nearly, as v + 1/2 + kGuard units in units of 2^-21, in integers. If the error is less than kGuard units
+/// where |v| < kMostExact, it rounds as StepUnits say; larger v, up to kMost, need only lie on their side.
+struct FixedSteps {
+  using D = StepUnits::D;
+  using V = StepUnits::V;
+
+  static constexpr int kFractionBits = 21;
+  static constexpr double kUnits = 1 << kFractionBits;  ///< in a step
+  static constexpr int kGuard = 256;
+  static constexpr double kMostExact = 256;
+  static constexpr double kMost = 1000;
+  /// What is added to v.
+  static constexpr std::int32_t kConstant = (1 << (kFractionBits - 1)) + kGuard;
+  static constexpr std::int32_t kFraction = (1 << kFractionBits) - 2 * kGuard;
+  static_assert((kGuard & (kGuard - 1)) == 0 && kMost + 1 < (1 << (31 - kFractionBits)));
+
+  static HWY_INLINE V sure_bits(V units) { return hn::And(units, hn::Set(D(), kFraction)); }
+  static HWY_INLINE V rounded(V units) { return hn::ShiftRight<kFractionBits>(units); }
+};
+
+/// May any of four vectors of Units, StepUnits or FixedSteps, be next to a tie?
+template <class Units, class V>
+HWY_INLINE bool any_unsure(const V (&units)[4]) {
+  const StepUnits::D d;
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  auto unsure = hn::Eq(Units::sure_bits(units[0]), hn::Zero(d));
+  unroll<3>([&](auto i) HWY_ATTR { unsure = hn::Or(unsure, hn::Eq(Units::sure_bits(units[i + 1]), hn::Zero(d))); });
+  return !hn::AllFalse(d, unsure);
+#else
+  // Bits that say sure are positive.
+  V sure = Units::sure_bits(units[0]);
+  unroll<3>([&](auto i) HWY_ATTR { sure = hn::Min(sure, Units::sure_bits(units[i + 1])); });
+  return !hn::AllFalse(d, hn::Eq(sure, hn::Zero(d)));
+#endif
+}
+
 /// Are guesses worth it? Numbers that make many ties need the exact way anyway.
 class Guesses {
  public:
@@ -78,6 +114,16 @@ class Guesses {
   std::int64_t tried_ = 0;
   std::int64_t failed_ = 0;
 };
+
+/// Stores units, rounded, by `bytes`, a StepBytes; false, and nothing is stored, where any may be next to a tie.
+template <class Units, class Bytes, class V, typename T>
+HWY_INLINE bool store_if_sure(const Bytes& bytes, const V (&units)[4], T* y) {
+  if (HWY_UNLIKELY(any_unsure<Units>(units))) return false;
+  V v[4];
+  unroll<4>([&](auto i) HWY_ATTR { v[i] = Units::rounded(units[i]); });
+  bytes.store(v, y);
+  return true;
+}
 
 #if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
 /// Steps from the zero point as results of type T, four vectors at once.
@@ -99,8 +145,10 @@ class StepBytes {
         y, _mm512_permutexvar_epi32(order, pack_.operator()<kPlain>(v[0].raw, v[1].raw, v[2].raw, v[3].raw)));
   }
 
-  /// The same of StepUnits, rounded; false, and nothing is stored, where any may be next to a tie.
+  /// The same of Units, StepUnits or FixedSteps, rounded; false, and nothing is stored, where any may be next to a tie.
+  template <class Units>
   HWY_INLINE bool store_sure(const V (&units)[kVectors], T* y) const {
+    if constexpr (std::is_same_v<Units, FixedSteps>) return store_if_sure<Units>(*this, units, y);
     constexpr bool kPlain = false;
     const __m512i first_low = low_words(units[0].raw, units[1].raw);
     const __m512i second_low = low_words(units[2].raw, units[3].raw);
@@ -156,8 +204,10 @@ class StepBytes {
     bytes_.store({v[0].raw, v[1].raw, v[2].raw, v[3].raw}, reinterpret_cast<std::uint8_t*>(y));
   }
 
-  /// The same of StepUnits, rounded; false, and nothing is stored, where any may be next to a tie.
+  /// The same of Units, StepUnits or FixedSteps, rounded; false, and nothing is stored, where any may be next to a tie.
+  template <class Units>
   HWY_INLINE bool store_sure(const V (&units)[kVectors], T* y) const {
+    if constexpr (std::is_same_v<Units, FixedSteps>) return store_if_sure<Units>(*this, units, y);
     const int16x8_t fraction = vdupq_n_s16(static_cast<std::int16_t>(StepUnits::kFraction));
     const uint16x8_t first_sure = vtstq_s16(low_words(units[0], units[1]), fraction);
     const uint16x8_t second_sure = vtstq_s16(low_words(units[2], units[3]), fraction);
@@ -190,15 +240,10 @@ class StepBytes {
   using V = StepUnits::V;
   static constexpr std::size_t kVectors = 4;
 
-  /// The same of StepUnits, rounded; false, and nothing is stored, where any may be next to a tie.
+  /// The same of Units, StepUnits or FixedSteps, rounded; false, and nothing is stored, where any may be next to a tie.
+  template <class Units>
   HWY_INLINE bool store_sure(const V (&units)[kVectors], T* y) const {
-    V sure = StepUnits::sure_bits(units[0]);
-    unroll<3>([&](auto i) HWY_ATTR { sure = hn::Min(sure, StepUnits::sure_bits(units[i + 1])); });
-    if (HWY_UNLIKELY(!hn::AllFalse(D(), hn::Eq(sure, hn::Zero(D()))))) return false;
-    V v[kVectors];
-    unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = StepUnits::rounded(units[i]); });
-    store(v, y);
-    return true;
+    return store_if_sure<Units>(*this, units, y);
   }
 
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86

@@ -105,7 +105,7 @@ class Quantizer {
       unroll<4>([&](auto i) HWY_ATTR { v[i] = guess_(in[i]); });
       // Infinities of both signs may look like no number.
       const auto sum = hn::Add(hn::Add(in[0], in[1]), hn::Add(in[2], in[3]));
-      if (HWY_LIKELY(hn::AllTrue(Reals(), hn::Eq(sum, sum))) && bytes_.store_sure(v, y)) return;
+      if (HWY_LIKELY(hn::AllTrue(Reals(), hn::Eq(sum, sum))) && bytes_.template store_sure<StepUnits>(v, y)) return;
       guesses_.failed();
     }
     unroll<4>([&](auto i) HWY_ATTR { v[i] = steps(in[i]); });
