@@ -98,7 +98,7 @@ class SiluVector {
   using Table = SiluTable<EqualPieces<32>, 2>;
   using DTable = hn::CappedTag<float, 16>;
 #else
-  using Table = SiluTable<EqualPieces<8>, 4>;
+  using Table = SiluTable<HalvedDoublingPieces, 3>;
   using DTable = hn::CappedTag<float, 8>;
 #endif
   using VTable = hn::Vec<DTable>;
@@ -126,20 +126,23 @@ class SiluVector {
   HWY_INLINE VTable piece(int i, uint8x16_t place) const {
     return VTable{vreinterpretq_f32_u8(vqtbl1q_u8(vreinterpretq_u8_f32(vld1q_f32(c_[i])), place))};
   }
-#else
+#elif HWY_TARGET <= HWY_AVX3
   /// The nearest middle of a piece in the lowest bits.
-  static HWY_INLINE VTable place_of(VTable a) {
+  static HWY_INLINE __m512i place_of(VTable a) {
     constexpr auto kPiecesPerUnit = static_cast<float>(1 / Table::kWidth);
     constexpr float kNearest = 0x1.8p23F;  // added, it leaves the nearest integer there
-    return hn::MulAdd(a, hn::Set(DTable(), kPiecesPerUnit), hn::Set(DTable(), kNearest));
+    return _mm512_castps_si512(hn::MulAdd(a, hn::Set(DTable(), kPiecesPerUnit), hn::Set(DTable(), kNearest)).raw);
   }
-  HWY_INLINE VTable piece(int i, VTable place) const {
-#if HWY_TARGET <= HWY_AVX3
-    return VTable{
-        _mm512_permutex2var_ps(_mm512_load_ps(c_[i]), _mm512_castps_si512(place.raw), _mm512_load_ps(c_[i] + kLanes))};
+  HWY_INLINE VTable piece(int i, __m512i place) const {
+    return VTable{_mm512_permutex2var_ps(_mm512_load_ps(c_[i]), place, _mm512_load_ps(c_[i] + kLanes))};
+  }
 #else
-    return VTable{_mm256_permutevar8x32_ps(_mm256_load_ps(c_[i]), _mm256_castps_si256(place.raw))};
-#endif
+  /// The exponent of a + 1 and the first bit behind its point in the lowest bits.
+  static HWY_INLINE __m256i place_of(VTable a) {
+    return _mm256_srli_epi32(_mm256_castps_si256(hn::Add(a, hn::Set(DTable(), 1.0F)).raw), 22);
+  }
+  HWY_INLINE VTable piece(int i, __m256i place) const {
+    return VTable{_mm256_permutevar8x32_ps(_mm256_load_ps(c_[i]), place)};
   }
 #endif
 

@@ -24,6 +24,20 @@ struct DoublingPieces {
   static constexpr double reach(int k) noexcept { return 0.5 * (1 << k); }
 };
 
+/// Halves of those of DoublingPieces: piece k holds for the a + 1 whose exponent's last two bits and first bit behind
+/// the point are k.
+struct HalvedDoublingPieces {
+  static constexpr int kPieces = 8;
+  static constexpr float kLast = 14.99F;  ///< belongs to the last one
+
+  static constexpr double middle(int k) noexcept { return (1.25 + 0.5 * (k & 1)) * first(k) - 1; }
+  static constexpr double reach(int k) noexcept { return 0.25 * first(k); }
+
+ private:
+  /// The power of 2 that a float's biased exponent stands for: 127, whose last bits are 3, for 1.
+  static constexpr int first(int k) noexcept { return 1 << (((k >> 1) + 1) & 3); }
+};
+
 /// Piece k of s is the sum of c[i][k] a^i. Beyond kLast s changes by less than kError. Absolute errors are below
 /// kError.
 template <class Pieces, int kHighest>
@@ -46,14 +60,14 @@ constexpr double exponential(double x) noexcept {
 
 constexpr double silu_of_negative(double a) noexcept { return -a / (1 + exponential(a)); }
 
-/// Zeros of the Chebyshev polynomials of degree 3, 5 and 6.
+/// Zeros of the Chebyshev polynomials of degree 3, 4 and 6.
 template <int kCount>
 inline constexpr double kChebyshevNodes[kCount] = {};
 template <>
 inline constexpr double kChebyshevNodes<3>[3] = {-0.86602540378443865, 0, 0.86602540378443865};
 template <>
-inline constexpr double kChebyshevNodes<5>[5] = {-0.95105651629515357, -0.58778525229247313, 0, 0.58778525229247313,
-                                                 0.95105651629515357};
+inline constexpr double kChebyshevNodes<4>[4] = {-0.92387953251128676, -0.38268343236508977, 0.38268343236508977,
+                                                 0.92387953251128676};
 template <>
 inline constexpr double kChebyshevNodes<6>[6] = {-0.96592582628906829, -0.70710678118654752, -0.25881904510252076,
                                                  0.25881904510252076,  0.70710678118654752,  0.96592582628906829};
