@@ -137,7 +137,8 @@ class FlatBlock : private FlatImage {
         row_step_(taps_ * pitch_),
         wraps_(plan.stride == 1 && images.g.y.w_stride == count_ && fills_badly(count_)),
         channels_(scaler, first, count_, wraps_ || count_ < kSumLanes) {
-    for (std::int64_t row = 0; row < plan.rows; ++row) set_weights(row);
+    set_weights();
+    for (std::int64_t row = 1; row < plan.rows; ++row) shift_weights(row);
     set_start();
     set_places();
   }
@@ -165,24 +166,53 @@ class FlatBlock : private FlatImage {
   /// Would vectors that take channels of one pixel waste more than a sixteenth of their lanes?
   static bool fills_badly(std::int64_t channels) { return align_up(channels, kSumLanes) * 15 > channels * 16; }
 
-  /// Those of output row `row` of a batch.
-  HWY_INLINE void set_weights(std::int64_t row) {
-    const WindowAxis& v = p_.g.vertical;
+  /// Those of the first output row of a batch.
+  HWY_INLINE void set_weights() {
     const WindowAxis& h = p_.g.horizontal;
     for (std::int64_t kx = 0; kx < h.kernel; ++kx)
       for (std::int64_t i = 0; i < row_groups_; ++i) {
         RowGroup group{};
         for (int j = 0; j < kGroupRows; ++j) {
-          const std::int64_t ky = i * kGroupRows + j - row * v.stride;
-          group.there[j] = ky >= 0 && ky < v.kernel;
+          const std::int64_t ky = i * kGroupRows + j;
+          group.there[j] = ky < p_.g.vertical.kernel;
           const std::int64_t tap = group.there[j] ? ky * h.kernel + kx : 0;
           group.rows[j] = reinterpret_cast<const std::uint8_t*>(p_.w) + tap * p_.g.x.c + first_;
         }
-        std::int32_t* to = weights_ + row * row_step_ + (kx * row_groups_ + i) * pitch_;
+        std::int32_t* to = weights_ + (kx * row_groups_ + i) * pitch_;
         Interleaver<Widening::kSigned> weights(group);
         weights(0, count_, to);
         wrap_channels(to, count_);
       }
+  }
+
+  /// Those of output row `row`: the first one's, further down by what lies between them.
+  HWY_INLINE void shift_weights(std::int64_t row) {
+    const std::int64_t down = row * p_.g.vertical.stride;
+    const std::int64_t whole = down / kGroupRows;
+    const int bits = static_cast<int>(down % kGroupRows) * (32 / kGroupRows);
+    for (std::int64_t kx = 0; kx < p_.g.horizontal.kernel; ++kx)
+      for (std::int64_t i = 0; i < row_groups_; ++i) {
+        const std::int64_t at = (kx * row_groups_ + i) * pitch_;
+        const std::int32_t* same = i >= whole ? weights_ + at - whole * pitch_ : nullptr;
+        const std::int32_t* above = i > whole && bits > 0 ? same - pitch_ : nullptr;
+        shift_group(same, above, bits, weights_ + row * row_step_ + at);
+      }
+  }
+
+  /// A tap's numbers: those of `same`, shifted, and what is shifted out of `above`, each of which may be null. As many
+  /// as fill vectors are written.
+  HWY_INLINE void shift_group(const std::int32_t* same, const std::int32_t* above, int bits, std::int32_t* to) const {
+    const DSum d;
+    const hn::RebindToUnsigned<DSum> du;
+    for (std::int64_t c = 0; c < pitch_; c += kVectorLanes) {
+      auto shifted = hn::Zero(d);
+      if (same != nullptr) shifted = hn::ShiftLeftSame(hn::LoadU(d, same + c), bits);
+      if (above != nullptr) {
+        const auto rest = hn::ShiftRightSame(hn::BitCast(du, hn::LoadU(d, above + c)), 32 - bits);
+        shifted = hn::Or(shifted, hn::BitCast(d, rest));
+      }
+      hn::StoreU(shifted, d, to + c);
+    }
   }
 
   /// What sums start at: the bias, the zero point of x taken off.
