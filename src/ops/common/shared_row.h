@@ -36,7 +36,11 @@ class SharedRow {
       : row_length_(row_length), copies_(std::min(kCopied, end - begin + row_length) / row_length) {
     const std::int64_t even = 64 / std::gcd(row_length, std::int64_t{64});
     run_length_ = (copies_ > even ? (copies_ - 1) / even * even : copies_ - 1) * row_length;
-    for (std::int64_t i = 0; i < copies_; ++i) std::copy_n(row, row_length, copied_ + i * row_length);
+    std::copy_n(row, row_length, copied_);
+    for (std::int64_t done = 1, more = 1; done < copies_; done += more) {
+      more = std::min(done, copies_ - done);
+      std::copy_n(copied_, more * row_length, copied_ + done * row_length);
+    }
   }
 
   /// Calls f(first, n, row) for runs that make up the elements [begin, end); row: what meets element `first` and those
@@ -50,9 +54,7 @@ class SharedRow {
   }
 
   /// The length of the run from i on, up to `end`: one copy less than there are, so that it may begin anywhere.
-  std::int64_t run_at(std::int64_t i, std::int64_t end) const noexcept {
-    return std::min(end - i, run_length_);
-  }
+  std::int64_t run_at(std::int64_t i, std::int64_t end) const noexcept { return std::min(end - i, run_length_); }
 
   /// What meets element i, and as many after it as a run has.
   const T* from(std::int64_t i) const noexcept { return copied_ + i % row_length_; }
