@@ -77,7 +77,7 @@ class WidePanel {
   const std::int16_t* numbers() const { return numbers_; }
 
  private:
-  static constexpr std::int64_t kMostQuads = 32;
+  static constexpr std::int64_t kMostQuads = 224;
   static constexpr std::int64_t kQuadNumbers = 64;
   alignas(32) std::int16_t numbers_[kMostQuads * kQuadNumbers];
 };
