@@ -20,11 +20,6 @@ Problem problem_of(const Call& call) {
   return with_whole_quads(make_problem(call.template as<Conv2dParams>(), call.in(0), call.in(1), call.out()));
 }
 
-gemm::RightPanelsI8 group_weights(const Invocation& call, const Problem& p, std::int32_t group) {
-  return {call.input<std::int8_t>(1) + group * packed_window_bytes(p), p.group_outputs, 0,
-          gemm::panel_count(p.group_outputs)};
-}
-
 }  // namespace
 
 bool int8_supports(const OpCall& call) {
@@ -64,13 +59,13 @@ void run_integer_form(const Invocation& call, const Problem& p, const Requantize
       sizeof(X) == 1 ? gemm::byte_form(0, call.as<Conv2dParams>().input_zero_point) : gemm::ByteForm{};
   const std::int64_t pixels = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w;
   parallel_slots(*call.threads, pixels, product_grain(p), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-    for_each_block(call, p, call.input<Number>(0), form, workspace(call, slot), true, begin, end,
-                   [&](std::int32_t group, const gemm::LeftSource& rows, const Pixel& at) {
-                     const std::int64_t first = group * p.group_outputs;
-                     X* y = call.output<X>() + p.g.y.offset(at.n, at.y, at.x) + first;
-                     multiply(rows, workspace(call, slot), group_weights(call, p, group),
-                              Result{y, p.g.y.w_stride, all.from_channel(first)});
-                   });
+    for_each_block(
+        call, p, call.input<Number>(0), form, call.input<std::int8_t>(1), workspace(call, slot), true, begin, end,
+        [&](std::int32_t group, const gemm::LeftSource& rows, const gemm::RightPanelsI8& panels, const Pixel& at) {
+          const std::int64_t first = group * p.group_outputs;
+          X* y = call.output<X>() + p.g.y.offset(at.n, at.y, at.x) + first;
+          multiply(rows, workspace(call, slot), panels, Result{y, p.g.y.w_stride, all.from_channel(first)});
+        });
   });
 }
 
@@ -100,12 +95,14 @@ void run_hybrid_form(const Invocation& call, const Problem& p) {
     std::fill_n(row_scales, std::size(row_scales), scale);
     parallel_slots(
         *call.threads, item_pixels, product_grain(p), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-          for_each_block(call, dense, q, gemm::byte_form(0, 0), workspace(call, slot, hybrid_bytes(p)), false,
-                         item * item_pixels + begin, item * item_pixels + end,
-                         [&](std::int32_t group, const gemm::LeftSource& rows, const Pixel& at) {
+          for_each_block(call, dense, q, gemm::byte_form(0, 0), call.input<std::int8_t>(1),
+                         workspace(call, slot, hybrid_bytes(p)), false, item * item_pixels + begin,
+                         item * item_pixels + end,
+                         [&](std::int32_t group, const gemm::LeftSource& rows, const gemm::RightPanelsI8& panels,
+                             const Pixel& at) {
                            const std::int64_t first = group * p.group_outputs;
                            float* y = call.output<float>() + p.g.y.offset(at.n, at.y, at.x) + first;
-                           multiply(rows, workspace(call, slot, hybrid_bytes(p)), group_weights(call, p, group),
+                           multiply(rows, workspace(call, slot, hybrid_bytes(p)), panels,
                                     gemm::HybridResult{y, p.g.y.w_stride, row_scales, all.from_channel(first),
                                                        call.as<Conv2dParams>().activation});
                          });

@@ -9,6 +9,7 @@
 
 #include "ops/common/unrolled.h"
 #include "ops/nn/conv2d/image_lines.h"
+#include "ops/nn/conv2d/line_weights.h"
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/problem.h"
 #include "ops/nn/gemm/gemm_i8.h"
@@ -193,9 +194,6 @@ inline Problem with_whole_quads(const Problem& p) {
   return result;
 }
 
-/// Bytes of the packed weights of one group.
-inline std::int64_t packed_window_bytes(const Problem& p) { return gemm::packed_i8_bytes(p.k, p.group_outputs); }
-
 /// Packs weights [OC,KH,KW,C/groups] with the bits of `flip` inverted, group after group.
 inline void pack_windows(const Problem& p, const std::int8_t* w, std::uint8_t flip, std::int8_t* packed) {
   const std::int64_t row = p.g.horizontal.kernel * p.group_inputs;
@@ -275,16 +273,16 @@ inline gemm::Workspace workspace(const Invocation& call, std::int64_t slot, std:
           bytes / static_cast<std::int64_t>(sizeof(std::int16_t))};
 }
 
-/// Calls multiply(group, rows, first output pixel) for products that make up the output pixels [begin, end) of an
-/// application whose image is x. `in_lines`: may they take lines? These are put into the workspace, which the products
-/// use otherwise.
+/// Calls multiply(group, rows, panels, first output pixel) for products that make up the output pixels [begin, end) of
+/// an application whose image is x, of `packed` weights. `in_lines`: may they take lines? These are put into the
+/// workspace, which the products use otherwise.
 template <typename Number, typename Multiply>
 void for_each_block(const Invocation& call, const Problem& p, const Number* x, gemm::ByteForm form,
-                    const gemm::Workspace& workspace, bool in_lines, std::int64_t begin, std::int64_t end,
-                    Multiply multiply) {
-  const ImageLines lines(p, form, workspace);
-  std::int64_t most_rows = in_lines && sizeof(Number) == 1 ? lines.rows_at_once() : 0;
-  if (most_rows > 0 && !gemm::takes_lines(p.g.y.w, p.k, p.group_outputs)) most_rows = 0;
+                    const std::int8_t* packed, const gemm::Workspace& workspace, bool in_lines, std::int64_t begin,
+                    std::int64_t end, Multiply multiply) {
+  const LineWeights line_weights(p, packed, in_lines && sizeof(Number) == 1, end - begin);
+  const ImageLines lines(line_weights.problem(), form, workspace);
+  const std::int64_t most_rows = line_weights.serve() ? lines.rows_at_once() : 0;
   for (std::int64_t index = begin; index < end;) {
     const Pixel at = pixel_at(p.g.y, index);
     if constexpr (sizeof(Number) == 1) {
@@ -292,7 +290,7 @@ void for_each_block(const Invocation& call, const Problem& p, const Number* x, g
       const std::int64_t rows = may_take ? std::min(most_rows, rows_of_lines(call, p, index, end, at)) : 0;
       if (rows > 0) {
         for (std::int32_t group = 0; group < p.g.groups; ++group)
-          multiply(group, lines.copy(x + group * p.group_inputs, at, rows), at);
+          multiply(group, lines.copy(x + group * p.group_inputs, at, rows), line_weights.of(group), at);
         index += rows * p.g.y.w;
         continue;
       }
@@ -301,7 +299,7 @@ void for_each_block(const Invocation& call, const Problem& p, const Number* x, g
         product_pixels(call, p, index, most_rows > 0 ? std::min(end, index + p.g.y.w - at.x) : end);
     for (std::int32_t group = 0; group < p.g.groups; ++group) {
       const Windows<Number> windows(p, x + group * p.group_inputs, form, index);
-      multiply(group, windows.rows(count, overwritten), at);
+      multiply(group, windows.rows(count, overwritten), all_panels(p, packed + group * packed_window_bytes(p)), at);
     }
     index += count;
   }

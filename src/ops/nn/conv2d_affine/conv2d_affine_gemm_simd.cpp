@@ -37,12 +37,11 @@ struct Run {
   void pixels(std::int64_t begin, std::int64_t end, const gemm::Workspace& workspace) const {
     const bool in_lines = w_zeros.are_zero();
     conv2d::for_each_block(
-        call, p, call.input<std::uint8_t>(0), x_form, workspace, in_lines, begin, end,
-        [&](std::int32_t group, const gemm::LeftSource& rows, const conv2d::Pixel& at) {
+        call, p, call.input<std::uint8_t>(0), x_form, call.input<std::int8_t>(1), workspace, in_lines, begin, end,
+        [&](std::int32_t group, const gemm::LeftSource& rows, const gemm::RightPanelsI8& panels,
+            const conv2d::Pixel& at) {
           const std::int64_t first = group * p.group_outputs;
-          gemm::multiply(rows, workspace,
-                         gemm::RightPanelsI8{call.input<std::int8_t>(1) + group * conv2d::packed_window_bytes(p),
-                                             p.group_outputs, 0, gemm::panel_count(p.group_outputs)},
+          gemm::multiply(rows, workspace, panels,
                          gemm::AffineResult<Y>{y + p.g.y.offset(at.n, at.y, at.x) + first, p.g.y.w_stride,
                                                scaler.from_channel(first), w_zeros.from(first)});
         });

@@ -176,6 +176,33 @@ TEST(Conv2dAffine, PointwiseVariantsMatchReference) {
       {.cases = 20, .must_cover = {"i8_gemm__simd"}});
 }
 
+/// Windows whose rows have no whole quads, of which some kernels take lines with weights of their own.
+TEST(Conv2dAffine, WindowsOfFewInputsMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const auto small = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        const ElementType type = random() % 2 == 0 ? ElementType::kI8 : ElementType::kU8;
+        const std::int64_t c = random_int(random, 1, 7);
+        Conv2dAffineParams p{.form = form_to(type, 5, 0)};
+        p.stride_h = small(1, 2);
+        p.stride_w = small(1, 3);
+        p.dilation_h = small(0, 3) == 0 ? 2 : 1;
+        p.pad_top = p.pad_left = small(0, 3);
+        p.pad_bottom = p.pad_right = small(0, 3);
+        return make_case(
+            kConv2dAffine, p,
+            {random_tensor(type, {random_int(random, 1, 2), random_int(random, 13, 24), random_int(random, 7, 40), c},
+                           random, type == ElementType::kU8 ? 0 : -128, type == ElementType::kU8 ? 255 : 127),
+             constant(random_tensor(ElementType::kI8,
+                                    {random_int(random, 1, 40), random_int(random, 2, 7), random_int(random, 1, 7), c},
+                                    random, -128, 127)),
+             absent(), tensor_of<float>({1}, {0.002F})});
+      },
+      {.cases = 60, .must_cover = {"i8_gemm__simd"}});
+}
+
 TEST(Conv2dAffine, TransformedTilesMatchReference) {
   testing::expect_variants_match_reference(
       [](Random& random) {

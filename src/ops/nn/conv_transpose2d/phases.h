@@ -170,11 +170,10 @@ void run_phases(const Invocation& call, const Geometry& g, const Number* x, gemm
     parallel_slots(*call.threads, pixels, conv2d::product_grain(p),
                    [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
                      conv2d::for_each_block(
-                         call, p, x, form, conv2d::workspace(call, slot), in_lines, begin, end,
-                         [&](std::int32_t group, const gemm::LeftSource& rows, const conv2d::Pixel& at) {
+                         call, p, x, form, weights, conv2d::workspace(call, slot), in_lines, begin, end,
+                         [&](std::int32_t group, const gemm::LeftSource& rows, const gemm::RightPanelsI8& panels,
+                             const conv2d::Pixel& at) {
                            const std::int64_t channel = group * p.group_outputs;
-                           const gemm::RightPanelsI8 panels{weights + group * conv2d::packed_window_bytes(p),
-                                                            p.group_outputs, 0, gemm::panel_count(p.group_outputs)};
                            multiply(rows, conv2d::workspace(call, slot), panels,
                                     PhaseResult{p.g.y.offset(at.n, at.y, at.x) + channel, p.g.y.w_stride, channel});
                          });

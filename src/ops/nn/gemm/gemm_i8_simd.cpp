@@ -309,7 +309,7 @@ class Left {
   std::int64_t panels_;
   bool in_tiles_;
   bool may_have_pairs_;
-  bool fills_up_;  ///< do sums of rows take numbers behind these? Products are with zeros there
+  bool fills_up_;              ///< do sums of rows take numbers behind these? Products are with zeros there
   std::uint8_t fetched_flip_;  ///< of the bits that are inverted when bytes are fetched
   std::uint8_t flip_;          ///< left to sum_tile, or with in_tiles_ inverted where bytes count as signed
 };
@@ -418,8 +418,8 @@ void store_amx_tiles(const Piece& a, const TileColumns& b, const End& end, std::
 }
 #endif
 
-/// Computes and stores tiles of `tile` rows, from row m of the result on, where there is a short way for many: with AVX2
-/// and AVX-512 whole ones are stored from registers. How many rows that were.
+/// Computes and stores tiles of `tile` rows, from row m of the result on, where there is a short way for many: with
+/// AVX2 and AVX-512 whole ones are stored from registers. How many rows that were.
 template <class End>
 std::int64_t store_tiles(const Piece& a, std::int64_t tile, TileColumns& b, const End& end, std::int64_t m,
                          const std::int32_t* row_sums) {
@@ -680,15 +680,16 @@ void multiply_affine_f32(const LeftSource& a, const Workspace& w, const RightPan
 
 /// Lines end with a tile of few rows, for which their weights are loaded as for a whole one; rows that are copied cost
 /// a store for each 16 bytes, and what is found out about each window. Compared in cycles: half of those that products
-/// of the idle rows would take, 64 in each, with three for 32 numbers that are copied and 20 for a window. On Arm,
+/// of the idle rows would take, 64 in each, with three for 32 numbers that are copied and 20 for a window. Products with
+/// numbers that mean nothing pay where they take less than a sixth of a cycle for each number that is copied. On Arm,
 /// whose tiles load 16 bytes of a row at once, copies cost a twentieth of all instructions, and segments that are no
 /// multiples of 16 bytes more than that.
-bool takes_lines_target(std::int64_t rows, std::int64_t k, std::int64_t n) {
+bool takes_lines_target(std::int64_t rows, std::int64_t k, std::int64_t n, std::int64_t more) {
   if (!kTakesLines || !multiplies_bytes() || multiplies_matrices()) return false;
   const PanelTiles cut = cut_columns({.n = n, .first = 0, .last = panel_count(n)}, rows, k);
   const auto vectors = std::max(cut.first(1) * kPanel, kColumns) / kLanes;
   const std::int64_t idle_rows = align_up(rows, byte_rows(static_cast<int>(vectors))) - rows;
-  return idle_rows * n * k / 128 < rows * (3 * k / 32 + 20);
+  return idle_rows * n * k / 128 < rows * (3 * k / 32 + 20) && 3 * n * more < 32 * k;
 }
 
 float largest_magnitude_target(const float* x, std::int64_t n, float previous) {
@@ -767,8 +768,8 @@ void multiply(const LeftSource& a, const Workspace& w, const RightPanelsI8& b, c
   HWY_DYNAMIC_DISPATCH(multiply_affine_f32)(a, w, b, y);
 }
 
-bool takes_lines(std::int64_t rows, std::int64_t k, std::int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(takes_lines_target)(rows, k, n);
+bool takes_lines(std::int64_t rows, std::int64_t k, std::int64_t n, std::int64_t more) {
+  return HWY_DYNAMIC_DISPATCH(takes_lines_target)(rows, k, n, more);
 }
 
 void widen(const std::uint8_t* from, std::int64_t n, ByteForm form, std::int16_t* to) {

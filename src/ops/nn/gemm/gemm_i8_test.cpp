@@ -284,7 +284,7 @@ struct LinesProduct {
 
 TEST(GemmI8, MultipliesWindowsWhereTheyLie) {
   for_each_way([] {
-    if (!gemm::takes_lines(1000, 4, 1)) return;
+    if (!gemm::takes_lines(1000, 4, 1, 0)) return;
     for (std::uint64_t seed = 1; seed <= 200; ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed));
       Random random(seed);
