@@ -5,7 +5,8 @@
 //   convolutions and matrix products of 8-bit integers: conv2d_affine, conv_transpose2d_affine, matmul_affine (float
 //     rescaling, rounding to even, as ONNX Runtime fuses them); the sums are exact, where the float operator would
 //     round each of them
-//   arithmetic of two quantised operands: binary_affine, bit for bit what the three operators compute
+//   arithmetic of two quantised operands, or of one and real numbers per channel: binary_affine, bit for bit what the
+//     three operators compute
 //   sums and means of 8-bit integers over axes: reduce_affine (exact sums, rescaled as ONNX Runtime does);
 //     averages over windows that all count as many: conv2d_affine of ones
 //   linear and cubic resampling: resize_affine (in steps of the operand's grid, where floats would round each product
@@ -430,6 +431,19 @@ Replacement look_up_binary(Rewriter& rewriter, const Node& node, const Target& t
   return has_shape(0) && has_shape(1) ? look_up(rewriter, node, kPlaces, target) : std::nullopt;
 }
 
+/// Is operand i real, and such as a number per channel, so that it is no image that integers would do without? Minima
+/// and maxima with what is not a number are none, which binary_affine does not say.
+bool is_real_row(const Rewriter& rewriter, const Node& node, std::size_t i) {
+  const auto function = node.as<ops::BinaryParams>().function;
+  const TensorDesc& desc = rewriter.desc(node.inputs[i]);
+  return function != ops::BinaryFunction::kMin && function != ops::BinaryFunction::kMax &&
+         desc.type == ElementType::kF32 && desc.elements() * 4 <= rewriter.desc(node.outputs[0]).elements();
+}
+
+bool commutes(ops::BinaryFunction function) {
+  return function == ops::BinaryFunction::kAdd || function == ops::BinaryFunction::kMul;
+}
+
 Replacement quantized_binary(Rewriter& rewriter, const Node& node, const Target& wanted) {
   const auto& p = node.as<ops::BinaryParams>();
   const auto target = limited_by(p.activation, wanted);
@@ -442,13 +456,24 @@ Replacement quantized_binary(Rewriter& rewriter, const Node& node, const Target&
     if (const auto product = quantized_product_with_bias(rewriter, node, *target)) return product;
   const ElementType type = target->grid->type;
   const auto a = with_type(rewriter, as_quantized(rewriter, node.inputs[0]), type);
-  const auto b = a ? with_type(rewriter, as_quantized(rewriter, node.inputs[1]), type) : std::nullopt;
-  if (!b) return std::nullopt;
-  return rewriter.emit(
-      ops::kBinaryAffine,
-      ops::BinaryAffineParams{p.function, a->grid.scale, a->grid.zero_point, b->grid.scale, b->grid.zero_point,
-                              target->grid->scale, target->grid->zero_point, target->limits.low, target->limits.high},
-      {a->q, b->q});
+  const auto b = with_type(rewriter, as_quantized(rewriter, node.inputs[1]), type);
+  ops::BinaryAffineParams affine{.function = p.function,
+                                 .y_scale = target->grid->scale,
+                                 .y_zero_point = target->grid->zero_point,
+                                 .minimum = target->limits.low,
+                                 .maximum = target->limits.high};
+  const auto with = [&](const Quantized& first, ValueId second) {
+    affine.a_scale = first.grid.scale;
+    affine.a_zero_point = first.grid.zero_point;
+    return rewriter.emit(ops::kBinaryAffine, affine, {first.q, second});
+  };
+  if (a && b) {
+    affine.b_scale = b->grid.scale;
+    affine.b_zero_point = b->grid.zero_point;
+    return with(*a, b->q);
+  }
+  if (a && is_real_row(rewriter, node, 1)) return with(*a, node.inputs[1]);
+  return b && commutes(p.function) && is_real_row(rewriter, node, 0) ? with(*b, node.inputs[0]) : std::nullopt;
 }
 
 /// The integer form of a float sum or mean.

@@ -297,6 +297,50 @@ TEST(IntegerArithmetic, LeavesReductionsWithoutIntegerSumsAlone) {
   EXPECT_EQ(after(integer_arithmetic, norm), normalised(norm));
 }
 
+/// Bytes, and %5, which is made of their numbers %2, on another grid.
+std::string quantized_result(const std::string& made) {
+  return R"(graph "g" {
+    %0 "x" = input : u8[2,4]
+    %1 = const : f32[] {0.5}
+    %2 = dequantize(%0, %1)
+    )" + made +
+         R"(
+    %6 = const : u8[] {7}
+    %7 "y" = quantize(%5, %1, %6) {to="u8"}
+    output "y" %7
+  })";
+}
+
+TEST(IntegerArithmetic, CombinesIntegersWithRealNumbersPerChannel) {
+  const auto combined = [](const char* function) {
+    return normalised(R"(graph "g" {
+    %0 "x" = input : u8[2,4]
+    %1 = const : f32[2,1] {0.25, -1}
+    %2 "y" = binary_affine(%0, %1) {function=")" +
+                      std::string(function) +
+                      R"(", a_scale=0.5, y_scale=0.5, y_zero_point=7, minimum=0, maximum=255}
+    output "y" %2
+  })");
+  };
+  const std::string numbers = "%3 = const : f32[2,1] {0.25, -1}\n";
+  EXPECT_EQ(after(integer_arithmetic, quantized_result(numbers + R"(%5 = binary(%2, %3) {function="prelu"})")),
+            combined("prelu"));
+  EXPECT_EQ(after(integer_arithmetic, quantized_result(numbers + R"(%5 = binary(%3, %2) {function="mul"})")),
+            combined("mul"));
+}
+
+TEST(IntegerArithmetic, LeavesRealImagesAndMinimaOfRealNumbersAlone) {
+  for (const char* made : {R"(%3 "a" = input : f32[2,4]
+    %5 = binary(%2, %3) {function="mul"})",
+                           R"(%3 = const : f32[2,1] {0.25, -1}
+    %5 = binary(%2, %3) {function="min"})",
+                           R"(%3 = const : f32[2,1] {0.25, -1}
+    %5 = binary(%3, %2) {function="sub"})"}) {
+    const std::string text = quantized_result(made);
+    EXPECT_EQ(after(integer_arithmetic, text), normalised(text));
+  }
+}
+
 TEST(IntegerArithmetic, LeavesFloatOperandsAndScalesOfRunTimeAlone) {
   const char* text = R"(graph "g" {
     %0 "x" = input : f32[1,2]
@@ -486,6 +530,7 @@ class RandomQuantizedGraph {
         for (const ValueId candidate : values_)
           if (same_shape(candidate, q) && pick(0, 1) == 0) other = real(candidate);
         if (pick(0, 4) == 0) other = floats({}, {number(-2.0F, 2.0F)});
+        if (pick(0, 4) == 0) other = bias(builder_.desc(x).dims[3]);
         y = emit(ops::kBinary, ops::BinaryParams{kFunctions[pick(0, 6)], {}}, {x, other});
         if (pick(0, 2) == 0) y = emit(ops::kUnary, ops::UnaryParams{ops::UnaryFunction::kRelu, 0, 0}, {y});
         break;

@@ -1,5 +1,5 @@
-// Element-wise Highway kernels of two stored int8 or uint8 tensors: rows of wide lanes, where an operand may be one
-// element for all. Compiled once per instruction set.
+// Element-wise Highway kernels of two stored int8 or uint8 tensors, the second of which may be f32: rows of wide lanes,
+// where an operand may be one element for all. Compiled once per instruction set.
 #if defined(BANTAM_OPS_COMMON_BINARY_ROWS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_COMMON_BINARY_ROWS_SIMD_INL_H_
 #undef BANTAM_OPS_COMMON_BINARY_ROWS_SIMD_INL_H_
@@ -53,6 +53,19 @@ class FourVectors {
 #endif
 };
 
+template <>
+class FourVectors<float> {
+ public:
+  using D = hn::ScalableTag<float>;
+
+  HWY_INLINE FourVectors(OperandRow<float> row, std::size_t first) : row_(row), first_(first) {}
+  HWY_INLINE hn::Vec<D> operator()(std::size_t i) const { return row_.load(D(), first_ + i * hn::Lanes(D())); }
+
+ private:
+  OperandRow<float> row_;
+  std::size_t first_;
+};
+
 /// The same of a row that comes with numbers that were made of its elements beforehand.
 template <typename T>
 class PreparedVectors : public FourVectors<T> {
@@ -70,10 +83,10 @@ class PreparedVectors : public FourVectors<T> {
 
 /// Calls f(last_a, last_b, result) with copies of the rows' elements [i, n), at most kMost of them and with zeros
 /// behind them, and takes as many of the result.
-template <std::size_t kMost, typename T, class F>
-HWY_INLINE void combine_tail(std::size_t i, std::size_t n, OperandRow<T> a, OperandRow<T> b, T* y, F f) {
+template <std::size_t kMost, typename T, typename TB, class F>
+HWY_INLINE void combine_tail(std::size_t i, std::size_t n, OperandRow<T> a, OperandRow<TB> b, T* y, F f) {
   T tail_a[kMost] = {};
-  T tail_b[kMost] = {};
+  TB tail_b[kMost] = {};
   T result[kMost];
   f(tail_of(a, i, n - i, tail_a), tail_of(b, i, n - i, tail_b), result);
   std::copy_n(result, n - i, y + i);
@@ -82,8 +95,8 @@ HWY_INLINE void combine_tail(std::size_t i, std::size_t n, OperandRow<T> a, Oper
 /// n elements: combine(d, a, b) gives stored values as int32 for two vectors of them. y may be an operand that moves. A
 /// combine with kVectors has combine.store(a, b, y) too, which does so for FourVectors of each, and for PreparedVectors
 /// of b if `prepared` is what it made of them (else null). It may remember what it saw.
-template <bool kPrepared = false, typename T, class Combine>
-HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, OperandRow<T> a, OperandRow<T> b,
+template <bool kPrepared = false, typename T, typename TB, class Combine>
+HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, OperandRow<T> a, OperandRow<TB> b,
                             const std::int32_t* prepared = nullptr) {
   const hn::ScalableTag<std::int32_t> d;
   constexpr std::size_t kLanes = hn::MaxLanes(d);
@@ -92,69 +105,79 @@ HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, OperandRow<T>
     static_assert(Combine::kVectors == 4);
     for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
       if constexpr (kPrepared) {
-        combine.store(FourVectors<T>(a, i), PreparedVectors<T>(b, prepared, i), y + i);
+        combine.store(FourVectors<T>(a, i), PreparedVectors<TB>(b, prepared, i), y + i);
       } else {
-        combine.store(FourVectors<T>(a, i), FourVectors<T>(b, i), y + i);
+        combine.store(FourVectors<T>(a, i), FourVectors<TB>(b, i), y + i);
       }
     }
     if (n - i > kLanes)
       return combine_tail<4 * kLanes>(i, n, a, b, y, [&](auto last_a, auto last_b, T* result) HWY_ATTR {
-        combine.store(FourVectors<T>(last_a, 0), FourVectors<T>(last_b, 0), result);
+        combine.store(FourVectors<T>(last_a, 0), FourVectors<TB>(last_b, 0), result);
       });
   }
-  for (; i + kLanes <= n; i += kLanes) store_narrow<T>(d, combine(d, a.load_wide(d, i), b.load_wide(d, i)), y + i);
+  for (; i + kLanes <= n; i += kLanes) store_narrow<T>(d, combine(d, a.load_wide(d, i), b.load_number(d, i)), y + i);
   if (i == n) return;
   combine_tail<kLanes>(i, n, a, b, y, [&](auto last_a, auto last_b, T* result) HWY_ATTR {
-    store_narrow<T>(d, combine(d, last_a.load_wide(d, 0), last_b.load_wide(d, 0)), result);
+    store_narrow<T>(d, combine(d, last_a.load_wide(d, 0), last_b.load_number(d, 0)), result);
   });
 }
 
 /// Elements [begin, end) of rows that share operand 1: what combine makes of its elements is made once for all of them.
-template <typename T, class Combine>
-HWY_NOINLINE void combine_prepared(Combine combine, const T* a, const SharedRow<T>& shared, std::int64_t row_length,
-                                   std::int64_t begin, std::int64_t end, T* y) {
+/// False if these are not such that it can.
+template <typename T, typename TB, class Combine>
+HWY_NOINLINE bool combine_prepared(Combine combine, const T* a, const SharedRow<TB, 4096>& shared,
+                                   std::int64_t row_length, std::int64_t begin, std::int64_t end, T* y) {
   std::int32_t row[SharedRow<T>::kLongest];
-  combine.prepare(shared.from(0), row_length, row);
+  if (!combine.prepare(shared.from(0), row_length, row)) return false;
   const SharedRow<std::int32_t, 2 * SharedRow<T>::kLongest> prepared(row, row_length, begin, end);
   // Without a function of its own, which would read and write all of `combine` through memory.
   for (std::int64_t i = begin, n = 0; i < end; i += n) {
     n = std::min(shared.run_at(i, end), prepared.run_at(i, end));
     combine_row<true>(combine, static_cast<std::size_t>(n), y + i, OperandRow<T>{a + i, true},
-                      OperandRow<T>{shared.from(i), true}, prepared.from(i));
+                      OperandRow<TB>{shared.from(i), true}, prepared.from(i));
   }
+  return true;
 }
 
 /// The elements [begin, end) of the result. Not in line, but rows are: short ones would take less time than a call.
-template <typename T, class Combine>
+template <typename T, typename TB, class Combine>
 HWY_NOINLINE void combine_range(const Invocation& invocation, const StridedRows<3>& rows, Combine combine,
                                 std::int64_t begin, std::int64_t end) {
   auto* y = invocation.output<T>();
   const auto* a = invocation.input<T>(0);
-  const auto* b = invocation.input<T>(1);
+  const auto* b = invocation.input<TB>(1);
   const int shared = shared_operand(rows);
-  if (shared != 0 && SharedRow<T>::saves_time(rows.row_length, begin, end)) {
-    const SharedRow<T> copies(shared == 1 ? a : b, rows.row_length, begin, end);
+  if (shared == 2 && SharedRow<TB, 4096>::saves_time(rows.row_length, begin, end)) {
+    const SharedRow<TB, 4096> copies(b, rows.row_length, begin, end);
     if constexpr (requires { combine.prepares(); }) {
-      if (shared == 2 && combine.prepares())
-        return combine_prepared<T>(combine, a, copies, rows.row_length, begin, end, y);
+      if (combine.prepares() && combine_prepared<T, TB>(combine, a, copies, rows.row_length, begin, end, y)) return;
     }
+    copies.for_each_run(begin, end, [&](std::int64_t first, std::int64_t n, const TB* row) HWY_ATTR {
+      combine_row(combine, static_cast<std::size_t>(n), y + first, OperandRow<T>{a + first, true},
+                  OperandRow<TB>{row, true});
+    });
+    return;
+  }
+  if (shared == 1 && SharedRow<T>::saves_time(rows.row_length, begin, end)) {
+    const SharedRow<T> copies(a, rows.row_length, begin, end);
     copies.for_each_run(begin, end, [&](std::int64_t first, std::int64_t n, const T* row) HWY_ATTR {
-      combine_row(combine, static_cast<std::size_t>(n), y + first, OperandRow<T>{shared == 1 ? row : a + first, true},
-                  OperandRow<T>{shared == 2 ? row : b + first, true});
+      combine_row(combine, static_cast<std::size_t>(n), y + first, OperandRow<T>{row, true},
+                  OperandRow<TB>{b + first, true});
     });
     return;
   }
   for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
     combine_row(combine, static_cast<std::size_t>(n), y + offsets[0], OperandRow<T>{a + offsets[1], rows.contiguous(1)},
-                OperandRow<T>{b + offsets[2], rows.contiguous(2)});
+                OperandRow<TB>{b + offsets[2], rows.contiguous(2)});
   });
 }
 
-/// The result's elements from operands 0 and 1, which are contiguous or broadcast within its rows.
-template <typename T, class Combine>
+/// The result's elements from operands 0 and 1, which are contiguous or broadcast within its rows; TB is operand 1's
+/// type, T or f32.
+template <typename T, typename TB, class Combine>
 void combine_rows(const Invocation& invocation, const StridedRows<3>& rows, const Combine& combine) {
   parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    combine_range<T>(invocation, rows, combine, begin, end);
+    combine_range<T, TB>(invocation, rows, combine, begin, end);
   });
 }
 

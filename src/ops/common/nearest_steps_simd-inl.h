@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "hwy/highway.h"
@@ -31,20 +32,24 @@ struct OperandSteps {
   std::int32_t a_zero_point;
   std::int32_t b_zero_point;
   bool are_usual;  ///< else nothing applies
+  bool b_is_real;  ///< b are no stored operands, but such numbers themselves: their scale and zero point are 1 and 0
 
-  /// What no |a * b| of bytes exceeds; of prelu no |a| either.
+  /// What no |a * b| of bytes exceeds, as far as that is known before any b is; of prelu no |a| either.
   double largest_product(BinaryFunction function) const {
-    const double b = 255.0 * b_scale;
+    const double b = b_is_real ? 0.0 : 255.0 * b_scale;
     return 255.0 * a_scale * (function == BinaryFunction::kPrelu ? std::max(1.0, b) : b);
   }
+  /// The same of |a + b|.
+  double largest_sum() const { return 255.0 * (a_scale + (b_is_real ? 0.0 : b_scale)); }
 };
 
 /// v = a * b, of prelu a where a is not negative, in steps of the result, as FixedSteps, for many a of each b: what b
 /// contributes is made beforehand, a factor in units of each step of a.
 ///
-/// The factor's error is 0.5 unit for its rounding and 255 * 2^-17 for that of unit_, for each of at most 255 steps of
-/// a: 128.01 units. v itself, by IEEE 754, has an error of 2^-24 of |v| for each of four operations: where |v| is less
-/// than 255.5, so that limits of a byte do not decide, 127.75 units. Both together are less than the guard's 256.
+/// The factor's error is 0.5 unit for its rounding and, of stored b, 255 * 2^-17 for that of unit_, for each of at most
+/// 255 steps of a: 128.01 units. v itself, by IEEE 754, has an error of 2^-24 of |v| for each of four operations: where
+/// |v| is less than 255.5, so that limits of a byte do not decide, 127.75 units. Both together are less than the
+/// guard's 256.
 template <BinaryFunction kFunction>
 class FactorSteps {
  public:
@@ -56,10 +61,13 @@ class FactorSteps {
         a_zero_(hn::Set(D(), p.a_zero_point)),
         b_zero_(hn::Set(D(), p.b_zero_point)),
         constant_(hn::Set(D(), FixedSteps::kConstant)) {
-    const auto unit = applies_ ? std::llround(p.a_scale * p.b_scale * (FixedSteps::kUnits * (1 << kMoreBits))) : 0;
+    const double more = FixedSteps::kUnits * (1 << kMoreBits);
+    const auto unit = applies_ && !p.b_is_real ? std::llround(p.a_scale * p.b_scale * more) : 0;
+    a_units_ = p.a_scale * FixedSteps::kUnits;
     unit_high_ = hn::Set(D(), static_cast<std::int32_t>(unit >> kMoreBits));
     unit_low_ = hn::Set(D(), static_cast<std::int32_t>(unit & ((1 << kMoreBits) - 1)));
-    whole_ = hn::Set(D(), applies_ ? static_cast<std::int32_t>(std::llround(p.a_scale * FixedSteps::kUnits)) : 0);
+    const bool has_whole = applies_ && kFunction == BinaryFunction::kPrelu;
+    whole_ = hn::Set(D(), has_whole ? nearest(a_units_) : 0);
   }
 
   bool applies() const { return applies_; }
@@ -69,6 +77,16 @@ class FactorSteps {
     const V b = hn::Sub(qb, b_zero_);
     const V low = hn::Add(hn::Mul(b, unit_low_), hn::Set(D(), 1 << (kMoreBits - 1)));
     return hn::Add(hn::Mul(b, unit_high_), hn::ShiftRight<kMoreBits>(low));
+  }
+
+  /// The same of numbers b, of n of them; false if they are too large.
+  bool prepare(const float* b, std::int64_t n, std::int32_t* factors) const {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double factor = a_units_ * b[i];
+      if (!(std::abs(factor) <= FixedSteps::kMost / 255 * FixedSteps::kUnits)) return false;
+      factors[i] = nearest(factor);
+    }
+    return true;
   }
 
   HWY_INLINE V with(V qa, V factor) const {
@@ -85,7 +103,10 @@ class FactorSteps {
   static constexpr int kMoreBits = 16;
   static_assert(FixedSteps::kMost / (255 * 255) * FixedSteps::kUnits * (1 << kMoreBits) < 0x1p31);
 
+  static std::int32_t nearest(double x) { return static_cast<std::int32_t>(x + (x < 0 ? -0.5 : 0.5)); }
+
   bool applies_;
+  double a_units_;  ///< in a step of a
   V a_zero_;
   V b_zero_;
   V constant_;
@@ -131,12 +152,14 @@ class NearestSteps : private StepUnits {
     } else {
       a_factor_ = hn::Set(DF(), static_cast<float>(a));
       b_factor_ = hn::Set(DF(), static_cast<float>(b));
-      const double constant = kConstant - (p.a_zero_point * a + p.b_zero_point * b);
-      b_constant_ = hn::Set(DF(), static_cast<float>(constant));
+      b_step_ = b;
+      addend_ = kConstant - (p.a_zero_point * a + p.b_zero_point * b);
+      most_b_ = kMostSteps - 255.0 * a;
+      b_constant_ = hn::Set(DF(), static_cast<float>(addend_));
     }
     constant_ = hn::Set(DF(), static_cast<float>(kConstant));
     whole_ = hn::Set(DF(), static_cast<float>(a));
-    const double most = kIsProduct ? p.largest_product(kFunction) : 255.0 * (a + p.b_scale);
+    const double most = kIsProduct ? p.largest_product(kFunction) : p.largest_sum();
     applies_ = kIsDefined && p.are_usual && most <= (kIsFixed ? 2 : 1) * kMostSteps;
   }
 
@@ -153,6 +176,16 @@ class NearestSteps : private StepUnits {
 
   /// Of a sum: what qb contribute, with the constant, as bits of floats, and the sum with it.
   HWY_INLINE V prepared(V qb) const { return of(hn::MulAdd(hn::ConvertTo(DF(), qb), b_factor_, b_constant_)); }
+  /// The same of numbers b, of n of them; false if they are too large.
+  bool prepare(const float* b, std::int64_t n, std::int32_t* addends) const {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double steps = b_step_ * b[i];
+      if (!(std::abs(steps) <= most_b_)) return false;
+      const auto addend = static_cast<float>(addend_ + steps);
+      std::memcpy(addends + i, &addend, sizeof addend);
+    }
+    return true;
+  }
   HWY_INLINE V with(V qa, V addend) const {
     return of(hn::MulAdd(hn::ConvertTo(DF(), qa), a_factor_, hn::BitCast(DF(), addend)));
   }
@@ -163,15 +196,19 @@ class NearestSteps : private StepUnits {
   VF a_factor_;  // for products the zero point of a
   VF b_factor_;
   VF b_constant_;
-  VF constant_;  ///< of products
-  VF whole_;     ///< of numbers that prelu leaves as they are
+  VF constant_;          ///< of products
+  VF whole_;             ///< of numbers that prelu leaves as they are
+  double b_step_ = 0.0;  ///< of sums: of a single step of b
+  double addend_ = 0.0;  ///< of sums: what they get besides a and b
+  double most_b_ = 0.0;  ///< of sums: what |b| may be
   bool applies_;
 };
 
 /// Exact's results for four vectors at once, by Steps, a NearestSteps, as long as that is seldom unsure. Exact:
 /// operator()(d, a, b) gives the stored values of a vector, steps(a, b) those without zero point and limits, of which
 /// what is beyond 16 bits only lies on its side. May be a combine of combine_rows.
-template <class Exact, class Steps, typename T>
+/// TB is b's type: T, or float, of which only those that many rows of a meet are guessed.
+template <class Exact, class Steps, typename T, typename TB>
 class GuessedCombine : public Exact {
  public:
   static constexpr std::size_t kVectors = StepBytes<T>::kVectors;
@@ -179,16 +216,21 @@ class GuessedCombine : public Exact {
   HWY_INLINE GuessedCombine(const Exact& exact, const OperandSteps& operands, const ByteLimits& limits)
       : Exact(exact), steps_(operands), shared_(operands), bytes_(limits), guesses_(steps_.applies()) {}
 
-  /// Of operand b's elements, which many rows of a meet.
+  /// Of operand b's elements, which many rows of a meet; false if they are not such that it can.
   bool prepares() const { return Steps::kIsDefined && shared_.applies(); }
-  void prepare(const T* b, std::int64_t n, std::int32_t* prepared) {
+  bool prepare(const TB* b, std::int64_t n, std::int32_t* prepared) {
     guesses_ = Guesses(true);
-    const std::int64_t lanes = hn::Lanes(D());
-    const OperandRow<T> row{b, true};
-    std::int64_t i = 0;
-    for (; i + lanes <= n; i += lanes)
-      hn::StoreU(shared_.prepared(row.load_wide(D(), static_cast<std::size_t>(i))), D(), prepared + i);
-    for (; i < n; ++i) prepared[i] = hn::GetLane(shared_.prepared(hn::Set(D(), b[i])));
+    if constexpr (kIsReal) {
+      return shared_.prepare(b, n, prepared);
+    } else {
+      const std::int64_t lanes = hn::Lanes(D());
+      const OperandRow<T> row{b, true};
+      std::int64_t i = 0;
+      for (; i + lanes <= n; i += lanes)
+        hn::StoreU(shared_.prepared(row.load_wide(D(), static_cast<std::size_t>(i))), D(), prepared + i);
+      for (; i < n; ++i) prepared[i] = hn::GetLane(shared_.prepared(hn::Set(D(), b[i])));
+      return true;
+    }
   }
 
   /// b: FourVectors, or PreparedVectors of what `prepare` made of them.
@@ -196,11 +238,11 @@ class GuessedCombine : public Exact {
   HWY_INLINE void store(A a, B b, T* y) {
     constexpr bool kIsPrepared = requires { b.prepared(0); };
     V v[kVectors];
-    if (Steps::kIsDefined && (kIsPrepared || steps_.applies()) && guesses_.worth_it()) {
+    if (Steps::kIsDefined && (kIsPrepared || (!kIsReal && steps_.applies())) && guesses_.worth_it()) {
       if constexpr (kIsPrepared) {
         unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = shared_.with(a(i), b.prepared(i)); });
         if (bytes_.template store_sure<typename Steps::Shared::Units>(v, y)) return;
-      } else {
+      } else if constexpr (!kIsReal) {
         unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = steps_(a(i), b(i)); });
         if (bytes_.template store_sure<typename Steps::Units>(v, y)) return;
       }
@@ -213,6 +255,7 @@ class GuessedCombine : public Exact {
  private:
   using D = StepUnits::D;
   using V = StepUnits::V;
+  static constexpr bool kIsReal = std::is_same_v<TB, float>;
 
   Steps steps_;
   typename Steps::Shared shared_;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "ops/common/fixed_point_simd-inl.h"
@@ -29,6 +30,15 @@ struct OperandRow {
     return moves ? hn::LoadU(d, data + i) : hn::Set(d, *data);
   }
 
+  /// int8 or uint8 elements as int32, f32 elements as they are.
+  template <class D>
+  HWY_INLINE auto load_number(D d, std::size_t i) const {
+    if constexpr (std::is_same_v<T, float>) {
+      return load(hn::Rebind<float, D>(), i);
+    } else {
+      return load_wide(d, i);
+    }
+  }
   /// int8 or uint8 elements as int32.
   template <class D>
   HWY_INLINE hn::Vec<D> load_wide(D d, std::size_t i) const {

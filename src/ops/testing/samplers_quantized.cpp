@@ -78,7 +78,9 @@ void weights(Sampling& s, ElementType type, const std::vector<std::int64_t>& dim
 
 void binary_affine(Sampling& s) {
   const TensorDesc x = s.any(s.type({kI8, kU8, ElementType::kI16, ElementType::kU16}), 0, 4);
-  s.like(broadcastable(x, s));
+  TensorDesc other = broadcastable(x, s);
+  if (s.one_in(4)) other.type = kF32;
+  s.like(other);
   BinaryAffineParams p{
       .function = s.one_of({BinaryFunction::kAdd, BinaryFunction::kSub, BinaryFunction::kMul, BinaryFunction::kDiv,
                             BinaryFunction::kMin, BinaryFunction::kMax, BinaryFunction::kPrelu})};

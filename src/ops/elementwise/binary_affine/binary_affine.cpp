@@ -61,7 +61,7 @@ Status infer_binary_affine(const void* params, std::span<const Tensor> inputs, s
   BANTAM_RETURN_IF_ERROR(status);
   if (p.minimum > p.maximum)
     return failure(StatusCode::kInvalidModel, "minimum is above maximum", p.minimum, p.maximum);
-  if (a.type != b.type)
+  if (b.type != a.type && b.type != ElementType::kF32)
     return failure(StatusCode::kInvalidModel, "operands differ in type", static_cast<std::int64_t>(b.type),
                    static_cast<std::int64_t>(a.type))
         .at(1);

@@ -47,18 +47,26 @@ class Combine {
         low_(hn::Set(DF(), static_cast<float>(p.minimum - p.y_zero_point))),
         high_(hn::Set(DF(), static_cast<float>(p.maximum - p.y_zero_point))) {}
 
-  HWY_INLINE V operator()(D /*d*/, V qa, V qb) const {
-    return hn::Add(nearest_in_range(hn::Max(below_high(qa, qb), low_)), y_zero_);
+  /// b: V, stored numbers, or VF, numbers themselves.
+  template <class B>
+  HWY_INLINE V operator()(D /*d*/, V qa, B b) const {
+    return hn::Add(nearest_in_range(hn::Max(below_high(qa, b), low_)), y_zero_);
   }
 
   /// The same without zero point and lower limit.
-  HWY_INLINE V steps(V qa, V qb) const { return nearest_in_range(below_high(qa, qb)); }
+  template <class B>
+  HWY_INLINE V steps(V qa, B b) const {
+    return nearest_in_range(below_high(qa, b));
+  }
 
  private:
-  HWY_INLINE VF below_high(V qa, V qb) const {
+  HWY_INLINE VF real(V qb) const { return hn::Mul(hn::ConvertTo(DF(), hn::Sub(qb, b_zero_)), b_scale_); }
+  HWY_INLINE VF real(VF b) const { return b; }
+
+  template <class B>
+  HWY_INLINE VF below_high(V qa, B b) const {
     const auto a = hn::Mul(hn::ConvertTo(DF(), hn::Sub(qa, a_zero_)), a_scale_);
-    const auto b = hn::Mul(hn::ConvertTo(DF(), hn::Sub(qb, b_zero_)), b_scale_);
-    const VF y = hn::Div(combine_real<kFunction>(a, b), y_scale_);
+    const VF y = hn::Div(combine_real<kFunction>(a, real(b)), y_scale_);
     return hn::Min(hn::IfThenElseZero(hn::Eq(y, y), y), high_);
   }
 
@@ -72,20 +80,32 @@ class Combine {
   VF high_;
 };
 
-OperandSteps operand_steps(const BinaryAffineParams& p) {
+/// Operand 1's scale is 1 where it `is_real`.
+OperandSteps operand_steps(const BinaryAffineParams& p, bool is_real) {
   const auto is_usual = [](float scale) { return scale > 0x1p-60F && scale < 0x1p60F; };
   const bool is_product = p.function == BinaryFunction::kMul || p.function == BinaryFunction::kPrelu;
+  const float b_scale = is_real ? 1.0F : p.b_scale;
   const double y = p.y_scale;
-  return {p.a_scale / y, is_product ? p.b_scale : p.b_scale / y, p.a_zero_point, p.b_zero_point,
-          is_usual(p.a_scale) && is_usual(p.b_scale) && is_usual(p.y_scale)};
+  return {p.a_scale / y,
+          is_product ? b_scale : b_scale / y,
+          p.a_zero_point,
+          is_real ? 0 : p.b_zero_point,
+          is_usual(p.a_scale) && is_usual(b_scale) && is_usual(p.y_scale),
+          is_real};
 }
 
 template <BinaryFunction kFunction, typename T>
 void combine_affine(const Invocation& invocation, const StridedRows<3>& rows) {
   const auto& p = invocation.as<BinaryAffineParams>();
-  using Guessed = GuessedCombine<Combine<kFunction>, NearestSteps<kFunction>, T>;
-  combine_rows<T>(invocation, rows,
-                  Guessed(Combine<kFunction>(p), operand_steps(p), {p.y_zero_point, p.minimum, p.maximum}));
+  const Combine<kFunction> exact(p);
+  const ByteLimits limits{p.y_zero_point, p.minimum, p.maximum};
+  if (invocation.in(1).type == ElementType::kF32) {
+    using Guessed = GuessedCombine<Combine<kFunction>, NearestSteps<kFunction>, T, float>;
+    combine_rows<T, float>(invocation, rows, Guessed(exact, operand_steps(p, true), limits));
+  } else {
+    using Guessed = GuessedCombine<Combine<kFunction>, NearestSteps<kFunction>, T, T>;
+    combine_rows<T, T>(invocation, rows, Guessed(exact, operand_steps(p, false), limits));
+  }
 }
 
 void run_binary_affine(const Invocation& invocation, const StridedRows<3>& rows) {
@@ -143,7 +163,8 @@ bool supports_binary_affine_i8_simd(const OpCall& call) {
 
 Status run_binary_affine_i8_simd(const Invocation& invocation) {
   const auto rows = rows_of(invocation);
-  if (shared_operand(rows) == 1 && commutes(invocation.as<BinaryAffineParams>().function)) {
+  const bool alike = invocation.in(0).type == invocation.in(1).type;
+  if (shared_operand(rows) == 1 && alike && commutes(invocation.as<BinaryAffineParams>().function)) {
     run_exchanged(invocation);
   } else {
     HWY_DYNAMIC_DISPATCH(run_binary_affine)(invocation, rows);

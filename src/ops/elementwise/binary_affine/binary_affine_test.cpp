@@ -44,8 +44,9 @@ OpCase random_binary_affine_case(Random& random, bool whole_range) {
   if (!b_dims.empty() && random() % 3 == 0) b_dims.erase(b_dims.begin());
   const auto low = static_cast<double>(lowest);
   const auto high = static_cast<double>(highest);
-  return make_case(kBinaryAffine, p,
-                   {random_tensor(type, dims, random, low, high), random_tensor(type, b_dims, random, low, high)});
+  TestTensor b = random() % 3 == 0 ? random_tensor(ElementType::kF32, b_dims, random, -10, 10)
+                                   : random_tensor(type, b_dims, random, low, high);
+  return make_case(kBinaryAffine, p, {random_tensor(type, dims, random, low, high), std::move(b)});
 }
 
 /// One-element tensors of the type of `like`.
@@ -65,6 +66,7 @@ TEST(BinaryAffine, EqualsDequantizeThenOperatorThenQuantizeToTheBit) {
     const auto& p = *reinterpret_cast<const BinaryAffineParams*>(affine.params.data());
     const auto real = [&](std::size_t i, float scale, std::int32_t zero) {
       const TestTensor& x = affine.inputs[i].tensor;
+      if (x.desc().type == ElementType::kF32) return x;
       return run_reference(
                  make_case(kDequantize, DequantizeParams{}, {x, tensor_of<float>({}, {scale}), zero_point(zero, x)}))
           .outputs[0];
@@ -92,6 +94,23 @@ TEST(BinaryAffine, LimitsItsResults) {
   EXPECT_EQ(y.outputs[0].values<std::int8_t>(), (std::vector<std::int8_t>{0, 3, 6}));
 }
 
+TEST(BinaryAffine, RealNumbersThatAreNoneCountAsZeroAndInfiniteOnesSaturate) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  BinaryAffineParams p;
+  p.function = BinaryFunction::kMul;
+  p.a_zero_point = 1;
+  p.y_zero_point = 3;
+  std::vector<std::int8_t> a(400, std::int8_t{5});
+  a[1] = 1;
+  const std::vector<float> b{kInfinity, kInfinity, -kInfinity, NAN};
+  const OpCase four = make_case(kBinaryAffine, p, {tensor_of<std::int8_t>({100, 4}, a), tensor_of<float>({1, 4}, b)});
+  const Outcome y = run_reference(four);
+  ASSERT_TRUE(y.status.ok());
+  const auto first = y.outputs[0].values<std::int8_t>();
+  EXPECT_EQ((std::vector<std::int8_t>{first.begin(), first.begin() + 4}), (std::vector<std::int8_t>{127, 3, -128, 3}));
+  expect_variants_match_reference([&](Random&) { return four; }, {.cases = 1});
+}
+
 TEST(BinaryAffine, RefusesParametersOutsideTheType) {
   const TestTensor x = tensor_of<std::int8_t>({1}, {0});
   const auto code = [&x](auto change) {
@@ -106,6 +125,13 @@ TEST(BinaryAffine, RefusesParametersOutsideTheType) {
   EXPECT_EQ(code([](BinaryAffineParams& p) { p.y_scale = 0.0F; }), StatusCode::kInvalidModel);
   EXPECT_EQ(code([](BinaryAffineParams& p) { p.b_scale = NAN; }), StatusCode::kInvalidModel);
   EXPECT_EQ(code([](BinaryAffineParams& p) { p.function = BinaryFunction::kPow; }), StatusCode::kUnsupported);
+  const auto code_of = [](const TestTensor& a, const TestTensor& b) {
+    return run_reference(make_case(kBinaryAffine, BinaryAffineParams{}, {a, b})).status.code;
+  };
+  const TestTensor real = tensor_of<float>({1}, {0.5F});
+  EXPECT_EQ(code_of(x, real), StatusCode::kOk);
+  EXPECT_EQ(code_of(real, x), StatusCode::kUnsupported);
+  EXPECT_EQ(code_of(x, tensor_of<std::uint8_t>({1}, {0})), StatusCode::kInvalidModel);
 }
 
 /// Every pair of bytes. Scales of few digits give many ties, which a * b + c rounded once instead of twice decides
@@ -125,7 +151,14 @@ OpCase random_case_of_all_pairs(Random& random) {
   p.y_scale = scale();
   p.a_zero_point = 30;
   p.b_zero_point = static_cast<std::int32_t>(random_int(random, -128, 127));
-  return make_case(kBinaryAffine, p, {tensor_of<std::int8_t>({256, 1}, all), tensor_of<std::int8_t>({256}, all)});
+  TestTensor b = tensor_of<std::int8_t>({256}, all);
+  if (random() % 2 == 0) {
+    std::vector<float> reals(256);
+    std::uniform_real_distribution<float> real(-2.0F, 2.0F);
+    for (float& x : reals) x = ties ? 0.25F * static_cast<float>(random_int(random, -9, 9)) : real(random);
+    b = tensor_of<float>({256}, reals);
+  }
+  return make_case(kBinaryAffine, p, {tensor_of<std::int8_t>({256, 1}, all), std::move(b)});
 }
 
 TEST(BinaryAffine, VariantsMatchReferenceToTheBitForAllPairs) {
@@ -149,7 +182,12 @@ TEST(BinaryAffine, VariantsMatchReferenceToTheBitWhereRowsShareAnOperand) {
     const std::int64_t pixels = random_int(random, 1, 40000 / channels);
     TestTensor rows = random_tensor(ElementType::kI8, {pixels, channels}, random, -128, 127);
     TestTensor row = random_tensor(ElementType::kI8, {1, channels}, random, -128, 127);
-    if (random() % 2 == 0) std::swap(rows, row);
+    if (random() % 3 == 0) {
+      const double most = random() % 2 == 0 ? 1 : 300;
+      row = random_tensor(ElementType::kF32, {1, channels}, random, -most, most);
+    } else if (random() % 2 == 0) {
+      std::swap(rows, row);
+    }
     return make_case(kBinaryAffine, p, {std::move(rows), std::move(row)});
   };
   expect_variants_match_reference(generate, {.cases = 80, .must_cover = {kBinaryAffine.variants[0].name}});

@@ -7,7 +7,7 @@ namespace bantam::ops {
 
 Status run_binary_affine_ref(const Invocation& invocation);
 
-/// i8 and u8; rows of the result contiguous, of the operands contiguous or broadcast.
+/// Results of i8 and u8; rows of the result contiguous, of the operands contiguous or broadcast.
 bool supports_binary_affine_i8_simd(const OpCall& call);
 Status run_binary_affine_i8_simd(const Invocation& invocation);
 

@@ -77,8 +77,12 @@ OperandSteps operand_steps(const BinaryQParams& p) {
   const double error = 2 * output + std::ldexp(0.5, p.output_shift);
   const bool no_overflow = p.left_shift <= kMostLeft && std::max({p.a_shift, p.b_shift, p.output_shift}) <= 0;
   const double units = std::ldexp(output, p.left_shift);
-  return {units * real_multiplier(p.a_multiplier, p.a_shift), units * real_multiplier(p.b_multiplier, p.b_shift),
-          p.a_zero_point, p.b_zero_point, no_overflow && error <= StepUnits::kUnit / 4};
+  return {units * real_multiplier(p.a_multiplier, p.a_shift),
+          units * real_multiplier(p.b_multiplier, p.b_shift),
+          p.a_zero_point,
+          p.b_zero_point,
+          no_overflow && error <= StepUnits::kUnit / 4,
+          false};
 }
 
 template <BinaryQFunction kFunction, typename T>
@@ -87,10 +91,10 @@ void combine_stored(const Invocation& invocation, const StridedRows<3>& rows) {
   const CombineQ<kFunction> exact(p);
   if constexpr (kFunction == BinaryQFunction::kAdd || kFunction == BinaryQFunction::kSub) {
     constexpr auto kSum = kFunction == BinaryQFunction::kAdd ? BinaryFunction::kAdd : BinaryFunction::kSub;
-    using Guessed = GuessedCombine<CombineQ<kFunction>, NearestSteps<kSum, true>, T>;
-    combine_rows<T>(invocation, rows, Guessed(exact, operand_steps(p), {p.output_zero_point, p.minimum, p.maximum}));
+    using Guessed = GuessedCombine<CombineQ<kFunction>, NearestSteps<kSum, true>, T, T>;
+    combine_rows<T, T>(invocation, rows, Guessed(exact, operand_steps(p), {p.output_zero_point, p.minimum, p.maximum}));
   } else {
-    combine_rows<T>(invocation, rows, exact);
+    combine_rows<T, T>(invocation, rows, exact);
   }
 }
 
