@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 #include "ops/nn/conv2d/problem.h"
 #include "ops/nn/gemm/gemm_i8.h"
@@ -23,9 +24,10 @@ inline gemm::RightPanelsI8 all_panels(const Problem& p, const std::int8_t* packe
 
 class LineWeights {
  public:
-  /// Of `packed` weights, group after group, for so many windows. `in_lines`: may these be multiplied in lines?
+  /// Of `packed` weights, group after group, for so many windows; refers to p. `in_lines`: may these be multiplied in
+  /// lines?
   LineWeights(const Problem& p, const std::int8_t* packed, bool in_lines, std::int64_t windows)
-      : problem_(p), packed_(packed) {
+      : problem_(&p), packed_(packed) {
     if (!in_lines || p.one_run) return;
     const std::int64_t row = gemm::row_numbers(p.row);
     const std::int64_t k = p.g.vertical.kernel * row;
@@ -35,8 +37,10 @@ class LineWeights {
       return;
     serve_ = gemm::takes_lines(p.g.y.w, p.k, p.group_outputs, in_whole_quads ? 0 : k - p.k);
     if (!serve_ || in_whole_quads) return;
-    problem_.row = row;
-    problem_.k = k;
+    padded_ = p;
+    padded_->row = row;
+    padded_->k = k;
+    problem_ = &*padded_;
     packed_ = copy_;
     for (std::int64_t i = 0; i < gemm::panel_count(p.group_outputs); ++i)
       copy_panel(p, packed + i * gemm::panel_bytes(p.k), copy_ + i * gemm::panel_bytes(k));
@@ -47,19 +51,19 @@ class LineWeights {
   /// Are windows to be multiplied in lines?
   bool serve() const { return serve_; }
   /// The convolution of which these are the weights.
-  const Problem& problem() const { return problem_; }
+  const Problem& problem() const { return *problem_; }
   gemm::RightPanelsI8 of(std::int32_t group) const {
-    return all_panels(problem_, packed_ + group * packed_window_bytes(problem_));
+    return all_panels(*problem_, packed_ + group * packed_window_bytes(*problem_));
   }
 
  private:
   static constexpr std::int64_t kFewestWindows = 64;  ///< for fewer a copy does not pay
   static_assert(std::endian::native == std::endian::little);
 
-  /// Rows of a panel from p.row to problem_.row numbers.
+  /// Rows of a panel from p.row numbers to those of padded_.
   void copy_panel(const Problem& p, const std::int8_t* from, std::int8_t* to) const {
     for (std::int32_t ky = 0; ky < p.g.vertical.kernel; ++ky)
-      for (std::int64_t at = 0; at < problem_.row; at += 4, to += 4 * gemm::kPanel)
+      for (std::int64_t at = 0; at < padded_->row; at += 4, to += 4 * gemm::kPanel)
         copy_quads(from, ky * p.row + at, std::min<std::int64_t>(p.row - at, 4), to);
     std::memcpy(to, from + gemm::quad_count(p.k) * 4 * gemm::kPanel, gemm::kPanel * sizeof(std::int32_t));
   }
@@ -78,7 +82,8 @@ class LineWeights {
     std::memcpy(to, quads[0], sizeof quads[0]);
   }
 
-  Problem problem_;
+  const Problem* problem_;
+  std::optional<Problem> padded_;  ///< with rows of whole quads
   const std::int8_t* packed_;
   bool serve_ = false;
   alignas(64) std::int8_t copy_[12288];
