@@ -47,9 +47,8 @@ struct OperandSteps {
 /// contributes is made beforehand, a factor in units of each step of a.
 ///
 /// The factor's error is 0.5 unit for its rounding and, of stored b, 255 * 2^-17 for that of unit_, for each of at most
-/// 255 steps of a: 128.01 units. v itself, by IEEE 754, has an error of 2^-24 of |v| for each of four operations: where
-/// |v| is less than 255.5, so that limits of a byte do not decide, 127.75 units. Both together are less than the
-/// guard's 256.
+/// 255 steps of a. v itself, by IEEE 754, has an error of 2^-24 of |v| for each of four operations. Both together are
+/// less than the guard.
 template <BinaryFunction kFunction>
 class FactorSteps {
  public:
@@ -102,6 +101,8 @@ class FactorSteps {
   /// Of unit_, more than of FixedSteps. a * b of single steps is at most kMost / 255^2: with them less than 2^31 units.
   static constexpr int kMoreBits = 16;
   static_assert(FixedSteps::kMost / (255 * 255) * FixedSteps::kUnits * (1 << kMoreBits) < 0x1p31);
+  static_assert((0.5 + 255 * 0.5 / (1 << kMoreBits)) * 255 + 4 * 0x1p-24 * FixedSteps::kMostExact * FixedSteps::kUnits <
+                FixedSteps::kGuard);
 
   static std::int32_t nearest(double x) { return static_cast<std::int32_t>(x + (x < 0 ? -0.5 : 0.5)); }
 

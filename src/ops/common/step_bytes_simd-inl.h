@@ -61,7 +61,8 @@ struct StepUnits {
 };
 
 /// A number v, nearly, as v + 1/2 + kGuard units in units of 2^-21, in integers. If the error is less than kGuard units
-/// where |v| < kMostExact, it rounds as StepUnits say; larger v, up to kMost, need only lie on their side.
+/// where |v| <= kMostExact, so that limits of a byte do not decide, it rounds as StepUnits say; larger v, up to kMost,
+/// need only lie on their side.
 struct FixedSteps {
   using D = StepUnits::D;
   using V = StepUnits::V;
@@ -69,7 +70,7 @@ struct FixedSteps {
   static constexpr int kFractionBits = 21;
   static constexpr double kUnits = 1 << kFractionBits;  ///< in a step
   static constexpr int kGuard = 256;
-  static constexpr double kMostExact = 256;
+  static constexpr double kMostExact = 255.5;
   static constexpr double kMost = 1000;
   /// What is added to v.
   static constexpr std::int32_t kConstant = (1 << (kFractionBits - 1)) + kGuard;
