@@ -116,16 +116,6 @@ class Guesses {
   std::int64_t failed_ = 0;
 };
 
-/// Stores units, rounded, by `bytes`, a StepBytes; false, and nothing is stored, where any may be next to a tie.
-template <class Units, class Bytes, class V, typename T>
-HWY_INLINE bool store_if_sure(const Bytes& bytes, const V (&units)[4], T* y) {
-  if (HWY_UNLIKELY(any_unsure<Units>(units))) return false;
-  V v[4];
-  unroll<4>([&](auto i) HWY_ATTR { v[i] = Units::rounded(units[i]); });
-  bytes.store(v, y);
-  return true;
-}
-
 #if HWY_TARGET == HWY_AVX3_DL && HWY_ARCH_X86
 /// Steps from the zero point as results of type T, four vectors at once.
 template <typename T>
@@ -136,8 +126,9 @@ class StepBytes {
 
   HWY_INLINE explicit StepBytes(const ByteLimits& to)
       : pack_(to.zero_point - kOffset, to.minimum - kOffset, to.maximum - kOffset, kOffset),
-        from_middle_(_mm512_set1_epi16(
-            static_cast<std::int16_t>(to.zero_point - kOffset - (StepUnits::kMiddleSteps & 0xFFFF)))) {}
+        from_middle_(
+            _mm512_set1_epi16(static_cast<std::int16_t>(to.zero_point - kOffset - (StepUnits::kMiddleSteps & 0xFFFF)))),
+        zero_point_(_mm512_set1_epi16(static_cast<std::int16_t>(to.zero_point - kOffset))) {}
 
   HWY_INLINE void store(const V (&v)[kVectors], T* y) const {
     constexpr bool kPlain = false;
@@ -149,23 +140,37 @@ class StepBytes {
   /// The same of Units, StepUnits or FixedSteps, rounded; false, and nothing is stored, where any may be next to a tie.
   template <class Units>
   HWY_INLINE bool store_sure(const V (&units)[kVectors], T* y) const {
-    if constexpr (std::is_same_v<Units, FixedSteps>) return store_if_sure<Units>(*this, units, y);
-    constexpr bool kPlain = false;
+    if constexpr (std::is_same_v<Units, FixedSteps>) return store_fixed(units, y);
     const __m512i first_low = low_words(units[0].raw, units[1].raw);
     const __m512i second_low = low_words(units[2].raw, units[3].raw);
     const __m512i fraction = _mm512_set1_epi16(static_cast<std::int16_t>(StepUnits::kFraction));
     const __mmask32 first_unsure = _mm512_testn_epi16_mask(first_low, fraction);
     const __mmask32 second_unsure = _mm512_testn_epi16_mask(second_low, fraction);
     if (HWY_UNLIKELY(!_kortestz_mask32_u8(first_unsure, second_unsure))) return false;
-    const __m512i first = steps(first_low, high_words(units[0].raw, units[1].raw));
-    const __m512i second = steps(second_low, high_words(units[2].raw, units[3].raw));
-    // Packing takes eight numbers of each in turn.
-    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-    _mm512_storeu_si512(y, _mm512_permutexvar_epi64(order, pack_.bytes<kPlain>(first, second)));
+    store_words(steps(first_low, high_words(units[0].raw, units[1].raw)),
+                steps(second_low, high_words(units[2].raw, units[3].raw)), y);
     return true;
   }
 
  private:
+  HWY_INLINE bool store_fixed(const V (&units)[kVectors], T* y) const {
+    if (HWY_UNLIKELY(any_unsure<FixedSteps>(units))) return false;
+    const auto steps = [&](V low, V high) HWY_ATTR {
+      const __m512i words = _mm512_srai_epi16(high_words(low.raw, high.raw), FixedSteps::kFractionBits - 16);
+      return _mm512_add_epi16(words, zero_point_);
+    };
+    store_words(steps(units[0], units[1]), steps(units[2], units[3]), y);
+    return true;
+  }
+
+  /// Numbers with the zero point.
+  HWY_INLINE void store_words(__m512i first, __m512i second, T* y) const {
+    constexpr bool kPlain = false;
+    // Packing takes eight numbers of each in turn.
+    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    _mm512_storeu_si512(y, _mm512_permutexvar_epi64(order, pack_.bytes<kPlain>(first, second)));
+  }
+
   static constexpr std::uint8_t kOffset = std::is_same_v<T, std::uint8_t> ? 128 : 0;  ///< of a number to int8
 
   static HWY_INLINE __m512i low_words(__m512i a, __m512i b) { return _mm512_permutex2var_epi16(a, even_words(), b); }
@@ -187,6 +192,7 @@ class StepBytes {
 
   BytePacker pack_;
   __m512i from_middle_;
+  __m512i zero_point_;
 };
 #elif HWY_ARCH_ARM_A64
 /// Steps from the zero point as results of type T, four vectors at once.
@@ -199,7 +205,8 @@ class StepBytes {
   HWY_INLINE explicit StepBytes(const ByteLimits& to)
       : bytes_(to.zero_point - kOffset, to.minimum - kOffset, to.maximum - kOffset, kOffset),
         from_middle_(
-            vdupq_n_s16(static_cast<std::int16_t>(to.zero_point - kOffset - (StepUnits::kMiddleSteps & 0xFFFF)))) {}
+            vdupq_n_s16(static_cast<std::int16_t>(to.zero_point - kOffset - (StepUnits::kMiddleSteps & 0xFFFF)))),
+        zero_point_(vdupq_n_s16(static_cast<std::int16_t>(to.zero_point - kOffset))) {}
 
   HWY_INLINE void store(const V (&v)[kVectors], T* y) const {
     bytes_.store({v[0].raw, v[1].raw, v[2].raw, v[3].raw}, reinterpret_cast<std::uint8_t*>(y));
@@ -208,7 +215,7 @@ class StepBytes {
   /// The same of Units, StepUnits or FixedSteps, rounded; false, and nothing is stored, where any may be next to a tie.
   template <class Units>
   HWY_INLINE bool store_sure(const V (&units)[kVectors], T* y) const {
-    if constexpr (std::is_same_v<Units, FixedSteps>) return store_if_sure<Units>(*this, units, y);
+    if constexpr (std::is_same_v<Units, FixedSteps>) return store_fixed(units, y);
     const int16x8_t fraction = vdupq_n_s16(static_cast<std::int16_t>(StepUnits::kFraction));
     const uint16x8_t first_sure = vtstq_s16(low_words(units[0], units[1]), fraction);
     const uint16x8_t second_sure = vtstq_s16(low_words(units[2], units[3]), fraction);
@@ -219,6 +226,16 @@ class StepBytes {
 
  private:
   static constexpr std::uint8_t kOffset = std::is_same_v<T, std::uint8_t> ? 128 : 0;  ///< of a number to int8
+
+  HWY_INLINE bool store_fixed(const V (&units)[kVectors], T* y) const {
+    if (HWY_UNLIKELY(any_unsure<FixedSteps>(units))) return false;
+    const auto steps = [&](V low, V high) HWY_ATTR {
+      const int16x8_t words = vuzp2q_s16(vreinterpretq_s16_s32(low.raw), vreinterpretq_s16_s32(high.raw));
+      return vaddq_s16(vshrq_n_s16(words, FixedSteps::kFractionBits - 16), zero_point_);
+    };
+    bytes_.store(steps(units[0], units[1]), steps(units[2], units[3]), reinterpret_cast<std::uint8_t*>(y));
+    return true;
+  }
 
   static HWY_INLINE int16x8_t low_words(V a, V b) {
     return vuzp1q_s16(vreinterpretq_s16_s32(a.raw), vreinterpretq_s16_s32(b.raw));
@@ -231,6 +248,7 @@ class StepBytes {
 
   neon::ByteRows bytes_;
   int16x8_t from_middle_;
+  int16x8_t zero_point_;
 };
 #else
 /// Steps from the zero point as results of type T, four vectors at once.
@@ -244,7 +262,11 @@ class StepBytes {
   /// The same of Units, StepUnits or FixedSteps, rounded; false, and nothing is stored, where any may be next to a tie.
   template <class Units>
   HWY_INLINE bool store_sure(const V (&units)[kVectors], T* y) const {
-    return store_if_sure<Units>(*this, units, y);
+    if (HWY_UNLIKELY(any_unsure<Units>(units))) return false;
+    V v[kVectors];
+    unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = Units::rounded(units[i]); });
+    store(v, y);
+    return true;
   }
 
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
