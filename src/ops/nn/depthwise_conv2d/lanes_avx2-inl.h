@@ -174,8 +174,11 @@ class AffinePairs {
     const D32 d;
     if (!scaler_->has_activation()) return store_rounded<kUsual, false>(sums, y);
     const bool is_short = ops::HWY_NAMESPACE::with_short_steps(*scaler_, [&](const auto& steps) HWY_ATTR {
+      const auto* here = &steps;
+      // So that a table stays in memory: in registers others would have no room.
+      if constexpr (sizeof(*here) > sizeof(hn::Vec<D32>)) asm volatile("" : "+r"(here));
       store_tile<false>(bytes_, sums, y,
-                        [&](auto i, auto v) HWY_ATTR { return scale_[i].template activated<kUsual>(steps, v); });
+                        [&](auto i, auto v) HWY_ATTR { return scale_[i].template activated<kUsual>(*here, v); });
     });
     if (is_short) return;
     constexpr int kCount = kRows * kPixels;
