@@ -53,7 +53,8 @@ class SharedRow {
     }
   }
 
-  /// The length of the run from i on, up to `end`: one copy less than there are, so that it may begin anywhere.
+  /// The length of the run from i on, up to `end`: of fewer copies than there are, so that it may begin anywhere, and
+  /// where that is possible of whole vectors.
   std::int64_t run_at(std::int64_t i, std::int64_t end) const noexcept { return std::min(end - i, run_length_); }
 
   /// What meets element i, and as many after it as a run has.
