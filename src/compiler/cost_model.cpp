@@ -22,6 +22,7 @@ namespace {
 struct Load {
   double macs = 0;         ///< really computed: padding of panels and tiles included
   double pairs = 0;        ///< multiply-accumulates of 16-bit integers
+  double dots = 0;         ///< of bytes that lie side by side
   double halves = 0;       ///< of 16-bit floats
   double share = 1;        ///< of the machine's multiply-accumulates that the kernel reaches in registers
   double taps = 0;         ///< multiply-accumulates of which each has a channel of its own
@@ -114,24 +115,25 @@ Load gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const op
           .others = activation_macs(op, call)};
 }
 
-/// A convolution by dot products of whole vectors of 16-bit numbers (nn/conv2d/few_outputs.h): to load and to widen a
-/// vector, which all outputs share, and to add up the numbers of each sum take most of the time where products are
-/// fast.
+/// A convolution by dot products of vectors (nn/conv2d/few_outputs.h): to load vectors, which some outputs share, and
+/// to add up the numbers of each sum take time, too.
 Load dot_products_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
                        Numbers numbers) {
   constexpr double kVector = ops::conv2d::few_outputs::kVector;
-  constexpr double kPixel = 0.8;  // in the time of so many multiply-accumulates of plain code, here and below
-  constexpr double kSum = 4;
-  constexpr double kOperand = 0.4;
+  constexpr double kTogether = ops::conv2d::few_outputs::kTogether;
+  constexpr double kPixel = 0.45;  // in the time of so many multiply-accumulates of plain code, here and below
+  constexpr double kSum = 0.9;
+  constexpr double kOperand = 0.07;
   const TensorDesc& w = call.in(1);
   const double outputs = call.out().dims[3];
+  const double turns = std::ceil(outputs / kTogether);
   const double pixels = elements(call) / std::max(outputs, 1.0);
   const double vectors = static_cast<double>(w.dims[1]) * w.dims[2] * w.dims[3] / kVector;
-  return {.pairs = static_cast<double>(op.work(call)),
-          .share = 0.65,
+  return {.dots = static_cast<double>(op.work(call)),
+          .share = 0.85,
           .moved = moved_bytes(call, numbers),
           .weights = weight_bytes(variant, call, numbers),
-          .plain = pixels * (kPixel + kSum * outputs + vectors * kOperand)};
+          .plain = pixels * (turns * (kPixel + vectors * kOperand) + kSum * outputs)};
 }
 
 /// A product of matrices whose weights are packed just before: written, and read once more.
@@ -325,13 +327,21 @@ Load load_of(const ops::OpDef& op, const ops::KernelVariant& variant, const ops:
   return (row != nullptr ? row->load : plain_load)(op, variant, call, numbers);
 }
 
+/// Multiply-accumulates of bytes that lie side by side, per ns: by quads where the processor multiplies these as it
+/// does floats, else by pairs of 16 bits.
+double dot_macs(const Machine& machine) {
+  constexpr double kQuad = 4;
+  const bool has_quads = machine.i8_macs >= 0.75 * kQuad * machine.f32_macs;
+  return has_quads ? std::min(machine.i8_macs, kQuad * machine.f32_macs) : machine.i16_macs;
+}
+
 /// Of what is multiplied and moved.
 double values_ns(const Load& load, const ops::KernelVariant& variant, Numbers numbers, const Machine& machine) {
   const bool vectors = variant.name.ends_with("__simd");
   const bool integer = numbers == Numbers::kBytes;
   const double macs = vectors ? (integer ? machine.i8_macs : machine.f32_macs) : machine.plain_macs;
   return load.macs / (load.share * macs) + (load.taps + load.others) / machine.f32_macs +
-         load.pairs / (load.share * machine.i16_macs) +
+         load.pairs / (load.share * machine.i16_macs) + load.dots / (load.share * dot_macs(machine)) +
          load.halves / (load.share * (machine.f16_macs > 0 ? machine.f16_macs : machine.f32_macs)) +
          load.plain / machine.plain_macs + load.moved / machine.moved_bytes +
          (integer ? load.results * machine.i8_result_ns + load.fixed * machine.fixed_ns : 0);
@@ -451,6 +461,7 @@ IntegerTimes integer_times(const ops::OpDef& op, const ops::KernelVariant& varia
 const ops::KernelVariant* cheapest(const ops::OpDef& op, std::span<const ops::KernelVariant* const> kernels,
                                    std::span<const ops::OpCall> calls, const Setting& setting) {
   constexpr double kPriceOfRoom = 1.25;
+  constexpr double kSmallPart = 1.0 / 64;
   const auto competes = [&](const ops::KernelVariant* kernel) {
     const Row* row = find_row(op, *kernel);
     return row != nullptr && row->competes;
@@ -459,12 +470,13 @@ const ops::KernelVariant* cheapest(const ops::OpDef& op, std::span<const ops::Ke
   double leanest = std::numeric_limits<double>::infinity();
   for (const ops::KernelVariant* kernel : kernels)
     if (competes(kernel)) leanest = std::min(leanest, packed_weights(*kernel, calls));
+  const double small = calls.empty() ? 0 : kSmallPart * static_cast<double>(value_bytes(calls.front()));
   const ops::KernelVariant* best = nullptr;
   Price least;
   for (const ops::KernelVariant* kernel : kernels) {
     if (!competes(kernel)) continue;
     Price price = price_of(op, *kernel, calls, setting);
-    if (packed_weights(*kernel, calls) > leanest) price.second *= kPriceOfRoom;
+    if (packed_weights(*kernel, calls) > leanest + small) price.second *= kPriceOfRoom;
     if (best != nullptr && price >= least) continue;
     best = kernel;
     least = price;

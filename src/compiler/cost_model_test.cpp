@@ -222,11 +222,12 @@ TEST(CostModel, FewOutputsOfBytesAreDotProductsUnlessAMatrixProductIsFaster) {
                      target);
   };
   EXPECT_EQ(kernel(1, 16, 2, "x86-64-zen4"), "i8_gemm__simd");
-  EXPECT_EQ(kernel(1, 256, 4, "x86-64-zen4"), "i8_gemm__simd");
+  EXPECT_EQ(kernel(1, 128, 8, "x86-64-zen4"), "i8_gemm__simd");
   EXPECT_EQ(kernel(1, 256, 1, "x86-64-zen4"), "i8_few_outputs__simd");
-  EXPECT_EQ(kernel(3, 64, 1, "x86-64-zen4"), "i8_few_outputs__simd") << "windows would be gathered";
+  EXPECT_EQ(kernel(3, 64, 4, "x86-64-zen4"), "i8_few_outputs__simd") << "windows would be gathered";
   EXPECT_EQ(kernel(1, 64, 1, "x86-64-avx2"), "i8_few_outputs__simd") << "products of bytes are slower there";
-  EXPECT_EQ(kernel(3, 64, 4, "cortex-a76"), "i8_gemm__simd") << "products of 16 bits are slower there";
+  EXPECT_EQ(kernel(3, 64, 4, "cortex-a76"), "i8_few_outputs__simd") << "it has dot products";
+  EXPECT_EQ(kernel(3, 64, 8, "cortex-a72"), "i8_gemm__simd") << "products of 16 bits are slower there";
 }
 
 TEST(CostModel, ActivationsOfExponentialsTakeTimeAndLimitsDoNot) {

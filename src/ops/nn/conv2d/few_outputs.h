@@ -13,7 +13,10 @@
 
 namespace bantam::ops::conv2d::few_outputs {
 
-inline constexpr std::int64_t kMostOutputs = 4;
+inline constexpr std::int64_t kMostOutputs = 8;
+
+/// Outputs whose sums are computed together.
+inline constexpr std::int64_t kTogether = 4;
 
 /// Numbers of a vector.
 inline constexpr std::int64_t kVector = 16;
@@ -22,15 +25,20 @@ constexpr bool has_few_outputs(const Problem& p) noexcept {
   return p.g.groups == 1 && p.group_outputs <= kMostOutputs && p.group_inputs > 0;
 }
 
-/// Of bytes: vectors of channels are whole ones.
-constexpr bool fits_bytes(const Problem& p) noexcept { return has_few_outputs(p) && p.group_inputs % kVector == 0; }
+/// Numbers that touch in the image and in the weights: a row of a window, or the channels of one tap.
+constexpr std::int64_t run_length(const Problem& p) noexcept {
+  return p.taps_touch ? p.g.horizontal.kernel * p.group_inputs : p.group_inputs;
+}
+
+/// Of bytes: runs fill a vector.
+constexpr bool fits_bytes(const Problem& p) noexcept { return has_few_outputs(p) && run_length(p) >= kVector; }
 
 /// Of floats: runs of taps that touch are long enough to take less time than a matrix product, which multiplies half a
 /// vector of columns twice as fast; to add up the numbers of a sum takes as long as to multiply some vectors.
 constexpr bool fits_floats(const Problem& p) noexcept {
   constexpr std::int64_t kTotal = 8;
   if (!has_few_outputs(p)) return false;
-  const std::int64_t run = p.taps_touch ? p.g.horizontal.kernel * p.group_inputs : p.group_inputs;
+  const std::int64_t run = run_length(p);
   const std::int64_t vectors = p.k / run * ((run + kVector - 1) / kVector);
   return run >= kVector && p.group_outputs * (vectors + kTotal) <= p.k / 2;
 }

@@ -265,9 +265,9 @@ TEST(Conv2dAffine, NarrowGroupsMatchReference) {
 TEST(Conv2dAffine, FewOutputsMatchReference) {
   testing::expect_variants_match_reference(
       [](Random& random) {
-        return random_symmetric_case(random, 1, 16 * random_int(random, 1, 5), random_int(random, 1, 4));
+        return random_symmetric_case(random, 1, random_int(random, 8, 90), random_int(random, 1, 8));
       },
-      {.cases = 60, .must_cover = {"i8_few_outputs__simd"}});
+      {.cases = 120, .must_cover = {"i8_few_outputs__simd"}});
 }
 
 TEST(Conv2dAffine, DepthwiseVariantsMatchReference) {
