@@ -6,8 +6,9 @@ Usage: check_spills.py BUILD_DIR | OBJECT ... [--objdump OBJDUMP] [--list]
 An inner loop is a backward jump around no other in which a fifth of the instructions or more are multiply-adds of
 vectors, with four sums or more: FMA, VNNI and pairs of products on x86-64; multiply-adds, dot products and products of
 matrices on 64-bit Arm. A vector that such a loop stores to a place of the stack and loads from it again did not fit the
-registers. A constant that it only loads costs no more than any operand in memory; it is told, and no mistake. --list
-prints every loop, how often it multiplies and in how many registers it sums. The exit code is 1 if vectors are spilled.
+registers; sums that it writes there in every turn are kept twice. A constant that it only loads costs no more than any
+operand in memory; it is told, and no mistake. --list prints every loop, how often it multiplies and in how many
+registers it sums. The exit code is 1 if vectors are spilled.
 
 Objects are those of the kernels in HOT of a build folder, or those named. Arm needs --objdump aarch64-linux-gnu-objdump.
 """
@@ -83,7 +84,18 @@ class Loop:
         accesses = [access for access in (machine.stack_access(*one, frame) for one in body) if access is not None]
         for place, action in accesses:
             places[action].add(place)
+        # Sums that are kept on the stack as well, and written there in every turn. A single one may be a temporary.
+        sums = {machine.sum_of(operands) for _, operands in products}
+        stored_sums = {
+            access[0]
+            for name, operands in body
+            if (access := machine.stack_access(name, operands, frame)) is not None
+            and access[1] == "store"
+            and operands.split(",")[0].strip() in sums
+        }
         spilled = places["store"] & places["load"]
+        if 2 * len(stored_sums) >= self.sums:
+            spilled |= stored_sums
         self.spills = sum(place in spilled for place, _ in accesses)
         self.constants = len(places["load"] - spilled)
         self.is_tile = self.sums >= LEAST_SUMS and self.products >= LEAST_SHARE * self.instructions

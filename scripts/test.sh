@@ -36,6 +36,7 @@ else
   ctest --preset release -j "$(nproc)" -L optimised
 fi
 python3 scripts/check_symbols.py build/release
+[ "$(uname -m)" != x86_64 ] || python3 scripts/check_spills.py build/release
 
 if [ "$quick" -eq 0 ]; then
   echo "== tests, AddressSanitizer and UndefinedBehaviorSanitizer"
