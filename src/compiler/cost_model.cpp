@@ -6,12 +6,14 @@
 #include <string_view>
 #include <utility>
 
+#include "ops/elementwise/lookup8/line.h"
 #include "ops/narrowing.h"
 #include "ops/nn/conv2d/conv2d.h"
 #include "ops/nn/conv2d/few_outputs.h"
 #include "ops/nn/conv2d/winograd.h"
 #include "ops/nn/conv2d_affine/conv2d_affine.h"
 #include "ops/nn/conv2d_affine/kernels.h"
+#include "ops/nn/depthwise_conv2d/pixel_run.h"
 #include "ops/nn/gemm/half_products.h"
 #include "schedule/processor/instruction_sets.h"
 
@@ -49,15 +51,22 @@ Numbers numbers_of(const ops::OpCall& call) { return is_integer(call) ? Numbers:
 
 double elements(const ops::OpCall& call) { return static_cast<double>(call.out().elements()); }
 
+/// Of a convolution of either operator.
+ops::Conv2dParams window_of(const ops::OpDef& op, const ops::OpCall& call) {
+  return &op == &ops::kConv2dAffine ? ops::conv2d_affine::window_of(call.as<ops::Conv2dAffineParams>())
+                                    : call.as<ops::Conv2dParams>();
+}
+
 /// Load::others of a convolution's activation.
-double activation_macs(const ops::OpDef& op, const ops::OpCall& call) {
+double activation_macs(const ops::OpDef& op, const ops::OpCall& call, Numbers numbers) {
   constexpr double kExponential = 24;
+  constexpr double kTable = 12;
   const ops::Activation& activation = &op == &ops::kConv2dAffine ? call.as<ops::Conv2dAffineParams>().form.activation
                                                                  : call.as<ops::Conv2dParams>().activation;
   switch (activation.function) {
+    case ops::UnaryFunction::kSilu: return (numbers == Numbers::kBytes ? kTable : kExponential) * elements(call);
     case ops::UnaryFunction::kSigmoid:
     case ops::UnaryFunction::kTanh:
-    case ops::UnaryFunction::kSilu:
     case ops::UnaryFunction::kGelu:
     case ops::UnaryFunction::kElu: return kExponential * elements(call);
     default: return 0;
@@ -99,8 +108,8 @@ Load gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const op
   const TensorDesc& w = call.in(1);
   const double pixels = static_cast<double>(call.out().elements()) / std::max(call.out().dims[3], 1);
   const double window = static_cast<double>(w.dims[1]) * w.dims[2] * w.dims[3];
-  // Half a panel of bytes takes half the time.
-  const int panel = numbers == Numbers::kBytes && call.out().dims[3] <= kNarrow / 2 ? kNarrow / 2 : kNarrow;
+  // Half a panel takes half the time.
+  const int panel = call.out().dims[3] <= kNarrow / 2 ? kNarrow / 2 : kNarrow;
   const double columns = std::ceil(static_cast<double>(call.out().dims[3]) / panel) * panel;
   // First layers of floats go another way, which gathers nothing.
   const bool few_inputs = numbers == Numbers::kFloats && call.in(0).dims[3] <= 4;
@@ -112,7 +121,7 @@ Load gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const op
           .weights = weight_bytes(variant, call, numbers),
           .results = elements(call),
           .fixed = fixed_results(op, call),
-          .others = activation_macs(op, call)};
+          .others = activation_macs(op, call, numbers)};
 }
 
 /// A convolution by dot products of vectors (nn/conv2d/few_outputs.h): to load vectors, which some outputs share, and
@@ -147,12 +156,6 @@ Load computed_gemm_load(const ops::OpDef& op, const ops::KernelVariant& variant,
 /// Tiles whose products Winograd kernels compute in one go, at least.
 constexpr std::int64_t kWinogradTiles = 6;
 
-/// Of a convolution of either operator.
-ops::Conv2dParams window_of(const ops::OpDef& op, const ops::OpCall& call) {
-  return &op == &ops::kConv2dAffine ? ops::conv2d_affine::window_of(call.as<ops::Conv2dAffineParams>())
-                                    : call.as<ops::Conv2dParams>();
-}
-
 /// Of one item, of so many rows and columns.
 std::int64_t winograd_tiles(const ops::OpDef& op, const ops::OpCall& call, int results) {
   return ops::conv2d::winograd::tiles_of_item(window_of(op, call), call.out().dims[1], call.out().dims[2], results);
@@ -179,7 +182,7 @@ Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, cons
           .weights = weight_bytes(variant, call) * (is_integer(call) && !integer ? 2 : 1),
           .results = elements(call),
           .fixed = fixed_results(op, call),
-          .others = activation_macs(op, call),
+          .others = activation_macs(op, call, numbers),
           .tiles = tiles};
 }
 
@@ -226,17 +229,26 @@ Load half_product_load(const ops::OpDef& op, const ops::KernelVariant& variant, 
                    static_cast<double>(op.work(call)) / std::max(results, 1.0), results);
 }
 
-/// What a depthwise convolution reaches of the machine's multiply-accumulates of f32, in integers and in floats: to
-/// load its numbers and to put them in order takes longer than to multiply them.
-constexpr double kIntegerTaps = 0.45;
-constexpr double kFloatTaps = 0.6;
-
+/// To load numbers and to put them in order takes longer than to multiply them, of large windows as long as in pairs,
+/// and most windows are so small that to bring sums of integers to results takes as long again.
 Load depthwise_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
-  return {.taps = static_cast<double>(op.work(call)) / (numbers == Numbers::kBytes ? kIntegerTaps : kFloatTaps),
+  constexpr double kFloatTaps = 0.65;  // of the machine's multiply-accumulates
+  constexpr double kShare = 0.4;
+  constexpr double kResult = 1.5;
+  const bool integer = numbers == Numbers::kBytes;
+  const double work = static_cast<double>(op.work(call));
+  const TensorDesc& w = call.in(1);
+  const bool is_large = ops::depthwise::is_large_window(
+      ops::conv_geometry(window_of(op, call), call.in(0), call.out(), w.dims[1], w.dims[2]));
+  return {.pairs = integer && is_large ? work : 0,
+          .dots = integer && !is_large ? work : 0,
+          .share = kShare,
+          .taps = integer ? 0 : work / kFloatTaps,
           .moved = moved_bytes(call, numbers),
           .weights = weight_bytes(variant, call, numbers),
+          .results = kResult * elements(call),
           .fixed = fixed_results(op, call),
-          .others = activation_macs(op, call)};
+          .others = activation_macs(op, call, numbers)};
 }
 
 /// Gates of an integer LSTM are computed one by one, those of floats in vectors.
@@ -254,6 +266,36 @@ template <int kMacs>
 Load element_load(const ops::OpDef& /*op*/, const ops::KernelVariant& /*variant*/, const ops::OpCall& call,
                   Numbers numbers) {
   return {.moved = moved_bytes(call, numbers), .others = numbers == Numbers::kBytes ? kMacs * elements(call) : 0};
+}
+
+/// Of kernels without a load of their own: what the operator computes, at the share that vector kernels reach in the
+/// middle.
+Load plain_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
+  return {.macs = op.work != nullptr ? static_cast<double>(op.work(call)) : 0,
+          .share = 0.5,
+          .moved = moved_bytes(call, numbers),
+          .weights = weight_bytes(variant, call, numbers)};
+}
+
+/// Of a convolution in groups of few channels, which do not fill vectors.
+Load narrow_groups_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
+                        Numbers numbers) {
+  Load load = plain_load(op, variant, call, numbers);
+  load.share = numbers == Numbers::kBytes ? 0.4 : 0.65;
+  return load;
+}
+
+/// Bytes that are looked up: of floats, which the step before would give its result as, a line costs nothing, and
+/// another function some products at least.
+Load lookup_load(const ops::OpDef& /*op*/, const ops::KernelVariant& /*variant*/, const ops::OpCall& call,
+                 Numbers numbers) {
+  constexpr double kLookup = 5;
+  constexpr double kFunction = 5;
+  if (numbers == Numbers::kBytes) return {.moved = moved_bytes(call, numbers), .others = kLookup * elements(call)};
+  const auto* table = static_cast<const std::uint8_t*>(call.inputs[1].data);
+  const auto flip = [&](int i) { return static_cast<std::uint8_t>(ops::sign_flip(call.in(i).type) ^ 0x80); };
+  const bool is_line = table == nullptr || ops::find_line(table, flip(0), flip(1)).exists();
+  return {.others = is_line ? 0 : kFunction * elements(call)};
 }
 
 /// Instead of a name: all kernels of an operator that narrow weights (ops/narrowing.h), without and with 16-bit
@@ -294,10 +336,14 @@ constexpr Row kRows[] = {
     {"conv2d_affine", "i8_depthwise__simd", depthwise_load},
     {"depthwise_conv2d", "i8_channels__simd", depthwise_load},
     {"lstm_q", "i8_packed__simd", lstm_load},
-    {"binary_affine", "i8__simd", element_load<18>},
+    {"conv2d_affine", "i8_narrow_groups__simd", narrow_groups_load},
+    {"conv_transpose2d_affine", "i8_gemm__simd", plain_load},
+    {"matmul_affine", "i8_dynamic__simd", plain_load},
+    {"resize_affine", "i8_rows__simd", element_load<14>},
+    {"binary_affine", "i8__simd", element_load<11>},
     {"binary_q", "i8__simd", element_load<60>},
-    {"lookup8", "any__simd", element_load<5>, false, true},
-    {"quantize", "f32_i8__simd", element_load<18>, false, true},
+    {"lookup8", "any__simd", lookup_load},
+    {"quantize", "f32_i8__simd", element_load<8>, false, true},
 };
 
 const Row* find_row(const ops::OpDef& op, const ops::KernelVariant& variant) {
@@ -307,14 +353,6 @@ const Row* find_row(const ops::OpDef& op, const ops::KernelVariant& variant) {
                                                                     : kNarrowing;
   const auto* row = std::ranges::find_if(kRows, [&](const Row& r) { return r.op == op.name && r.kernel == kernel; });
   return row != std::end(kRows) ? row : nullptr;
-}
-
-/// Of all other kernels: what the operator computes, at the share that vector kernels reach in the middle.
-Load plain_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
-  return {.macs = op.work != nullptr ? static_cast<double>(op.work(call)) : 0,
-          .share = 0.5,
-          .moved = moved_bytes(call, numbers),
-          .weights = weight_bytes(variant, call, numbers)};
 }
 
 /// Weights of one kernel, of all sizes alike.

@@ -208,6 +208,40 @@ TEST(CostModel, StepsThatOnlyModelsOfBytesHaveCostFloatsNothing) {
   EXPECT_EQ(times.float_ns, 0);
 }
 
+TEST(CostModel, DepthwiseWindowsOfBytesPayWhereTheyAreLargeAndNotWhereResultsAre) {
+  const auto times = [](int size) {
+    return times_of(fmt::format(R"(graph "one" {{
+  %x "x" = input : u8[1,28,28,64]
+  %w = const : i8[64,{0},{0},1] splat(3)
+  %s = const : f32[1] splat(0.01)
+  %y "y" = conv2d_affine(%x, %w, _, %s) {{groups=64}}
+  output "y" %y
+}})",
+                                size),
+                    "i8_depthwise__simd");
+  };
+  EXPECT_GT(times(2).integer_ns, times(2).float_ns);
+  EXPECT_LT(times(7).integer_ns / times(7).float_ns, 0.9 * times(2).integer_ns / times(2).float_ns);
+}
+
+TEST(CostModel, FloatsTakeTimeForFunctionsThatBytesAreLookedUpForButForLines) {
+  const auto float_ns = [](auto function) {
+    std::string table;
+    for (int x = 0; x < 256; ++x) table += fmt::format("{} ", static_cast<int>(function(x)));
+    return times_of(fmt::format(R"(graph "one" {{
+  %x "x" = input : u8[1,28,28,64]
+  %t = const : u8[256] {{ {} }}
+  %y "y" = lookup8(%x, %t)
+  output "y" %y
+}})",
+                                table),
+                    "any__simd")
+        .float_ns;
+  };
+  const double line = float_ns([](int x) { return x / 2; });
+  EXPECT_GT(float_ns([](int x) { return x * x / 256; }), 10 * line);
+}
+
 TEST(CostModel, FewOutputsOfBytesAreDotProductsUnlessAMatrixProductIsFaster) {
   const auto kernel = [](int window, int inputs, int outputs, std::string_view target) {
     return kernel_of(fmt::format(R"(graph "head" {{
