@@ -261,11 +261,12 @@ Load lstm_load(const ops::OpDef& op, const ops::KernelVariant& variant, const op
           .plain = gates * elements(call)};
 }
 
-/// Elements of bytes of which each takes kMacs, where those of floats take no time but to be moved.
-template <int kMacs>
+/// Elements of bytes of which each takes kMacs, and those of floats kFloatMacs besides being moved.
+template <int kMacs, int kFloatMacs = 0>
 Load element_load(const ops::OpDef& /*op*/, const ops::KernelVariant& /*variant*/, const ops::OpCall& call,
                   Numbers numbers) {
-  return {.moved = moved_bytes(call, numbers), .others = numbers == Numbers::kBytes ? kMacs * elements(call) : 0};
+  return {.moved = moved_bytes(call, numbers),
+          .others = (numbers == Numbers::kBytes ? kMacs : kFloatMacs) * elements(call)};
 }
 
 /// Of kernels without a load of their own: what the operator computes, at the share that vector kernels reach in the
@@ -339,7 +340,7 @@ constexpr Row kRows[] = {
     {"conv2d_affine", "i8_narrow_groups__simd", narrow_groups_load},
     {"conv_transpose2d_affine", "i8_gemm__simd", plain_load},
     {"matmul_affine", "i8_dynamic__simd", plain_load},
-    {"resize_affine", "i8_rows__simd", element_load<14>},
+    {"resize_affine", "i8_rows__simd", element_load<7, 3>},
     {"binary_affine", "i8__simd", element_load<11>},
     {"binary_q", "i8__simd", element_load<60>},
     {"lookup8", "any__simd", lookup_load},

@@ -70,10 +70,11 @@ OpCase random_resize_affine_case(Random& random) {
   const std::vector<std::int64_t> dims{some(1, 2), kind == 1 ? some(1, 3) : some(1, 9), some(1, 20),
                                        kind == 0 ? some(1, 90) : some(1, 40)};
   p.resize.sizes.size = 4;
+  const std::int32_t whole = some(0, 1) == 0 ? 1 << some(1, 2) : 0;  // whose weights are eighths, half a pixel off
   for (int i = 0; i < 4; ++i) {
     const auto extent = static_cast<std::int32_t>(dims[static_cast<std::size_t>(i)]);
     const bool resampled = kind == 0 ? i == 1 || i == 2 : kind == 1 ? i >= 2 : i > 0 && some(0, 1) == 0;
-    p.resize.sizes.v[i] = resampled ? some(1, 2 * extent + 3) : extent;
+    p.resize.sizes.v[i] = !resampled ? extent : whole != 0 ? whole * extent : some(1, 2 * extent + 3);
     p.resize.scales[i] = static_cast<float>(p.resize.sizes.v[i]) / static_cast<float>(extent);
   }
   const auto zero_point = [&](ElementType of) { return of == ElementType::kI8 ? some(-128, 127) : some(0, 255); };
@@ -81,7 +82,8 @@ OpCase random_resize_affine_case(Random& random) {
   p.y_zero_point = zero_point(to);
   p.to = to;
   // Equal grids make many halves.
-  p.x_scale = some(0, 1) == 0 ? 0.5F : 0.3F;
+  constexpr float kScales[] = {0.5F, 0.3F, 0.5e4F, 0.5e9F, 1e-38F, 1e38F};
+  p.x_scale = kScales[some(0, 1) == 0 ? 0 : some(0, 5)];
   p.y_scale = 0.5F;
   p.minimum = to == ElementType::kI8 ? -128 : 0;
   p.maximum = some(0, 3) == 0 ? 100 : p.minimum + 255;
