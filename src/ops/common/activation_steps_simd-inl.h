@@ -95,7 +95,7 @@ class SiluVector {
   using Table = SiluTable<DoublingPieces, 5>;
   using DTable = hn::CappedTag<float, 4>;
 #elif HWY_TARGET <= HWY_AVX3
-  using Table = SiluTable<EqualPieces<32>, 2>;
+  using Table = SiluTable<EqualPieces, 2>;
   using DTable = hn::CappedTag<float, 16>;
 #else
   using Table = SiluTable<HalvedDoublingPieces, 3>;

@@ -122,14 +122,19 @@ HWY_INLINE void combine_row(Combine& combine, std::size_t n, T* y, OperandRow<T>
   });
 }
 
+/// Copies of a shared row, as many numbers of either type.
+template <typename T>
+using RowCopies = SharedRow<T, 4096>;
+
 /// Elements [begin, end) of rows that share operand 1: what combine makes of its elements is made once for all of them.
 /// False if these are not such that it can.
 template <typename T, typename TB, class Combine>
-HWY_NOINLINE bool combine_prepared(Combine combine, const T* a, const SharedRow<TB, 4096>& shared,
-                                   std::int64_t row_length, std::int64_t begin, std::int64_t end, T* y) {
-  std::int32_t row[SharedRow<T>::kLongest];
+HWY_NOINLINE bool combine_prepared(Combine combine, const T* a, const RowCopies<TB>& shared, std::int64_t row_length,
+                                   std::int64_t begin, std::int64_t end, T* y) {
+  constexpr std::int64_t kLongest = RowCopies<TB>::kLongest;
+  std::int32_t row[kLongest];
   if (!combine.prepare(shared.from(0), row_length, row)) return false;
-  const SharedRow<std::int32_t, 2 * SharedRow<T>::kLongest> prepared(row, row_length, begin, end);
+  const SharedRow<std::int32_t, 2 * kLongest> prepared(row, row_length, begin, end);
   // Without a function of its own, which would read and write all of `combine` through memory.
   for (std::int64_t i = begin, n = 0; i < end; i += n) {
     n = std::min(shared.run_at(i, end), prepared.run_at(i, end));
@@ -147,22 +152,24 @@ HWY_NOINLINE void combine_range(const Invocation& invocation, const StridedRows<
   const auto* a = invocation.input<T>(0);
   const auto* b = invocation.input<TB>(1);
   const int shared = shared_operand(rows);
-  if (shared == 2 && SharedRow<TB, 4096>::saves_time(rows.row_length, begin, end)) {
-    const SharedRow<TB, 4096> copies(b, rows.row_length, begin, end);
+  const auto combine_run = [&](const T* run_a, const TB* run_b, std::int64_t first, std::int64_t n) HWY_ATTR {
+    combine_row(combine, static_cast<std::size_t>(n), y + first, OperandRow<T>{run_a, true},
+                OperandRow<TB>{run_b, true});
+  };
+  if (shared == 2 && RowCopies<TB>::saves_time(rows.row_length, begin, end)) {
+    const RowCopies<TB> copies(b, rows.row_length, begin, end);
     if constexpr (requires { combine.prepares(); }) {
       if (combine.prepares() && combine_prepared<T, TB>(combine, a, copies, rows.row_length, begin, end, y)) return;
     }
     copies.for_each_run(begin, end, [&](std::int64_t first, std::int64_t n, const TB* row) HWY_ATTR {
-      combine_row(combine, static_cast<std::size_t>(n), y + first, OperandRow<T>{a + first, true},
-                  OperandRow<TB>{row, true});
+      combine_run(a + first, row, first, n);
     });
     return;
   }
-  if (shared == 1 && SharedRow<T>::saves_time(rows.row_length, begin, end)) {
-    const SharedRow<T> copies(a, rows.row_length, begin, end);
+  if (shared == 1 && RowCopies<T>::saves_time(rows.row_length, begin, end)) {
+    const RowCopies<T> copies(a, rows.row_length, begin, end);
     copies.for_each_run(begin, end, [&](std::int64_t first, std::int64_t n, const T* row) HWY_ATTR {
-      combine_row(combine, static_cast<std::size_t>(n), y + first, OperandRow<T>{row, true},
-                  OperandRow<TB>{b + first, true});
+      combine_run(row, b + first, first, n);
     });
     return;
   }

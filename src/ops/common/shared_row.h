@@ -33,12 +33,14 @@ class SharedRow {
 
   /// Requires saves_time.
   SharedRow(const T* row, std::int64_t row_length, std::int64_t begin, std::int64_t end) noexcept
-      : row_length_(row_length), copies_(std::min(kCopied, end - begin + row_length) / row_length) {
-    const std::int64_t even = 64 / std::gcd(row_length, std::int64_t{64});
-    run_length_ = (copies_ > even ? (copies_ - 1) / even * even : copies_ - 1) * row_length;
+      : row_length_(row_length) {
+    constexpr std::int64_t kWholeVectors = 64;  // numbers
+    const std::int64_t copies = std::min(kCopied, end - begin + row_length) / row_length;
+    const std::int64_t even = kWholeVectors / std::gcd(row_length, kWholeVectors);
+    run_length_ = (copies > even ? (copies - 1) / even * even : copies - 1) * row_length;
     std::copy_n(row, row_length, copied_);
-    for (std::int64_t done = 1, more = 1; done < copies_; done += more) {
-      more = std::min(done, copies_ - done);
+    for (std::int64_t done = 1, more = 1; done < copies; done += more) {
+      more = std::min(done, copies - done);
       std::copy_n(copied_, more * row_length, copied_ + done * row_length);
     }
   }
@@ -62,7 +64,6 @@ class SharedRow {
 
  private:
   std::int64_t row_length_;
-  std::int64_t copies_;
   std::int64_t run_length_;
   T copied_[kCopied];
 };

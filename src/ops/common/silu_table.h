@@ -5,9 +5,8 @@
 namespace bantam::ops {
 
 /// Pieces of equal width: piece k holds for the a that are nearest to k * kWidth, the last one beyond, too.
-template <int kPieceCount>
 struct EqualPieces {
-  static constexpr int kPieces = kPieceCount;
+  static constexpr int kPieces = 32;
   static constexpr double kWidth = 12.8 / kPieces;
   static constexpr auto kLast = static_cast<float>((kPieces - 0.51) * kWidth);  ///< belongs to the last one
 
