@@ -55,10 +55,9 @@ std::int64_t value_bytes(const ops::OpCall& call);
 /// Of the kernels, which all support the calls (one per size that they must serve) and are listed as their operator
 /// lists them: the first, unless it is one whose worth depends on sizes and another such is faster. Memory weighs too:
 /// a kernel that packs weights into more bytes than another must be faster by a fifth, unless these are a small part of
-/// operands and results, and one whose scratch would make
-/// the plan larger (more than operands and results, and more than the room that they leave) is taken only where none
-/// serves that would do so less. Scratch counts as for one thread, so that every number of threads gets the same
-/// kernels, and results. `kernels` is not empty.
+/// operands and results, and one whose scratch would make the plan larger (more than operands and results, and more
+/// than the room that they leave) is taken only where none serves that would do so less. Scratch counts as for one
+/// thread, so that every number of threads gets the same kernels, and results. `kernels` is not empty.
 const ops::KernelVariant* cheapest(const ops::OpDef& op, std::span<const ops::KernelVariant* const> kernels,
                                    std::span<const ops::OpCall> calls, const Setting& setting);
 

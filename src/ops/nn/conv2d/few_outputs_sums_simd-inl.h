@@ -279,8 +279,8 @@ class WindowSummer {
   WindowSummer(const Operands& o, std::int64_t first) : o_(o), w_(o.w + first * o.p.k), numbers_(o), narrow_(o) {
     const std::int64_t width = o.p.g.y.w;
     while (inside_.first < width && !is_inside(inside_.first)) ++inside_.first;
-    inside_.last = inside_.first;
-    while (inside_.last < width && is_inside(inside_.last)) ++inside_.last;
+    inside_.last = width;
+    while (inside_.last > inside_.first && !is_inside(inside_.last - 1)) --inside_.last;
   }
 
   /// Turns to a row of results.

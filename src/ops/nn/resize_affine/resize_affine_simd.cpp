@@ -48,7 +48,7 @@ inline bool has_eighths(const resize::Samples& samples) {
   return samples.count <= 2 && are_eighths(samples.weight[0], samples.count == 2 ? samples.weight[1] : 0.0F);
 }
 
-/// The largest factor that, with usual weights, gives numbers of no more than 31 bits: 255 times kMax samples times two
+/// The largest factor that, with usual weights, gives numbers of no more than 31 bits: 255 times Samples::kMax times two
 /// taps, each weight at most 4, are less than 2^17.
 constexpr float kMostFactor = 1 << 13;
 
