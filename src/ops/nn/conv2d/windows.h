@@ -248,20 +248,20 @@ struct ProductScratch {
   std::int64_t useful = 0;
 };
 
-/// The least: what products need anyway, but whole windows of some tiles where those are a small part of both images:
-/// in pieces of windows products take about twice as long, and each block of windows begins and ends every panel of
-/// weights.
+/// The least: what products need anyway, but whole windows of half a tile or more where those are a small part of both
+/// images: in pieces of windows products take about twice as long, and each block of windows begins and ends every
+/// panel of weights.
 inline ProductScratch product_scratch(const Problem& p) {
   constexpr std::int64_t kNumber = sizeof(std::int16_t);
-  constexpr std::int64_t kPart = 64;
+  constexpr std::int64_t kPart = 32;
   constexpr std::int64_t kEnough = 8192;
   const auto elements = [](const ImageShape& s) { return static_cast<std::int64_t>(s.n) * s.h * s.w * s.c; };
   const std::int64_t pixels = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w;
   const std::int64_t useful = gemm::useful_numbers(pixels, p.k) * kNumber;
   const std::int64_t tile = gemm::kMaxTileRows * gemm::row_numbers(p.k) * kNumber;
   const std::int64_t small_part = (elements(p.g.x) + elements(p.g.y)) / kPart;
-  const std::int64_t affordable =
-      small_part < tile ? 0 : std::max(std::min(small_part, kEnough) / tile, std::int64_t{1}) * tile;
+  std::int64_t affordable = small_part < tile / 2 ? 0 : tile / 2;
+  if (small_part >= tile) affordable = std::max(std::min(small_part, kEnough) / tile, std::int64_t{1}) * tile;
   const std::int64_t least = std::max(gemm::least_numbers(pixels, p.k) * kNumber, std::min(affordable, useful));
   return {align_up(least, kAlignment), align_up(useful, kAlignment)};
 }

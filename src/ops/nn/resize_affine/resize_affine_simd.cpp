@@ -48,8 +48,8 @@ inline bool has_eighths(const resize::Samples& samples) {
   return samples.count <= 2 && are_eighths(samples.weight[0], samples.count == 2 ? samples.weight[1] : 0.0F);
 }
 
-/// The largest factor that, with usual weights, gives numbers of no more than 31 bits: 255 times Samples::kMax times two
-/// taps, each weight at most 4, are less than 2^17.
+/// The largest factor that, with usual weights, gives numbers of no more than 31 bits: 255 times Samples::kMax times
+/// two taps, each weight at most 4, are less than 2^17.
 constexpr float kMostFactor = 1 << 13;
 
 /// None that makes numbers large, or no numbers at all.
@@ -266,16 +266,16 @@ class Sampler<std::int16_t, 2, true> {
 };
 
 /// A row of results from a blended row, in runs of kTogether or more elements.
-template <class Sampler, typename Number, typename Y>
+template <class Sampling, typename Number, typename Y>
 void sample_bytes(const Rows& rows, const resize::TapTable& table, const Number* weights, const Number* from, Y* y) {
   const std::int64_t run = rows.r.run;
   const auto& p = rows.call.as<ResizeAffineParams>();
   const StepBytes<Y> bytes({p.y_zero_point, p.minimum, p.maximum});
-  Sampler sampler(rows, table, weights);
+  Sampling sampler(rows, table, weights);
   for (std::int64_t i = 0; i < table.size; ++i, y += run) {
     sampler.set(from, i);
     const auto sample = [&](std::int64_t c) __attribute__((always_inline)) HWY_ATTR {
-      typename Sampler::Steps steps;
+      typename Sampling::Steps steps;
       sampler(c, steps);
       bytes.store(steps, y + c);
     };
