@@ -79,20 +79,21 @@ class Loop:
         self.function = function
         self.instructions = len(body)
         self.products = len(products)
-        self.sums = len({machine.sum_of(operands) for _, operands in products})
-        places = {"store": set(), "load": set(), None: set()}
-        accesses = [access for access in (machine.stack_access(*one, frame) for one in body) if access is not None]
-        for place, action in accesses:
-            places[action].add(place)
-        # Sums that are kept on the stack as well, and written there in every turn. A single one may be a temporary.
         sums = {machine.sum_of(operands) for _, operands in products}
-        stored_sums = {
-            access[0]
-            for name, operands in body
-            if (access := machine.stack_access(name, operands, frame)) is not None
-            and access[1] == "store"
-            and operands.split(",")[0].strip() in sums
-        }
+        self.sums = len(sums)
+        places = {"store": set(), "load": set(), None: set()}
+        # Sums that are kept on the stack as well, and written there in every turn. A single one may be a temporary.
+        stored_sums = set()
+        accesses = []
+        for name, operands in body:
+            access = machine.stack_access(name, operands, frame)
+            if access is None:
+                continue
+            place, action = access
+            accesses.append(access)
+            places[action].add(place)
+            if action == "store" and operands.split(",")[0].strip() in sums:
+                stored_sums.add(place)
         spilled = places["store"] & places["load"]
         if 2 * len(stored_sums) >= self.sums:
             spilled |= stored_sums
