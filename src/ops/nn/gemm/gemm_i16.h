@@ -1,7 +1,7 @@
 // The product of matrices of 16-bit integers whose sums are int32 and wrap, for the integer Winograd kernel.
 //
 // Panel layout (fixed, whatever the host's vectors): the columns of the right matrix [K,N] are cut into panels of 16;
-// panel p holds, for k = 0, 2, 4 ..., the 16 pairs (k, k + 1) of columns 16p..16p+15. K is even and N a multiple of 16.
+// panel p holds, for k = 0, 2, 4 ..., the 16 pairs (k, k + 1) of columns 16p..16p+15. K is a multiple of 4 and N of 16.
 // Freestanding, re-entrant; nothing is allocated.
 #pragma once
 
@@ -26,7 +26,7 @@ struct LeftNumbers {
   std::int64_t row_stride = 0;
 };
 
-/// Rows [first, first + count) of all columns of a packed matrix [k,n]; `first` and `count` are even.
+/// Rows [first, first + count) of all columns of a packed matrix [k,n]; `first` and `count` are multiples of 4, count positive.
 struct RightNumbers {
   const std::int16_t* data = nullptr;
   std::int64_t k = 0;

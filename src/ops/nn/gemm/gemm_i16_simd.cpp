@@ -25,9 +25,16 @@ struct PairColumns {
   std::int64_t ahead_step = 0;
 };
 
+/// Sums of the products of `b.pairs` pairs of each row.
 template <int kTileRows, int kTileVectors>
-HWY_NOINLINE void multiply_tile_of(const std::int16_t* a, std::int64_t row_stride, const PairColumns& b,
-                                   std::int32_t* y, std::int64_t y_stride) {
+HWY_INLINE void sum_pairs_of(const std::int16_t* a, std::int64_t row_stride, const PairColumns& b,
+                             hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) {
+#if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
+  if constexpr (kTileRows >= 5 && kTileVectors == 2) {
+    alignas(32) static constexpr std::int32_t kZeros[kPanel] = {};
+    return sum_large_tile(a, row_stride, reinterpret_cast<const std::int16_t*>(b.panel), b.pairs / 2, kZeros, sum);
+  }
+#endif
   using V32 = hn::Vec<D32>;
   const hn::Repartition<std::int16_t, D32> d16;
   const hn::Repartition<std::int8_t, D32> d8;
@@ -51,9 +58,17 @@ HWY_NOINLINE void multiply_tile_of(const std::int16_t* a, std::int64_t row_strid
     add_pairs<kTileRows, kTileVectors>(rows, i, right, low, high);
   }
   unroll<kTileRows>([&](auto r) HWY_ATTR {
-    unroll<kTileVectors>([&](auto v) HWY_ATTR {
-      hn::StoreU(hn::RearrangeToOddPlusEven(low[r][v], high[r][v]), kD32, y + r * y_stride + v * kLanes);
-    });
+    unroll<kTileVectors>([&](auto v) HWY_ATTR { sum[r][v] = hn::RearrangeToOddPlusEven(low[r][v], high[r][v]); });
+  });
+}
+
+template <int kTileRows, int kTileVectors>
+HWY_NOINLINE void multiply_tile_of(const std::int16_t* a, std::int64_t row_stride, const PairColumns& b,
+                                   std::int32_t* y, std::int64_t y_stride) {
+  hn::Vec<D32> sum[kTileRows][kTileVectors];
+  sum_pairs_of(a, row_stride, b, sum);
+  unroll<kTileRows>([&](auto r) HWY_ATTR {
+    unroll<kTileVectors>([&](auto v) HWY_ATTR { hn::StoreU(sum[r][v], kD32, y + r * y_stride + v * kLanes); });
   });
 }
 
