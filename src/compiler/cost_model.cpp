@@ -164,7 +164,6 @@ std::int64_t winograd_tiles(const ops::OpDef& op, const ops::OpCall& call, int r
 /// In tiles that take more products than they give results, and are transformed, there and back.
 template <int kResults>
 Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
-  constexpr double kTransforms = 2.5;  // what a number is read, computed and written for, in its bytes
   const bool integer = numbers == Numbers::kBytes;
   const double number = integer ? sizeof(std::int16_t) : sizeof(float);
   const TensorDesc& x = call.in(0);
@@ -173,13 +172,22 @@ Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, cons
   const double tile_products = ops::conv2d::winograd::Form{kResults, window_of(op, call).stride_h}.products();
   const std::int64_t computed = (tiles + kWinogradTiles - 1) / kWinogradTiles * kWinogradTiles;
   const double items = y.dims[0];
-  const double macs = items * static_cast<double>(computed) * tile_products * x.dims[3] * y.dims[3];
-  return {.macs = integer ? 0 : macs,
-          .pairs = integer ? macs : 0,
+  const double sums = items * static_cast<double>(computed) * tile_products * y.dims[3];
+  const double numbers_in = items * static_cast<double>(tiles) * tile_products * x.dims[3];
+  const double numbers_out = items * static_cast<double>(tiles) * tile_products * y.dims[3];
+  // What numbers of the image and sums are read, computed and written for, in their bytes. Sums of integers take the
+  // time of so many products, too; most weights of integers, which are half as wide as floats, arrive while others are
+  // multiplied.
+  const double in_transforms = integer ? 3 : 2.5;
+  const double out_transforms = integer ? 1 : 2.5;
+  constexpr double kSum = 16;
+  constexpr double kFetched = 0.3;
+  const double floats_for_bytes = is_integer(call) ? 2 : 1;
+  return {.macs = integer ? 0 : sums * x.dims[3],
+          .pairs = integer ? sums * (x.dims[3] + kSum) : 0,
           .share = integer || y.dims[3] > kNarrow ? 0.9 : 0.35,
-          .moved = items * static_cast<double>(tiles) * tile_products * kTransforms *
-                   (number * x.dims[3] + sizeof(float) * y.dims[3]),
-          .weights = weight_bytes(variant, call) * (is_integer(call) && !integer ? 2 : 1),
+          .moved = in_transforms * number * numbers_in + out_transforms * sizeof(float) * numbers_out,
+          .weights = weight_bytes(variant, call) * (integer ? kFetched : floats_for_bytes),
           .results = elements(call),
           .fixed = fixed_results(op, call),
           .others = activation_macs(op, call, numbers),
