@@ -52,13 +52,14 @@ void multiply_rows(const MatmulGeometry& g, const float* a, const gemm::RightPan
   }
 }
 
-/// One product of matrices, split over rows, or over panels where there are few rows.
+/// One product of matrices, split over rows, or over panels where there are few rows. Rows are not split into whole
+/// tiles: 128 of them are 64 and 64, not 60 and 68.
 void multiply_matrix(const Invocation& call, const MatmulGeometry& g, const float* a, const float* panels,
                      const gemm::Result& y, float* gathered) {
   const std::int64_t last = gemm::panel_count(g.n);
   const std::int64_t slot_floats = gathered_floats(g);
   if (g.m >= 2 * gemm::kMaxTileRows * call.threads->count) {
-    parallel_slots(*call.threads, g.m, gemm::kMaxTileRows,
+    parallel_slots(*call.threads, g.m, Grain(gemm::kMaxTileRows, 2),
                    [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
                      multiply_rows(g, a, {panels, g.n, 0, last}, y, begin, end, gathered + slot * slot_floats);
                    });
