@@ -30,6 +30,7 @@ struct Load {
   double taps = 0;         ///< multiply-accumulates of which each has a channel of its own
   double moved = 0;        ///< bytes
   double weights = 0;      ///< bytes
+  double waits = 1;        ///< share of the time that these take to arrive in which nothing is multiplied
   double results = 0;      ///< that are rescaled, where sums are integers
   double fixed = 0;        ///< of these, by TensorFlow Lite's arithmetic
   double others = 0;       ///< multiply-accumulates of f32 that would take as long as what else is computed
@@ -165,7 +166,6 @@ std::int64_t winograd_tiles(const ops::OpDef& op, const ops::OpCall& call, int r
 template <int kResults>
 Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers) {
   const bool integer = numbers == Numbers::kBytes;
-  const double number = integer ? sizeof(std::int16_t) : sizeof(float);
   const TensorDesc& x = call.in(0);
   const TensorDesc& y = call.out();
   const std::int64_t tiles = winograd_tiles(op, call, kResults);
@@ -173,21 +173,19 @@ Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, cons
   const std::int64_t computed = (tiles + kWinogradTiles - 1) / kWinogradTiles * kWinogradTiles;
   const double items = y.dims[0];
   const double sums = items * static_cast<double>(computed) * tile_products * y.dims[3];
-  const double numbers_in = items * static_cast<double>(tiles) * tile_products * x.dims[3];
-  const double numbers_out = items * static_cast<double>(tiles) * tile_products * y.dims[3];
-  // What numbers of the image and sums are read, computed and written for, in their bytes. Sums of integers take the
-  // time of so many products, too; most weights of integers, which are half as wide as floats, arrive while others are
-  // multiplied.
-  const double in_transforms = integer ? 3 : 2.5;
-  const double out_transforms = integer ? 1 : 2.5;
+  const double transformed_in = items * static_cast<double>(tiles) * tile_products * x.dims[3];
+  const double transformed_out = items * static_cast<double>(tiles) * tile_products * y.dims[3];
+  // What a transformed number is read, computed and written for, in its bytes; a sum of integers takes the time of so
+  // many products, too.
+  const double bytes_in = integer ? 3 * sizeof(std::int16_t) : 2.5 * sizeof(float);
+  const double bytes_out = (integer ? 1 : 2.5) * sizeof(float);
   constexpr double kSum = 16;
-  constexpr double kFetched = 0.3;
-  const double floats_for_bytes = is_integer(call) ? 2 : 1;
   return {.macs = integer ? 0 : sums * x.dims[3],
           .pairs = integer ? sums * (x.dims[3] + kSum) : 0,
           .share = integer || y.dims[3] > kNarrow ? 0.9 : 0.35,
-          .moved = in_transforms * number * numbers_in + out_transforms * sizeof(float) * numbers_out,
-          .weights = weight_bytes(variant, call) * (integer ? kFetched : floats_for_bytes),
+          .moved = bytes_in * transformed_in + bytes_out * transformed_out,
+          .weights = weight_bytes(variant, call) * (is_integer(call) && !integer ? 2 : 1),
+          .waits = integer ? 0.3 : 1,
           .results = elements(call),
           .fixed = fixed_results(op, call),
           .others = activation_macs(op, call, numbers),
@@ -398,7 +396,8 @@ double values_ns(const Load& load, const ops::KernelVariant& variant, Numbers nu
 double step_ns(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call, Numbers numbers,
                const Machine& machine) {
   const Load load = load_of(op, variant, call, numbers);
-  return machine.step_ns + values_ns(load, variant, numbers, machine) + load.weights / machine.weight_bytes;
+  return machine.step_ns + values_ns(load, variant, numbers, machine) +
+         load.waits * load.weights / machine.weight_bytes;
 }
 
 /// Bytes of weights that a Winograd kernel fetches for one item: all of them, and for every further block of tiles
@@ -422,7 +421,7 @@ double weighed_ns(const ops::OpDef& op, const ops::KernelVariant& kernel, const 
   const Load load = load_of(op, kernel, call, numbers_of(call));
   const double fetched = load.tiles > 0 ? winograd_fetched(load, ops::footprint(kernel, call, 1), room) : load.weights;
   return values_ns(load, kernel, numbers_of(call), setting.machine) / static_cast<double>(items) +
-         fetched / setting.machine.weight_bytes;
+         load.waits * fetched / setting.machine.weight_bytes;
 }
 
 /// Bytes by which the scratch of the whole batch would enlarge the plan.

@@ -4,8 +4,8 @@
 // exponentials of its activation, one after the other. The constants were fitted to 230 convolutions of 4x4 to 112x112
 // pixels with 16 to 512 channels, and to 206 of int8, on x86-64 with AVX2 and AVX-512, where predictions are off by 15
 // % in the mean; those of SSE4.2 to 18 networks; how fast values move with AVX2, and those of elements, depthwise
-// windows, few outputs and groups, to 247 networks, most of them small, and their int8 forms on Zen 4. Pure functions;
-// host only.
+// windows, few outputs and groups, to 247 networks, most of them small, and their int8 forms on Zen 4, and those of
+// Winograd's way of bytes to 105 layers of these. Pure functions; host only.
 #pragma once
 
 #include <span>

@@ -26,7 +26,8 @@ struct LeftNumbers {
   std::int64_t row_stride = 0;
 };
 
-/// Rows [first, first + count) of all columns of a packed matrix [k,n]; `first` and `count` are multiples of 4, count positive.
+/// Rows [first, first + count) of all columns of a packed matrix [k,n]; `first` and `count` are multiples of 4, and
+/// `count` is positive.
 struct RightNumbers {
   const std::int16_t* data = nullptr;
   std::int64_t k = 0;
