@@ -264,6 +264,26 @@ TEST(CostModel, FewOutputsOfBytesAreDotProductsUnlessAMatrixProductIsFaster) {
   EXPECT_EQ(kernel(3, 64, 8, "cortex-a72"), "i8_gemm__simd") << "products of 16 bits are slower there";
 }
 
+TEST(CostModel, TilesOfBytesAreTransformedWhereManyWeightsMeetFewOfThemButNotForFewChannels) {
+  const auto kernel = [](int side, int inputs, int outputs) {
+    return kernel_of(fmt::format(R"(graph "one" {{
+  %x "x" = input : i8[1,{0},{0},{1}]
+  %w = const : i8[{2},3,3,{1}] splat(3)
+  %m = const : i32[{2}] splat(1073741824)
+  %s = const : i32[{2}] splat(0)
+  %y "conv" = conv2d(%x, %w, _, %m, %s) {{pad_top=1, pad_left=1, pad_bottom=1, pad_right=1}}
+  output "y" %y
+  %l "l" = input : f32[1,512,512,16]
+  %r "large" = unary(%l) {{function="relu"}}
+  output "r" %r
+}})",
+                                 side, inputs, outputs),
+                     "x86-64-avx2");
+  };
+  EXPECT_EQ(kernel(7, 192, 384), "i8_winograd__simd") << "weights arrive while others are multiplied";
+  EXPECT_EQ(kernel(14, 16, 48), "i8_gemm__simd") << "sums are transformed, however few products they have";
+}
+
 TEST(CostModel, ActivationsOfExponentialsTakeTimeAndLimitsDoNot) {
   const auto time = [](std::string_view function) {
     return predicted(fmt::format(R"(graph "one" {{
