@@ -173,8 +173,7 @@ Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, cons
   const std::int64_t computed = (tiles + kWinogradTiles - 1) / kWinogradTiles * kWinogradTiles;
   const double items = y.dims[0];
   const double sums = items * static_cast<double>(computed) * tile_products * y.dims[3];
-  const double transformed_in = items * static_cast<double>(tiles) * tile_products * x.dims[3];
-  const double transformed_out = items * static_cast<double>(tiles) * tile_products * y.dims[3];
+  const double transformed = items * static_cast<double>(tiles) * tile_products;  // of a channel
   // What a transformed number is read, computed and written for, in its bytes; a sum of integers takes the time of so
   // many products, too.
   const double bytes_in = integer ? 3 * sizeof(std::int16_t) : 2.5 * sizeof(float);
@@ -183,7 +182,7 @@ Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, cons
   return {.macs = integer ? 0 : sums * x.dims[3],
           .pairs = integer ? sums * (x.dims[3] + kSum) : 0,
           .share = integer || y.dims[3] > kNarrow ? 0.9 : 0.35,
-          .moved = bytes_in * transformed_in + bytes_out * transformed_out,
+          .moved = transformed * (bytes_in * x.dims[3] + bytes_out * y.dims[3]),
           .weights = weight_bytes(variant, call) * (is_integer(call) && !integer ? 2 : 1),
           .waits = integer ? 0.3 : 1,
           .results = elements(call),
