@@ -5,12 +5,15 @@
 //
 // Around the softmax: where(mask, 0, .) with the mask of the scores, and where(is_nan(.), 0, .), which make rows
 // without keys zero. Numbers that scale q or k beforehand become part of the scale. Transposes that bring heads before
-// positions are left out where the operator reads and writes heads last. What other nodes read of the scores stays
-// written out. The sums are the same over the reals; float results differ by a few units in the last place.
+// positions are left out where the operator reads and writes heads last, also where q, k and v are parts of one
+// transposed projection. What other nodes read of the scores stays written out. The sums are the same over the reals;
+// float results differ by a few units in the last place.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "ops/data/reshape/reshape.h"
+#include "ops/data/slice/slice.h"
 #include "ops/data/transpose/transpose.h"
 #include "ops/elementwise/binary/binary.h"
 #include "ops/elementwise/select/select.h"
@@ -191,22 +194,93 @@ std::optional<HeadOperand> head_operand(Rewriter& rewriter, ValueId x, const Per
   return operand;
 }
 
-/// Takes a transpose off `x`, which is composed with `perm`, and numbers before and after it, when `scale` is given.
-/// Returns whether there was a transpose.
-bool look_through(const Rewriter& rewriter, ValueId* x, Permutation* perm, float* scale) {
+/// The tensor that is index `index` along axis `axis` of `x`, without that axis.
+struct Selection {
+  ValueId x;
+  int axis;
+  std::int32_t index;
+};
+std::optional<Selection> selection(const Rewriter& rewriter, ValueId id) {
+  const Node* reshape = rewriter.producer(id, ops::kReshape);
+  const Node* slice = reshape != nullptr ? rewriter.producer(reshape->inputs[0], ops::kSlice) : nullptr;
+  if (slice == nullptr) return std::nullopt;
+  const auto& p = slice->as<ops::SliceParams>();
+  const TensorDesc& all = rewriter.desc(slice->inputs[0]);
+  int axis = -1;
+  for (int i = 0; i < all.rank; ++i) {
+    if (p.sizes.v[i] == all.dims[i] && p.steps.v[i] == 1) continue;
+    if (axis >= 0 || p.sizes.v[i] != 1) return std::nullopt;
+    axis = i;
+  }
+  const TensorDesc& kept = rewriter.desc(id);
+  if (axis < 0 || kept.rank != all.rank - 1) return std::nullopt;
+  for (int i = 0; i < kept.rank; ++i)
+    if (kept.dims[i] != all.dims[i < axis ? i : i + 1]) return std::nullopt;
+  return Selection{slice->inputs[0], axis, p.starts.v[axis]};
+}
+
+/// Index `index` along axis `axis` of x, without that axis.
+Replacement select(Rewriter& rewriter, ValueId x, int axis, std::int32_t index) {
+  TensorDesc rest = rewriter.desc(x);
+  ops::SliceParams slice;
+  slice.starts.size = slice.steps.size = slice.sizes.size = rest.rank;
+  std::fill_n(slice.steps.v, rest.rank, 1);
+  std::copy_n(rest.dims, rest.rank, slice.sizes.v);
+  slice.starts.v[axis] = index;
+  slice.sizes.v[axis] = 1;
+  std::copy(rest.dims + axis + 1, rest.dims + rest.rank, rest.dims + axis);
+  --rest.rank;
+  const auto sliced = rewriter.emit(ops::kSlice, slice, {x});
+  return sliced ? rewriter.reshape(*sliced, rest) : std::nullopt;
+}
+
+/// The transposition of the other axes where `perm` has axis `position` of its result.
+Permutation without(const Permutation& perm, int position) {
+  Permutation rest = Permutation::identity(perm.rank - 1);
+  for (int i = 0; i < rest.rank; ++i) {
+    const int from = perm[i < position ? i : i + 1];
+    rest.v[static_cast<std::size_t>(i)] = from < perm[position] ? from : from - 1;
+  }
+  return rest;
+}
+
+/// A tensor, and how another is transposed from it.
+struct Turned {
+  ValueId x;
+  Permutation perm;
+};
+
+/// `id` as the transpose that it is, or, where it selects from a transpose, as that of a selection: exporters transpose
+/// a projection of queries, keys and values as one, and take it apart behind that.
+std::optional<Turned> turned(Rewriter& rewriter, ValueId id) {
+  const auto of = selection(rewriter, id);
+  const Node* transpose = rewriter.producer(of ? of->x : id, ops::kTranspose);
+  if (transpose == nullptr) return std::nullopt;
+  const ValueId x = transpose->inputs[0];
+  const Permutation perm = Permutation::of(transpose->as<ops::TransposeParams>().perm);
+  if (!of) return Turned{x, perm};
+  const auto selected = select(rewriter, x, perm[of->axis], of->index);
+  return selected ? std::optional(Turned{*selected, without(perm, of->axis)}) : std::nullopt;
+}
+
+/// Takes transposes off `x`, which are composed with `perm`, and numbers before, between and after them, when `scale`
+/// is given. Returns whether there was a transpose.
+bool look_through(Rewriter& rewriter, ValueId* x, Permutation* perm, float* scale) {
   const auto take_scale = [&] {
     const auto s = scale != nullptr ? scaled(rewriter, *x) : std::nullopt;
     if (!s) return;
     *x = s->x;
     *scale *= s->factor;
   };
+  bool any = false;
   take_scale();
-  const Node* transpose = rewriter.producer(*x, ops::kTranspose);
-  if (transpose == nullptr) return false;
-  *perm = Permutation::of(transpose->as<ops::TransposeParams>().perm).then(*perm);
-  *x = transpose->inputs[0];
-  take_scale();
-  return true;
+  while (const auto t = turned(rewriter, *x)) {
+    *perm = t->perm.then(*perm);
+    *x = t->x;
+    any = true;
+    take_scale();
+  }
+  return any;
 }
 
 Permutation last_two_swapped(int rank) {

@@ -78,6 +78,70 @@ TEST(FuseAttention, ReadsAndWritesProjectionsWhereTheyLie) {
   })");
 }
 
+TEST(FuseAttention, ReadsQueriesKeysAndValuesWithinOneProjection) {
+  // As exporters of vision transformers write it: a projection of all three, transposed as one and taken apart.
+  expect_fused(R"(graph "g" {
+    %0 "x" = input : f32[2,5,3,4,6]
+    %1 = transpose(%0) {perm=[2, 0, 3, 1, 4]}
+    %2 = slice(%1) {starts=[0, 0, 0, 0, 0], steps=[1, 1, 1, 1, 1], sizes=[1, 2, 4, 5, 6]}
+    %3 = reshape(%2) {shape=[2, 4, 5, 6]}
+    %4 = slice(%1) {starts=[1, 0, 0, 0, 0], steps=[1, 1, 1, 1, 1], sizes=[1, 2, 4, 5, 6]}
+    %5 = reshape(%4) {shape=[2, 4, 5, 6]}
+    %6 = slice(%1) {starts=[2, 0, 0, 0, 0], steps=[1, 1, 1, 1, 1], sizes=[1, 2, 4, 5, 6]}
+    %7 = reshape(%6) {shape=[2, 4, 5, 6]}
+    %8 = const : f32[] {0.5}
+    %9 = binary(%3, %8) {function="mul"}
+    %10 = transpose(%5) {perm=[0, 1, 3, 2]}
+    %11 = matmul(%9, %10)
+    %12 = softmax(%11) {axis=3}
+    %13 = matmul(%12, %7)
+    output "y" %13
+  })",
+               R"(graph "g" {
+    %0 "x" = input : f32[2,5,3,4,6]
+    %1 = slice(%0) {starts=[0, 0, 0, 0, 0], steps=[1, 1, 1, 1, 1], sizes=[2, 5, 1, 4, 6]}
+    %2 = reshape(%1) {shape=[2, 5, 4, 6]}
+    %3 = slice(%0) {starts=[0, 0, 2, 0, 0], steps=[1, 1, 1, 1, 1], sizes=[2, 5, 1, 4, 6]}
+    %4 = reshape(%3) {shape=[2, 5, 4, 6]}
+    %5 = slice(%0) {starts=[0, 0, 1, 0, 0], steps=[1, 1, 1, 1, 1], sizes=[2, 5, 1, 4, 6]}
+    %6 = reshape(%5) {shape=[2, 5, 4, 6]}
+    %7 = attention(%2, %6, %4, _, _, _) {scale=0.5, q_heads_last=true, k_heads_last=true, v_heads_last=true}
+    output "y" %7
+  })");
+}
+
+TEST(FuseAttention, TransposesWhatTheOperatorDoesNotReadAsItLies) {
+  // Parts whose widths lie apart.
+  expect_fused(R"(graph "g" {
+    %0 "x" = input : f32[2,6,3,4]
+    %1 = transpose(%0) {perm=[2, 0, 3, 1]}
+    %2 = slice(%1) {starts=[1, 0, 0, 0], steps=[1, 1, 1, 1], sizes=[1, 2, 4, 6]}
+    %3 = reshape(%2) {shape=[2, 4, 6]}
+    %4 = matmul(%3, %3) {transpose_b=true}
+    %5 = softmax(%4) {axis=2}
+    %6 = matmul(%5, %3)
+    output "y" %6
+  })",
+               R"(graph "g" {
+    %0 "x" = input : f32[2,6,3,4]
+    %1 = slice(%0) {starts=[0, 0, 1, 0], steps=[1, 1, 1, 1], sizes=[2, 6, 1, 4]}
+    %2 = reshape(%1) {shape=[2, 6, 4]}
+    %3 = slice(%0) {starts=[0, 0, 1, 0], steps=[1, 1, 1, 1], sizes=[2, 6, 1, 4]}
+    %4 = reshape(%3) {shape=[2, 6, 4]}
+    %5 = slice(%0) {starts=[0, 0, 1, 0], steps=[1, 1, 1, 1], sizes=[2, 6, 1, 4]}
+    %6 = reshape(%5) {shape=[2, 6, 4]}
+    %7 = transpose(%2) {perm=[0, 2, 1]}
+    %8 = reshape(%7) {shape=[1, 2, 4, 6]}
+    %9 = transpose(%6) {perm=[0, 2, 1]}
+    %10 = reshape(%9) {shape=[1, 2, 4, 6]}
+    %11 = transpose(%4) {perm=[0, 2, 1]}
+    %12 = reshape(%11) {shape=[1, 2, 4, 6]}
+    %13 = attention(%8, %10, %12, _, _, _)
+    %14 = reshape(%13) {shape=[2, 4, 6]}
+    output "y" %14
+  })");
+}
+
 TEST(FuseAttention, TakesAnAdditiveMaskAndScaledOperands) {
   expect_fused(R"(graph "g" {
     %0 "q" = input : f32[1,2,5,4]
