@@ -257,7 +257,7 @@ void share_tiles(const Invocation& call, const Tiles& tiles, std::int64_t tile_b
   const std::int64_t bytes = slot_scratch_bytes(call);
   const std::int32_t threads = std::max<std::int32_t>(call.threads->count, 1);
   if (bytes >= kLeastTiles * tile_bytes && tiles.count() >= kOwnTiles * threads) {
-    parallel_slots(*call.threads, tiles.count(), kLeastTiles,
+    parallel_slots(*call.threads, tiles.count(), Grain(kLeastTiles, 1),
                    [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
                      compute(Threads{}, Share{begin, end, call.scratch + slot * bytes, at_once(bytes, kUsefulTiles)});
                    });
