@@ -35,11 +35,6 @@ bool is_convolution(const Node& node) {
          (node.is(ops::kConv2dAffine) && node.as<ops::Conv2dAffineParams>().groups == 1);
 }
 
-/// The node that gives `x` to one reader; null if there is none.
-const Node* only_producer(const Rewriter& rewriter, ValueId x) {
-  return rewriter.only_reader(x) ? rewriter.producer(x) : nullptr;
-}
-
 /// Nothing where runs of channels move already, or would not in any order.
 std::optional<Parts> parts_of(const TensorDesc& image, const TensorDesc& split, const Permutation& perm) {
   const int first = image.rank - 1;
@@ -87,9 +82,9 @@ Replacement convolve_in_order(Rewriter& rewriter, const Node& convolution, const
 
 Replacement order(Rewriter& rewriter, const Node& node) {
   if (!node.is(ops::kTranspose)) return std::nullopt;
-  const Node* reshape = only_producer(rewriter, node.inputs[0]);
-  if (reshape == nullptr || !reshape->is(ops::kReshape)) return std::nullopt;
-  const Node* found = only_producer(rewriter, reshape->inputs[0]);
+  const Node* reshape = rewriter.only_producer(node.inputs[0], ops::kReshape);
+  if (reshape == nullptr) return std::nullopt;
+  const Node* found = rewriter.only_producer(reshape->inputs[0]);
   if (found == nullptr || !is_convolution(*found)) return std::nullopt;
   const Node convolution = *found;  // emitting moves nodes
   const TensorDesc image = rewriter.desc(reshape->inputs[0]);

@@ -40,6 +40,11 @@ class Rewriter {
   const graph::Node* producer(graph::ValueId id) const;
   /// True when exactly one node, port or state reads `id`.
   bool only_reader(graph::ValueId id) const { return readers(id) == 1; }
+  /// The node (with operator `op`) that produces `id` for one reader, or null.
+  const graph::Node* only_producer(graph::ValueId id) const { return only_reader(id) ? producer(id) : nullptr; }
+  const graph::Node* only_producer(graph::ValueId id, const ops::OpDef& op) const {
+    return only_reader(id) ? producer(id, op) : nullptr;
+  }
   std::int32_t readers(graph::ValueId id) const { return uses_[static_cast<std::size_t>(id)]; }
 
   /// Appends a node, named after the node that the rule looks at; folds it when all operands are constant. Nothing when

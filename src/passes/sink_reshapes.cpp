@@ -22,7 +22,7 @@ using Replacement = std::optional<ValueId>;
 
 /// The reshape whose result is operand `i`, and is read by the node alone; null if there is none.
 const Node* reshape_before(const Rewriter& rewriter, const Node& node, std::size_t i) {
-  return rewriter.only_reader(node.inputs[i]) ? rewriter.producer(node.inputs[i], ops::kReshape) : nullptr;
+  return rewriter.only_producer(node.inputs[i], ops::kReshape);
 }
 
 /// The node with these operands, then the reshape.
