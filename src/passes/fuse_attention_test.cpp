@@ -1,56 +1,20 @@
 // Text-to-text tests of fuse_attention, and a comparison of results with the graph as it was.
 #include <gtest/gtest.h>
 
-#include <random>
+#include <string_view>
 
-#include "graph/testing/interpret.h"
 #include "passes/list.h"
 #include "passes/testing/text_to_text.h"
 
 namespace bantam::passes {
 namespace {
 
-using graph::testing::HostTensor;
 using testing::after;
 using testing::normalised;
 
-/// Random numbers for every input; bools are mixed.
-std::map<std::string, HostTensor> inputs_with_masks(const graph::Graph& graph) {
-  std::mt19937 random(5);
-  std::map<std::string, HostTensor> inputs;
-  for (const graph::Port& port : graph.inputs) {
-    HostTensor tensor{graph.value(port.value).desc, {}};
-    tensor.bytes.resize(static_cast<std::size_t>(tensor.desc.bytes()));
-    if (tensor.desc.type == ElementType::kBool) {
-      for (std::byte& b : tensor.bytes) b = static_cast<std::byte>(random() % 2);
-    } else {
-      for (std::size_t i = 0; i < tensor.bytes.size(); i += 4) {
-        const float value = std::uniform_real_distribution<float>(-2, 2)(random);
-        std::memcpy(&tensor.bytes[i], &value, 4);
-      }
-    }
-    inputs.emplace(port.name, std::move(tensor));
-  }
-  return inputs;
-}
-
-std::vector<float> results_of(const graph::Graph& graph) {
-  auto results = graph::testing::interpret(graph, inputs_with_masks(graph));
-  EXPECT_TRUE(results) << (results ? "" : results.error().message);
-  if (!results) return {};
-  const HostTensor& y = results->at("y");
-  std::vector<float> values(y.bytes.size() / 4);
-  std::memcpy(values.data(), y.bytes.data(), y.bytes.size());
-  return values;
-}
-
 /// The pass turns `text` into `expected`, with the same results.
 void expect_fused(std::string_view text, std::string_view expected) {
-  EXPECT_EQ(after(fuse_attention, text), normalised(expected));
-  const auto before = results_of(testing::parse(text));
-  const auto fused = results_of(testing::parse(expected));
-  ASSERT_EQ(before.size(), fused.size());
-  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(before[i], fused[i], 1e-5) << i;
+  testing::expect_rewritten(fuse_attention, text, expected);
 }
 
 TEST(FuseAttention, ReadsAndWritesProjectionsWhereTheyLie) {

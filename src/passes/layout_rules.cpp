@@ -144,30 +144,53 @@ std::optional<NodeLayout> same_layout(const Graph& graph, const Node& node, int 
   return result;
 }
 
-/// Elements behind the last of the axes, in a layout.
-std::int64_t columns_behind(const TensorDesc& desc, const IntList& axes, const Permutation& layout) {
-  int last = 0;
-  for (int i = 0; i < axes.size; ++i) last = std::max(last, layout.position(axes[i]));
+/// Whether the axes that a layout stores are normalised together, for those of more than one element.
+std::vector<bool> normalised_axes(const TensorDesc& desc, const IntList& axes, const Permutation& layout) {
+  std::vector<bool> normalised;
+  for (const int axis : layout.order(desc))
+    normalised.push_back(std::find(axes.v, axes.v + axes.size, axis) != axes.v + axes.size);
+  return normalised;
+}
+
+/// Elements that are normalised apart behind rows that are not, and what each of them has of its own: columns.
+std::int64_t columns_of(const TensorDesc& desc, const IntList& axes, const Permutation& layout) {
+  const std::vector<int> order = layout.order(desc);
+  const std::vector<bool> normalised = normalised_axes(desc, axes, layout);
+  auto first = std::find(normalised.begin(), normalised.end(), true);
+  first = std::find(first, normalised.end(), false);
   std::int64_t columns = 1;
-  for (int i = last + 1; i < layout.rank; ++i) columns *= desc.dims[layout[i]];
+  for (auto i = first; i != normalised.end(); ++i)
+    columns *= desc.dims[order[static_cast<std::size_t>(i - normalised.begin())]];
   return columns;
 }
 
-/// Rows are normalised fastest where they are contiguous, columns if a few vectors of them are: axes that are innermost
-/// stay so unless as many columns take their place.
+/// How often an axis follows one that is normalised otherwise; before the first lies one that is not.
+int changes_in(const std::vector<bool>& normalised) {
+  int changes = 0;
+  bool last = false;
+  for (const bool is : normalised) {
+    changes += is != last ? 1 : 0;
+    last = is;
+  }
+  return changes;
+}
+
+/// Rows are normalised fastest where they are contiguous; as columns, or as groups of columns, if a few vectors of them
+/// are: axes that are innermost stay so unless as many columns take their place. Kernels know two runs of axes at most,
+/// the second one innermost.
 std::optional<NodeLayout> norm_layout(const Graph& graph, const Node& node, int where, const Permutation& layout,
                                       int data_operands) {
   constexpr std::int64_t kFewColumns = 32;
+  constexpr int kRows = 1;
+  constexpr int kGroups = 3;
   auto result = same_layout(graph, node, where, layout, data_operands);
   if (!result) return result;
+  const TensorDesc& desc = result_desc(graph, node);
   const IntList& axes = node.as<ops::NormParams>().axes;
-  const auto innermost = [&](auto position) {
-    return std::all_of(axes.v, axes.v + axes.size,
-                       [&](std::int32_t a) { return position(a) >= layout.rank - axes.size; });
-  };
-  const bool was = innermost([](std::int32_t a) { return a; });
-  const bool is = innermost([&](std::int32_t a) { return layout.position(a); });
-  return was && !is && columns_behind(result_desc(graph, node), axes, layout) < kFewColumns ? std::nullopt : result;
+  const int was = changes_in(normalised_axes(desc, axes, Permutation::identity(desc.rank)));
+  const int is = changes_in(normalised_axes(desc, axes, layout));
+  if (is > kGroups && is > was) return std::nullopt;
+  return was <= kRows && is > kRows && columns_of(desc, axes, layout) < kFewColumns ? std::nullopt : result;
 }
 
 /// Works along the innermost axis only.

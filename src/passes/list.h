@@ -14,6 +14,7 @@ Result<bool> remove_identities(graph::Graph& graph);
 Result<bool> remove_identities_at_any_size(graph::Graph& graph);
 Result<bool> merge_slices(graph::Graph& graph);
 Result<bool> merge_slices_at_any_size(graph::Graph& graph);
+Result<bool> group_norms(graph::Graph& graph);
 Result<bool> recognize_functions(graph::Graph& graph);
 Result<bool> fuse_recurrent_cells(graph::Graph& graph);
 Result<bool> integer_arithmetic(graph::Graph& graph);

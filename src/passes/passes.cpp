@@ -15,6 +15,7 @@ constexpr Pass kPasses[] = {
      remove_identities_at_any_size},
     {"merge-slices", "makes slices and concats of regular gathers and scatters, and merges them", merge_slices,
      merge_slices_at_any_size},
+    {"group-norms", "normalises groups of channels where they lie", group_norms},
     {"recognize-functions", "finds activations and normalisations written out as arithmetic", recognize_functions},
     {"fuse-recurrent-cells", "computes steps of LSTMs and GRUs that are written out as arithmetic by the operators",
      fuse_recurrent_cells},

@@ -20,4 +20,8 @@ std::string normalised(std::string_view text);
 /// The text after one pass, which must succeed and leave a verified graph; or the error.
 std::string after(Result<bool> (*pass)(graph::Graph&), std::string_view text);
 
+/// The pass turns `text` into `expected`, and both give "y", f32, within 1e-5 of each other, for random inputs of f32
+/// and bool.
+void expect_rewritten(Result<bool> (*pass)(graph::Graph&), std::string_view text, std::string_view expected);
+
 }  // namespace bantam::passes::testing

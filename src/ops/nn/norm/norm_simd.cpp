@@ -5,93 +5,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/common/operands.h"
-#include "ops/common/parallel.h"
-#include "ops/nn/norm/kernels.h"
-
-#ifndef BANTAM_NORM_GEOMETRY_
-#define BANTAM_NORM_GEOMETRY_
-namespace bantam::ops::norm {
-namespace {
-
-struct Geometry {
-  std::int64_t outer = 0;
-  std::int64_t n = 0;
-  std::int64_t inner = 0;
-};
-
-/// Requires axes that lie side by side.
-Geometry geometry_of(const NormParams& p, const TensorDesc& x) {
-  const int first = p.axes[0];
-  const int end = first + p.axes.size;
-  return {elements_between(x, 0, first), elements_between(x, first, end), elements_between(x, end, x.rank)};
-}
-
-/// The dimension of x that the operand's broadcasts to, as the operand has it.
-std::int32_t own_dim(const TensorDesc& parameter, const TensorDesc& x, int axis) {
-  const int own = axis - (x.rank - parameter.rank);
-  return own < 0 ? 1 : parameter.dims[own];
-}
-
-/// What a scale or bias has of the dimensions [first, end) of x: all of the `leading` ones that it has any of, or of
-/// the trailing ones, and 1 of the others. -1: neither.
-std::int64_t listed(const TensorDesc& parameter, const TensorDesc& x, int first, int end, bool leading) {
-  std::int64_t elements = 1;
-  bool ended = false;
-  for (int i = 0; i < end - first; ++i) {
-    const int axis = leading ? first + i : end - 1 - i;
-    const std::int32_t dim = own_dim(parameter, x, axis);
-    if (dim != x.dims[axis] || ended) {
-      if (dim != 1) return -1;
-      ended = ended || x.dims[axis] != 1;
-    }
-    elements *= dim;
-  }
-  return elements;
-}
-
-/// Scale or bias: `period` blocks, which outer indices use in turn, of a value for every n / steps elements that are
-/// normalised together, or for every one of `inner`.
-struct Parameter {
-  const float* data = nullptr;
-  std::int64_t period = 1;
-  std::int64_t steps = 1;
-  std::int64_t inner = 1;
-
-  bool valid() const { return period > 0 && steps > 0 && inner > 0; }
-  const float* block(std::int64_t outer) const { return data + outer % period * steps * inner; }
-};
-
-Parameter parameter_of(const NormParams& p, const TensorDesc& x, const TensorDesc& desc, const float* data) {
-  const int first = p.axes[0];
-  const int end = first + p.axes.size;
-  return {data, listed(desc, x, 0, first, false), listed(desc, x, first, end, true),
-          listed(desc, x, end, x.rank, true)};
-}
-
-}  // namespace
-}  // namespace bantam::ops::norm
-#endif
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/norm/norm_simd.cpp"
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
 #include "hwy/highway.h"
-#include "ops/common/rows_simd-inl.h"
-#include "ops/nn/gemm/unroll-inl.h"
+#include "ops/common/parallel.h"
+#include "ops/nn/norm/geometry.h"
+#include "ops/nn/norm/kernels.h"
+#include "ops/nn/norm/norm_columns_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::norm::HWY_NAMESPACE {
 namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
-using ops::HWY_NAMESPACE::load_partial;
-using ops::HWY_NAMESPACE::store_partial;
-using ops::HWY_NAMESPACE::unroll;
-
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
 
 struct Job {
   const NormParams& p;
@@ -197,99 +123,58 @@ void normalize_rows(const Job& job, std::int64_t begin, std::int64_t end) {
   for (std::int64_t row = begin; row < end; ++row) normalize_row(job, row);
 }
 
-/// Neighbouring columns: kVectors whole vectors, or with kPart the first `rest` lanes of one.
+/// Scale or bias of row i, if it has one for every row.
+template <class Block>
+HWY_INLINE V parameter_at(const Block& columns, const Parameter& parameter, const float* block, std::int64_t i,
+                          std::int64_t column, int v, float absent) {
+  const D d;
+  if (block == nullptr) return hn::Set(d, absent);
+  if (parameter.inner > 1) return columns.load(block + column, v);
+  return hn::Set(d, block[parameter.steps > 1 ? i : 0]);
+}
+
 template <int kVectors, bool kPart>
-struct Columns {
-  std::size_t rest = 0;
-
-  HWY_INLINE V load(const float* x, int v) const {
-    const D d;
-    if constexpr (kPart) return load_partial(d, x, rest);
-    return hn::LoadU(d, x + static_cast<std::size_t>(v) * hn::Lanes(d));
+void normalize_block(const Columns<kVectors, kPart>& columns, const Job& job, std::int64_t outer, std::int64_t column) {
+  const D d;
+  const std::int64_t at = outer * job.g.n * job.g.inner + column;
+  const float* x = job.x + at;
+  float* y = job.y + at;
+  const V share = hn::Set(d, 1.0F / static_cast<float>(job.g.n));
+  V center[kVectors];
+  V factor[kVectors];
+  unroll<kVectors>([&](auto v) HWY_ATTR { center[v] = hn::Zero(d); });
+  if (job.p.rms == 0) {
+    columns.sum(
+        x, job.g.n, job.g.inner, [](V value, int) HWY_ATTR { return value; }, center);
+    unroll<kVectors>([&](auto v) HWY_ATTR { center[v] = hn::Mul(center[v], share); });
   }
-  HWY_INLINE void store(V value, float* y, int v) const {
-    const D d;
-    if constexpr (kPart) return store_partial(value, d, y, rest);
-    hn::StoreU(value, d, y + static_cast<std::size_t>(v) * hn::Lanes(d));
-  }
-
-  /// Of f(value, vector) over n rows, a few of them at a time, so that rounding does not grow with n.
-  template <class F>
-  HWY_INLINE void sum(const float* x, std::int64_t n, std::int64_t step, F f, V (&total)[kVectors]) const {
-    constexpr std::int64_t kFewRows = 64;
-    const D d;
-    unroll<kVectors>([&](auto v) HWY_ATTR { total[v] = hn::Zero(d); });
-    for (std::int64_t first = 0; first < n; first += kFewRows) {
-      V few[kVectors];
-      unroll<kVectors>([&](auto v) HWY_ATTR { few[v] = hn::Zero(d); });
-      for (std::int64_t i = first; i < std::min(first + kFewRows, n); ++i)
-        unroll<kVectors>([&](auto v) HWY_ATTR { few[v] = hn::Add(few[v], f(load(x + i * step, v), v)); });
-      unroll<kVectors>([&](auto v) HWY_ATTR { total[v] = hn::Add(total[v], few[v]); });
-    }
-  }
-
-  /// Scale or bias of row i, if it has one for every row.
-  HWY_INLINE V parameter(const Parameter& parameter, const float* block, std::int64_t i, std::int64_t column, int v,
-                         float absent) const {
-    const D d;
-    if (block == nullptr) return hn::Set(d, absent);
-    if (parameter.inner > 1) return load(block + column, v);
-    return hn::Set(d, block[parameter.steps > 1 ? i : 0]);
-  }
-
-  void normalize(const Job& job, std::int64_t outer, std::int64_t column) const {
-    const D d;
-    const std::int64_t at = outer * job.g.n * job.g.inner + column;
-    const float* x = job.x + at;
-    float* y = job.y + at;
-    const V share = hn::Set(d, 1.0F / static_cast<float>(job.g.n));
-    V center[kVectors];
-    V factor[kVectors];
-    unroll<kVectors>([&](auto v) HWY_ATTR { center[v] = hn::Zero(d); });
-    if (job.p.rms == 0) {
-      sum(
-          x, job.g.n, job.g.inner, [](V value, int) HWY_ATTR { return value; }, center);
-      unroll<kVectors>([&](auto v) HWY_ATTR { center[v] = hn::Mul(center[v], share); });
-    }
-    const auto square = [&](V value, int v) HWY_ATTR {
-      const V distance = hn::Sub(value, center[v]);
-      return hn::Mul(distance, distance);
-    };
-    sum(x, job.g.n, job.g.inner, square, factor);
-    const V epsilon = hn::Set(d, job.p.epsilon);
+  const auto square = [&](V value, int v) HWY_ATTR {
+    const V distance = hn::Sub(value, center[v]);
+    return hn::Mul(distance, distance);
+  };
+  columns.sum(x, job.g.n, job.g.inner, square, factor);
+  const V epsilon = hn::Set(d, job.p.epsilon);
+  unroll<kVectors>(
+      [&](auto v) HWY_ATTR { factor[v] = hn::Div(hn::Set(d, 1.0F), hn::Sqrt(hn::MulAdd(factor[v], share, epsilon))); });
+  const float* scales = job.scale.data != nullptr ? job.scale.block(outer) : nullptr;
+  const float* biases = job.bias.data != nullptr ? job.bias.block(outer) : nullptr;
+  for (std::int64_t i = 0; i < job.g.n; ++i)
     unroll<kVectors>([&](auto v) HWY_ATTR {
-      factor[v] = hn::Div(hn::Set(d, 1.0F), hn::Sqrt(hn::MulAdd(factor[v], share, epsilon)));
+      columns.store(finished(columns.load(x + i * job.g.inner, v), center[v], factor[v],
+                             parameter_at(columns, job.scale, scales, i, column, v, 1.0F),
+                             parameter_at(columns, job.bias, biases, i, column, v, 0.0F)),
+                    y + i * job.g.inner, v);
     });
-    const float* scales = job.scale.data != nullptr ? job.scale.block(outer) : nullptr;
-    const float* biases = job.bias.data != nullptr ? job.bias.block(outer) : nullptr;
-    for (std::int64_t i = 0; i < job.g.n; ++i)
-      unroll<kVectors>([&](auto v) HWY_ATTR {
-        store(
-            finished(load(x + i * job.g.inner, v), center[v], factor[v],
-                     parameter(job.scale, scales, i, column, v, 1.0F), parameter(job.bias, biases, i, column, v, 0.0F)),
-            y + i * job.g.inner, v);
-      });
-  }
-};
+}
 
-constexpr int kVectorsAtOnce = 4;
-
-std::int64_t columns_at_once() { return kVectorsAtOnce * static_cast<std::int64_t>(hn::Lanes(D())); }
-
-/// Blocks [begin, end) of that many columns.
+/// Blocks [begin, end) of columns_at_once() columns.
 void normalize_columns(const Job& job, std::int64_t begin, std::int64_t end) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(D()));
   const std::int64_t blocks = (job.g.inner + columns_at_once() - 1) / columns_at_once();
   for (std::int64_t block = begin; block < end; ++block) {
-    const std::int64_t outer = block / blocks;
-    std::int64_t column = block % blocks * columns_at_once();
-    const std::int64_t last = std::min(column + columns_at_once(), job.g.inner);
-    if (column + columns_at_once() <= last) {
-      Columns<kVectorsAtOnce, false>().normalize(job, outer, column);
-      continue;
-    }
-    for (; column + lanes <= last; column += lanes) Columns<1, false>().normalize(job, outer, column);
-    if (column < last) Columns<1, true>{static_cast<std::size_t>(last - column)}.normalize(job, outer, column);
+    const std::int64_t first = block % blocks * columns_at_once();
+    for_column_blocks(first, std::min(first + columns_at_once(), job.g.inner),
+                      [&](const auto& columns, std::int64_t column)
+                          HWY_ATTR { normalize_block(columns, job, block / blocks, column); });
   }
 }
 

@@ -93,10 +93,18 @@ TEST(Norm, LayoutsOfImagesMatchReference) {
     std::vector<int> axes;
     std::vector<int> scale;  ///< which of dims it has, the others being 1
   };
-  const Layout layouts[] = {{{0, 2, 3, 4}, {2, 3}, {1}},       {{0, 1, 2, 3, 4}, {2, 3, 4}, {1, 2}},
-                            {{0, 1, 2, 3, 4}, {2, 3, 4}, {2}}, {{0, 3, 4, 2}, {1, 2}, {3}},
-                            {{0, 2, 3, 4}, {1}, {1}},          {{0, 2, 4}, {1, 2}, {1}},
-                            {{0, 2, 3, 4}, {1, 2, 3}, {1}},    {{0, 3, 4, 2}, {1, 2}, {0, 3}}};
+  const Layout layouts[] = {{{0, 2, 3, 4}, {2, 3}, {1}},
+                            {{0, 1, 2, 3, 4}, {2, 3, 4}, {1, 2}},
+                            {{0, 1, 2, 3, 4}, {2, 3, 4}, {2}},
+                            {{0, 3, 4, 2}, {1, 2}, {3}},
+                            {{0, 2, 3, 4}, {1}, {1}},
+                            {{0, 2, 4}, {1, 2}, {1}},
+                            {{0, 2, 3, 4}, {1, 2, 3}, {1}},
+                            {{0, 3, 4, 2}, {1, 2}, {0, 3}},
+                            {{0, 3, 4, 1, 2}, {1, 2, 4}, {3, 4}},
+                            {{0, 3, 4, 1, 2}, {1, 2, 4}, {}},
+                            {{0, 3, 4, 2}, {1, 2, 3}, {3}},
+                            {{0, 3, 2}, {0, 1, 2}, {2}}};
   expect_variants_match_reference(
       [&](Random& random) {
         const std::int64_t sizes[] = {random_int(random, 1, 3), random_int(random, 1, 4), random_int(random, 1, 40),
@@ -113,7 +121,16 @@ TEST(Norm, LayoutsOfImagesMatchReference) {
             {random_tensor(ElementType::kF32, dims, random, -3, 5), random_tensor(ElementType::kF32, own, random),
              random_tensor(ElementType::kF32, own, random)});
       },
-      {.cases = 200, .must_cover = {"f32_blocks__simd"}});
+      {.cases = 200, .must_cover = {"f32_blocks__simd", "f32_groups__simd"}});
+}
+
+// Sums of as many rows as a minute of sound has: rounding does not grow with them.
+TEST(Norm, ManyRowsOfGroupsMatchReference) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        return make_case(kNorm, over({0, 2}), {random_tensor(ElementType::kF32, {100'003, 3, 7}, random, 0, 4)});
+      },
+      {.cases = 1, .must_cover = {"f32_groups__simd"}});
 }
 
 TEST(Norm, ReferenceAgreesWithTheDefinitionInTwoDimensions) {

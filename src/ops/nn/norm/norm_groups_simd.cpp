@@ -1,0 +1,166 @@
+// Normalisation of groups of channels of channels-last images: what is normalised together lies in rows, a part of
+// each. Sums are taken column by column, those of a group are added, and every column gets the numbers of its group.
+// Two passes for mean and variance, one to write the result, as in norm_simd.cpp; columns, then rows, are shared by
+// threads.
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/nn/norm/norm_groups_simd.cpp"
+#include "hwy/foreach_target.h"
+// Highway wants the headers below after foreach_target.h.
+#include "hwy/highway.h"
+#include "ops/common/parallel.h"
+#include "ops/nn/norm/geometry.h"
+#include "ops/nn/norm/kernels.h"
+#include "ops/nn/norm/norm_columns_simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::norm::HWY_NAMESPACE {
+namespace {
+
+/// Scale or bias: one value for each column, or one for all.
+struct ColumnParameter {
+  const float* values = nullptr;
+  float value = 0.0F;
+
+  template <class Block>
+  HWY_INLINE V load(const Block& columns, std::int64_t column, int v) const {
+    return values != nullptr ? columns.load(values + column, v) : hn::Set(D(), value);
+  }
+};
+
+class GroupNorm {
+ public:
+  explicit GroupNorm(const Invocation& call)
+      : call_(call),
+        p_(call.as<NormParams>()),
+        g_(*group_geometry_of(p_, call.in(0))),
+        scale_(parameter(1, 1.0F)),
+        bias_(parameter(2, 0.0F)),
+        sums_(reinterpret_cast<float*>(call.scratch)),
+        centers_(sums_ + g_.columns()),
+        factors_(centers_ + g_.columns()) {}
+
+  void run() {
+    const std::int64_t item = g_.rows * g_.columns();
+    for (std::int64_t i = 0; i < g_.outer; ++i)
+      normalize(call_.input<float>(0) + i * item, call_.output<float>() + i * item);
+  }
+
+ private:
+  static constexpr std::int64_t kGrain = 8192;  ///< elements that are worth a thread
+
+  ColumnParameter parameter(int i, float absent) const {
+    if (!call_.has(i)) return {nullptr, absent};
+    const auto* values = call_.input<float>(i);
+    return call_.in(i).elements() == 1 ? ColumnParameter{nullptr, values[0]} : ColumnParameter{values, 0.0F};
+  }
+
+  void normalize(const float* x, float* y) {
+    std::fill_n(centers_, g_.columns(), 0.0F);
+    if (p_.rms == 0) {
+      sum_columns(x, [](V value, V /*center*/) HWY_ATTR { return value; });
+      share_in_groups(centers_, [](double mean) { return static_cast<float>(mean); });
+    }
+    sum_columns(x, [](V value, V center) HWY_ATTR {
+      const V distance = hn::Sub(value, center);
+      return hn::Mul(distance, distance);
+    });
+    share_in_groups(factors_, [this](double variance) {
+      return static_cast<float>(1 / std::sqrt(variance + static_cast<double>(p_.epsilon)));
+    });
+    write(x, y);
+  }
+
+  /// sums[c] = the sum of f(element, center) over column c.
+  template <class F>
+  void sum_columns(const float* x, F f) {
+    const std::int64_t width = g_.columns();
+    const Grain grain(std::max<std::int64_t>(kGrain / g_.rows, 1), columns_at_once());
+    parallel_ranges(*call_.threads, width, grain, [&](std::int64_t begin, std::int64_t end) {
+      for_column_blocks(begin, end, [&](const auto& columns, std::int64_t column) HWY_ATTR {
+        constexpr int kVectors = std::remove_cvref_t<decltype(columns)>::kCount;
+        V center[kVectors];
+        V total[kVectors];
+        unroll<kVectors>([&](auto v) HWY_ATTR { center[v] = columns.load(centers_ + column, v); });
+        columns.sum(
+            x + column, g_.rows, width, [&](V value, int v) HWY_ATTR { return f(value, center[v]); }, total);
+        unroll<kVectors>([&](auto v) HWY_ATTR { columns.store(total[v], sums_ + column, v); });
+      });
+    });
+  }
+
+  /// Every column of a group gets f(mean of the group's elements).
+  template <class F>
+  void share_in_groups(float* to, F f) const {
+    const auto elements = static_cast<double>(g_.rows * g_.members);
+    for (std::int64_t first = 0; first < g_.columns(); first += g_.members) {
+      double total = 0;
+      for (std::int64_t c = first; c < first + g_.members; ++c) total += static_cast<double>(sums_[c]);
+      std::fill_n(to + first, g_.members, f(total / elements));
+    }
+  }
+
+  void write(const float* x, float* y) const {
+    const std::int64_t width = g_.columns();
+    const std::int64_t grain = std::max<std::int64_t>(kGrain / width, 1);
+    parallel_ranges(*call_.threads, g_.rows, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t at = begin * width; at < end * width; at += width)
+        for_column_blocks(0, width, [&](const auto& columns, std::int64_t column) HWY_ATTR {
+          unroll<std::remove_cvref_t<decltype(columns)>::kCount>([&](auto v) HWY_ATTR {
+            const V distance = hn::Sub(columns.load(x + at + column, v), columns.load(centers_ + column, v));
+            const V factor = hn::Mul(columns.load(factors_ + column, v), scale_.load(columns, column, v));
+            columns.store(hn::MulAdd(distance, factor, bias_.load(columns, column, v)), y + at + column, v);
+          });
+        });
+    });
+  }
+
+  const Invocation& call_;
+  const NormParams& p_;
+  GroupGeometry g_;
+  ColumnParameter scale_;
+  ColumnParameter bias_;
+  float* sums_;     ///< of each column
+  float* centers_;  ///< for each column, the mean of its group
+  float* factors_;  ///< for each column
+};
+
+void run_group_norm(const Invocation& call) { GroupNorm(call).run(); }
+
+}  // namespace
+}  // namespace bantam::ops::norm::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops::norm {
+
+HWY_EXPORT(run_group_norm);
+
+bool supports_groups(const OpCall& call) {
+  const TensorDesc& x = call.in(0);
+  if (x.type != ElementType::kF32 || !all_dense(call)) return false;
+  const auto g = group_geometry_of(call.as<NormParams>(), x);
+  if (!g) return false;
+  for (int i = 1; i <= 2; ++i)
+    if (call.has(i) && !lists_columns(call.in(i), x, *g)) return false;
+  return true;
+}
+
+Footprint groups_footprint(const OpCall& call, int /*threads*/) {
+  const auto g = group_geometry_of(call.as<NormParams>(), call.in(0));
+  Footprint footprint;
+  footprint.scratch_bytes = 3 * g->columns() * static_cast<std::int64_t>(sizeof(float));
+  footprint.overwrites[0] = 1;
+  return footprint;
+}
+
+Status run_groups(const Invocation& call) {
+  HWY_DYNAMIC_DISPATCH(run_group_norm)(call);
+  return ok_status();
+}
+
+}  // namespace bantam::ops::norm
+#endif
