@@ -2,6 +2,8 @@
 // only, computed while compiling. Freestanding.
 #pragma once
 
+#include "ops/common/piecewise_polynomial.h"
+
 namespace bantam::ops {
 
 /// Pieces of equal width: piece k holds for the a that are nearest to k * kWidth, the last one beyond, too.
@@ -59,40 +61,14 @@ constexpr double exponential(double x) noexcept {
 
 constexpr double silu_of_negative(double a) noexcept { return -a / (1 + exponential(a)); }
 
-/// Zeros of the Chebyshev polynomials of degree 3, 4 and 6.
-template <int kCount>
-inline constexpr double kChebyshevNodes[kCount] = {};
-template <>
-inline constexpr double kChebyshevNodes<3>[3] = {-0.86602540378443865, 0, 0.86602540378443865};
-template <>
-inline constexpr double kChebyshevNodes<4>[4] = {-0.92387953251128676, -0.38268343236508977, 0.38268343236508977,
-                                                 0.92387953251128676};
-template <>
-inline constexpr double kChebyshevNodes<6>[6] = {-0.96592582628906829, -0.70710678118654752, -0.25881904510252076,
-                                                 0.25881904510252076,  0.70710678118654752,  0.96592582628906829};
-
 /// Polynomials through the values at the Chebyshev nodes of each piece.
 template <class Table>
 constexpr Table make_silu_table() noexcept {
-  constexpr int kCount = Table::kDegree + 1;
   Table table{};
   for (int k = 0; k < Table::kPieces; ++k) {
-    double at[kCount] = {};
-    double differences[kCount] = {};
-    for (int i = 0; i < kCount; ++i) {
-      at[i] = Table::middle(k) + kChebyshevNodes<kCount>[i] * Table::reach(k);
-      differences[i] = silu_of_negative(at[i]);
-    }
-    // Newton's divided differences, then Horner's scheme of (a - at[i]).
-    for (int order = 1; order < kCount; ++order)
-      for (int i = kCount - 1; i >= order; --i)
-        differences[i] = (differences[i] - differences[i - 1]) / (at[i] - at[i - order]);
-    double c[kCount] = {};
-    for (int i = kCount - 1; i >= 0; --i) {
-      for (int power = kCount - 1; power > 0; --power) c[power] = c[power - 1] - at[i] * c[power];
-      c[0] = differences[i] - at[i] * c[0];
-    }
-    for (int i = 0; i < kCount; ++i) table.c[i][k] = static_cast<float>(c[i]);
+    double c[Table::kDegree + 1] = {};
+    interpolate_polynomial(silu_of_negative, Table::middle(k), Table::reach(k), 0, c);
+    for (int i = 0; i <= Table::kDegree; ++i) table.c[i][k] = static_cast<float>(c[i]);
   }
   return table;
 }

@@ -1,7 +1,7 @@
 // The float functions of one argument on Highway vectors. Kernels that keep results in registers call apply_activation,
 // others activate_rows.h; the operator `unary` calls its template form. Included by *_simd.cpp files, compiled once per
 // instruction set. Results agree with apply_unary (function.h) within 4e-7 of the exact value's magnitude or 1e-6 of
-// the normal tail for gelu; NaN gives NaN.
+// the normal tail for gelu, with AVX-512 as NormalTailTable; NaN gives NaN.
 #if defined(BANTAM_OPS_ACTIVATION_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BANTAM_OPS_ACTIVATION_SIMD_INL_H_
 #undef BANTAM_OPS_ACTIVATION_SIMD_INL_H_
@@ -82,9 +82,10 @@ HWY_INLINE V hard_swish_f32(D d, V x) {
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V gelu_f32(D d, V x) {
-  // x (1 - tail(x)) for positive numbers, x tail(-x) for negative ones; beyond 9.2 the product with the tail is nothing
-  const V t = at_most(d, hn::Abs(x), hn::Set(d, 9.2F));
-  return hn::NegMulAdd(t, normal_tail_f32(d, t), relu_f32(d, x));
+  // x (1 - tail(x)) for positive numbers, x tail(-x) for negative ones; far out the product with the tail is nothing.
+  V t;
+  const V tail = normal_tail_f32(d, x, &t);
+  return hn::NegMulAdd(t, tail, relu_f32(d, x));
 }
 
 template <class D, int kCount, class V = hn::Vec<D>>

@@ -101,6 +101,22 @@ TEST(Unary, TakesAnglesOfAnySize) {
   }
 }
 
+TEST(Unary, GeluOfNegativeNumbersHasDigitsOfItsOwn) {
+  std::vector<float> x;
+  for (int i = 0; i <= 6000; ++i) x.push_back(static_cast<float>(i - 6000) / 1000);
+  const OpCase op_case = make_case(kUnary, UnaryParams{UnaryFunction::kGelu},
+                                   {tensor_of<float>({static_cast<std::int64_t>(x.size())}, x)});
+  for (const KernelVariant& variant : kUnary.variants) {
+    if (!variant_supports(op_case, variant)) continue;
+    const auto y = run_variant(op_case, variant).outputs[0].values<float>();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const auto exact = static_cast<double>(x[i]);
+      const double expected = 0.5 * exact * std::erfc(-exact / std::sqrt(2.0));
+      EXPECT_NEAR(y[i], expected, (x[i] > -3.0F ? 2e-6 : 6e-5) * std::abs(expected)) << variant.name << " of " << x[i];
+    }
+  }
+}
+
 TEST(Unary, LetsNanThrough) {
   for (int f = 0; f < static_cast<int>(UnaryFunction::kIsNan); ++f) {
     const auto function = static_cast<UnaryFunction>(f);
