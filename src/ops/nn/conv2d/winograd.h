@@ -248,7 +248,7 @@ struct Share {
 /// block of each thread; otherwise all threads share the work within blocks. Requires the scratch of `footprint`.
 template <typename Compute>
 void share_tiles(const Invocation& call, const Tiles& tiles, std::int64_t tile_bytes, Compute compute) {
-  constexpr std::int64_t kOwnTiles = 48;  // fewer would read the weights too often
+  constexpr std::int64_t kOwnTiles = 24;  // fewer would read the weights too often
   const auto at_once = [&](std::int64_t bytes, std::int64_t most) {
     const std::int64_t fit = bytes / tile_bytes;
     if (fit >= most) return most;
