@@ -156,7 +156,7 @@ bool read_weights(const Rewriter& rewriter, ValueId id, Scores* scores) {
   return true;
 }
 
-/// A tensor [..., heads, length, width] of rank 2 to 4 as an operand of rank 4.
+/// A tensor [..., heads, length, width] as an operand of rank 4: what is before the heads is one batch.
 struct HeadOperand {
   ValueId value = kNone;
   std::int32_t heads_last = 0;
@@ -168,14 +168,21 @@ Permutation heads_moved(int rank) {
   return p;
 }
 
-/// `x` with ones in front, of rank 4.
+/// The last three dimensions, and all in front of them as one.
+TensorDesc with_leading_as_one(const TensorDesc& d) {
+  constexpr int kLast = 3;
+  TensorDesc joined = d;
+  joined.rank = kLast + 1;
+  joined.dims[0] = 1;
+  for (int i = 0; i < d.rank - kLast; ++i) joined.dims[0] *= d.dims[i];
+  for (int i = 0; i < kLast; ++i) joined.dims[kLast - i] = i < d.rank ? d.last(i) : 1;
+  return joined;
+}
+
+/// `x` with ones in front, or with what is in front as one, of rank 4.
 Replacement with_rank_4(Rewriter& rewriter, ValueId x) {
   const TensorDesc& d = rewriter.desc(x);
-  if (d.rank == 4) return x;
-  ops::ReshapeParams params;
-  params.shape.size = 4;
-  for (int i = 0; i < 4; ++i) params.shape.v[i] = i < 4 - d.rank ? 1 : d.dims[i - (4 - d.rank)];
-  return rewriter.emit(ops::kReshape, params, {x});
+  return d.rank == 4 ? x : rewriter.reshape(x, with_leading_as_one(d));
 }
 
 /// The operand that is transpose(x, perm), perm being the identity or moving heads where that costs nothing.
@@ -289,6 +296,17 @@ Permutation last_two_swapped(int rank) {
   return p;
 }
 
+/// An optional operand of scores as it broadcasts to those of rank 4: with all of what is in front of the heads as one,
+/// or nothing there.
+Replacement beside_rank_4(Rewriter& rewriter, ValueId id, const TensorDesc& scores) {
+  if (id == kNone || scores.rank <= 4) return id;
+  const TensorDesc& d = rewriter.desc(id);
+  if (d.rank <= 3) return id;
+  TensorDesc joined = with_leading_as_one(d);
+  const bool is_whole = d.rank == scores.rank && std::equal(d.dims, d.dims + d.rank - 3, scores.dims);
+  return is_whole || joined.dims[0] == 1 ? rewriter.reshape(id, joined) : std::nullopt;
+}
+
 /// An optional operand must broadcast to [...,S,T] without a leading dimension of its own.
 bool fits_scores(const Rewriter& rewriter, ValueId id, const TensorDesc& scores, ElementType type) {
   if (id == kNone) return true;
@@ -297,6 +315,12 @@ bool fits_scores(const Rewriter& rewriter, ValueId id, const TensorDesc& scores,
   for (int i = 0; i < d.rank; ++i)
     if (d.last(i) != 1 && d.last(i) != scores.last(i)) return false;
   return true;
+}
+
+/// The operator does not broadcast leading dimensions.
+bool fits_heads(const TensorDesc& operand, const TensorDesc& scores) {
+  return operand.rank == scores.rank && scores.rank >= 2 &&
+         std::equal(operand.dims, operand.dims + operand.rank - 2, scores.dims);
 }
 
 Replacement fuse_heads(Rewriter& rewriter, const Node& node) {
@@ -309,16 +333,11 @@ Replacement fuse_heads(Rewriter& rewriter, const Node& node) {
   ValueId q = scores.product->inputs[0];
   ValueId k = scores.product->inputs[1];
   ValueId v = node.inputs[1];
-  // The operator does not broadcast leading dimensions.
-  for (const ValueId operand : {q, k, v}) {
-    const TensorDesc& d = rewriter.desc(operand);
-    if (d.rank != rank || rank < 2 || rank > 4) return std::nullopt;
-    for (int i = 0; i < rank - 2; ++i)
-      if (d.dims[i] != matrix.dims[i]) return std::nullopt;
-  }
-  if (!fits_scores(rewriter, scores.bias, matrix, ElementType::kF32) ||
-      !fits_scores(rewriter, scores.mask, matrix, ElementType::kBool))
-    return std::nullopt;
+  const bool fits = fits_heads(rewriter.desc(q), matrix) && fits_heads(rewriter.desc(k), matrix) &&
+                    fits_heads(rewriter.desc(v), matrix) &&
+                    fits_scores(rewriter, scores.bias, matrix, ElementType::kF32) &&
+                    fits_scores(rewriter, scores.mask, matrix, ElementType::kBool);
+  if (!fits) return std::nullopt;
 
   Permutation q_perm = Permutation::identity(rank);
   Permutation v_perm = Permutation::identity(rank);
@@ -332,29 +351,28 @@ Replacement fuse_heads(Rewriter& rewriter, const Node& node) {
   const auto q4 = head_operand(rewriter, q, q_perm);
   const auto k4 = head_operand(rewriter, k, k_perm);
   const auto v4 = head_operand(rewriter, v, v_perm);
-  if (!q4 || !k4 || !v4) return std::nullopt;
+  const auto bias = beside_rank_4(rewriter, scores.bias, matrix);
+  const auto mask = beside_rank_4(rewriter, scores.mask, matrix);
+  if (!q4 || !k4 || !v4 || !bias || !mask) return std::nullopt;
   scores.params.q_heads_last = q4->heads_last;
   scores.params.k_heads_last = k4->heads_last;
   scores.params.v_heads_last = v4->heads_last;
   const auto result =
-      rewriter.emit(ops::kAttention, scores.params, {q4->value, k4->value, v4->value, scores.bias, scores.mask, kNone});
-  return result && rank < 4 ? rewriter.reshape(*result, y) : result;
+      rewriter.emit(ops::kAttention, scores.params, {q4->value, k4->value, v4->value, *bias, *mask, kNone});
+  return result && rank != 4 ? rewriter.reshape(*result, y) : result;
 }
 
-/// transpose(attention) that moves heads last again, or the same with the leading dimension of one left out.
+/// transpose(attention) that moves heads last again, or the same with the leading dimensions of another rank.
 Replacement write_heads_last(Rewriter& rewriter, const Node& node) {
   const Permutation perm = Permutation::of(node.as<ops::TransposeParams>().perm);
   ValueId x = node.inputs[0];
-  if (perm.rank < 3 || perm.rank > 4 || perm != heads_moved(perm.rank) || !rewriter.only_reader(x)) return std::nullopt;
-  if (perm.rank == 3) {
+  if (perm.rank < 3 || perm != heads_moved(perm.rank) || !rewriter.only_reader(x)) return std::nullopt;
+  if (perm.rank != 4) {
     const Node* reshape = rewriter.producer(x, ops::kReshape);
-    if (reshape == nullptr) return std::nullopt;
+    if (reshape == nullptr || !rewriter.only_reader(reshape->inputs[0])) return std::nullopt;
     const TensorDesc& from = rewriter.desc(reshape->inputs[0]);
-    const TensorDesc& to = rewriter.desc(x);
+    if (!same_shape_and_type(from, with_leading_as_one(rewriter.desc(x)))) return std::nullopt;
     x = reshape->inputs[0];
-    if (from.rank != 4 || from.dims[0] != 1 || from.dims[1] != to.dims[0] || from.dims[2] != to.dims[1] ||
-        !rewriter.only_reader(x))
-      return std::nullopt;
   }
   const Node* attention = rewriter.producer(x, ops::kAttention);
   if (attention == nullptr || attention->as<ops::AttentionParams>().y_heads_last != 0) return std::nullopt;
@@ -362,7 +380,7 @@ Replacement write_heads_last(Rewriter& rewriter, const Node& node) {
   params.y_heads_last = 1;
   rewriter.set_fused_source(*attention, node);
   const auto result = rewriter.emit(ops::kAttention, params, attention->inputs);
-  return result && perm.rank == 3 ? rewriter.reshape(*result, rewriter.desc(node.outputs[0])) : result;
+  return result && perm.rank != 4 ? rewriter.reshape(*result, rewriter.desc(node.outputs[0])) : result;
 }
 
 }  // namespace

@@ -74,6 +74,50 @@ TEST(FuseAttention, ReadsQueriesKeysAndValuesWithinOneProjection) {
   })");
 }
 
+TEST(FuseAttention, TakesAllThatIsInFrontOfTheHeadsAsOneBatch) {
+  // As over the pixels of patches, with a bias of each patch and a mask of all.
+  expect_fused(R"(graph "g" {
+    %0 "x" = input : f32[2,3,5,4,6]
+    %1 "b" = input : f32[2,3,1,5,5]
+    %2 "m" = input : bool[1,1,1,1,5]
+    %3 = transpose(%0) {perm=[0, 1, 3, 2, 4]}
+    %4 = matmul(%3, %3) {transpose_b=true}
+    %5 = binary(%4, %1) {function="add"}
+    %6 = const : f32[] {-10000}
+    %7 = select(%2, %5, %6)
+    %8 = softmax(%7) {axis=4}
+    %9 = matmul(%8, %3)
+    %10 = transpose(%9) {perm=[0, 1, 3, 2, 4]}
+    output "y" %10
+  })",
+               R"(graph "g" {
+    %0 "x" = input : f32[2,3,5,4,6]
+    %1 "b" = input : f32[2,3,1,5,5]
+    %2 "m" = input : bool[1,1,1,1,5]
+    %3 = reshape(%0) {shape=[6, 5, 4, 6]}
+    %4 = reshape(%0) {shape=[6, 5, 4, 6]}
+    %5 = reshape(%0) {shape=[6, 5, 4, 6]}
+    %6 = reshape(%1) {shape=[6, 1, 5, 5]}
+    %7 = reshape(%2) {shape=[1, 1, 1, 5]}
+    %8 = attention(%3, %4, %5, %6, %7, _) {masked_value=-10000, q_heads_last=true, k_heads_last=true, v_heads_last=true, y_heads_last=true}
+    %9 = reshape(%8) {shape=[2, 3, 5, 4, 6]}
+    output "y" %9
+  })");
+}
+
+TEST(FuseAttention, KeepsABiasOfSomeOfWhatIsInFrontOfTheHeads) {
+  const char* text = R"(graph "g" {
+    %0 "x" = input : f32[2,3,4,5,6]
+    %1 "b" = input : f32[2,1,1,5,5]
+    %2 = matmul(%0, %0) {transpose_b=true}
+    %3 = binary(%2, %1) {function="add"}
+    %4 = softmax(%3) {axis=4}
+    %5 = matmul(%4, %0)
+    output "y" %5
+  })";
+  EXPECT_EQ(after(fuse_attention, text), normalised(text));
+}
+
 TEST(FuseAttention, TransposesWhatTheOperatorDoesNotReadAsItLies) {
   // Parts whose widths lie apart.
   expect_fused(R"(graph "g" {
