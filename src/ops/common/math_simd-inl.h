@@ -181,17 +181,17 @@ HWY_INLINE V exp_f32(D d, V x) {
   return exp_f32(d, Lockstep<1, V>(x)).v[0];
 }
 
-/// e^x + `more`, which is 0 or -1, for x <= 88, without infinities; e^x counts as 0 where it is below 2^-126.5.
-/// With -1 exact to the last places near 0, too.
-template <class D, int kCount, class V = hn::Vec<D>>
-HWY_INLINE Lockstep<kCount, V> exp_and(D d, Lockstep<kCount, V> x, float more) {
+/// e^x, or with kLessOne e^x - 1, for x <= 88, without infinities; e^x counts as 0 where it is below 2^-126.5. e^x - 1
+/// is exact to the last places near 0, too.
+template <bool kLessOne, class D, int kCount, class V = hn::Vec<D>>
+HWY_INLINE Lockstep<kCount, V> exp_less(D d, Lockstep<kCount, V> x) {
   // e^-88 has n = -127, which as an exponent field makes the scale 0.
   x.set([&](auto i) HWY_ATTR { return at_least(d, x.v[i], hn::Set(d, -88.0F)); });
   Lockstep<kCount, V> n;
   Lockstep<kCount, V> y = reduce_exp(d, x, &n);
   y.set([&](auto i) HWY_ATTR {
     const V scale = reduced_power_of_two(d, n.v[i]);
-    return hn::MulAdd(y.v[i], scale, hn::Add(scale, hn::Set(d, more)));
+    return hn::MulAdd(y.v[i], scale, kLessOne ? hn::Sub(scale, hn::Set(d, 1.0F)) : scale);
   });
   return y;
 }
@@ -199,7 +199,7 @@ HWY_INLINE Lockstep<kCount, V> exp_and(D d, Lockstep<kCount, V> x, float more) {
 /// e^x for x <= 88, without infinities; 0 where it is below 2^-126.5.
 template <class D, int kCount, class V = hn::Vec<D>>
 HWY_INLINE Lockstep<kCount, V> exp_bounded_f32(D d, const Lockstep<kCount, V>& x) {
-  return exp_and(d, x, 0.0F);
+  return exp_less<false>(d, x);
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -210,7 +210,7 @@ HWY_INLINE V exp_bounded_f32(D d, V x) {
 /// e^x - 1 for x <= 88; exact to the last places near 0, too.
 template <class D, int kCount, class V = hn::Vec<D>>
 HWY_INLINE Lockstep<kCount, V> expm1_f32(D d, const Lockstep<kCount, V>& x) {
-  return exp_and(d, x, -1.0F);
+  return exp_less<true>(d, x);
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -218,7 +218,7 @@ HWY_INLINE V expm1_f32(D d, V x) {
   return expm1_f32(d, Lockstep<1, V>(x)).v[0];
 }
 
-/// 2^x for -127 <= x <= 127.
+/// 2^x for -127 <= x <= 127; 0 at -127, which as an exponent field makes the scale 0.
 template <class D, int kCount, class V = hn::Vec<D>>
 HWY_INLINE Lockstep<kCount, V> exp2_bounded_f32(D d, const Lockstep<kCount, V>& x) {
   static constexpr float kC[] = {0x1.62e430p-1F, 0x1.ebfbdcp-3F,  0x1.c6aee8p-5F,

@@ -95,62 +95,88 @@ void adjust_scores(const AttentionParams& p, const ScoreRow& row) {
       scores[j] = p.masked_value;
 }
 
-/// Scales the raw products of the keys in sight and adds the bias, whose stride is 1; returns the largest of the scores
-/// and `start`.
-HWY_INLINE V scale_scores(const AttentionParams& p, const ScoreRow& row, float start) {
+/// Scales the raw products of the keys in sight and adds the bias, whose stride is 1; returns the largest of each lane.
+HWY_INLINE V add_bias(const AttentionParams& p, const ScoreRow& row) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
   float* const scores = row.all + row.before;
-  const auto scaled = [&](V raw, V bias) HWY_ATTR {
+  const auto biased = [&](V raw, V bias) HWY_ATTR {
     return hn::MulAdd(hn::Set(d, p.bias_scale), bias, hn::Mul(raw, hn::Set(d, p.scale)));
   };
-  V highest = hn::Set(d, start);
+  V highest = hn::Set(d, kLowest);
   std::size_t j = 0;
   for (; j + lanes <= row.count; j += lanes) {
-    const V raw = hn::LoadU(d, scores + j);
-    const V score = row.bias != nullptr ? scaled(raw, hn::LoadU(d, row.bias + j)) : hn::Mul(raw, hn::Set(d, p.scale));
+    const V score = biased(hn::LoadU(d, scores + j), hn::LoadU(d, row.bias + j));
     hn::StoreU(score, d, scores + j);
     highest = at_least(d, score, highest);
   }
   if (j == row.count) return highest;
   const std::size_t rest = row.count - j;
-  const V raw = load_partial(d, scores + j, rest);
-  const V score =
-      row.bias != nullptr ? scaled(raw, load_partial(d, row.bias + j, rest)) : hn::Mul(raw, hn::Set(d, p.scale));
+  const V score = biased(load_partial(d, scores + j, rest), load_partial(d, row.bias + j, rest));
   store_partial(score, d, scores + j, rest);
   return at_least(d, hn::IfThenElse(hn::FirstN(d, rest), score, highest), highest);
 }
 
-/// Makes raw products scores, those of keys out of sight -inf; returns the largest of them and `start`. Where there is
-/// a NaN, that is any of them or NaN: the row's weights become NaN either way.
-HWY_INLINE float finish_scores(const AttentionParams& p, const ScoreRow& row, float start) {
+/// Scores of a row as exponents of 2: each is `factor` times what the row has.
+struct Exponents {
+  float factor;
+  float highest;  ///< of them all and the start
+};
+
+constexpr float kLog2OfE = 1.44269504088896341F;
+
+/// The largest number of each lane.
+HWY_INLINE V largest(const float* x, std::size_t count) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
-  std::fill(row.all, row.all + row.before, kLowest);
-  std::fill(row.all + row.before + row.count, row.all + row.padded, kLowest);
-  if (row.mask == nullptr && p.softcap <= 0 && (row.bias == nullptr || row.bias_stride == 1))
-    return hn::GetLane(hn::MaxOfLanes(d, scale_scores(p, row, start)));
-  const V scale = hn::Set(d, p.scale);
-  for_vectors(row.count, [&](auto load, auto store) HWY_ATTR {
-    float* const scores = row.all + row.before;
-    store(hn::Mul(load(scores), scale), scores);
-  });
-  adjust_scores(p, row);
-  V highest = hn::Set(d, start);
-  for (std::size_t j = 0; j < row.padded; j += lanes) highest = at_least(d, hn::LoadU(d, row.all + j), highest);
-  return hn::GetLane(hn::MaxOfLanes(d, highest));
+  V highest = hn::Set(d, kLowest);
+  std::size_t j = 0;
+  for (; j + lanes <= count; j += lanes) highest = at_least(d, hn::LoadU(d, x + j), highest);
+  if (j == count) return highest;
+  const V last = at_least(d, load_partial(d, x + j, count - j), highest);
+  return hn::IfThenElse(hn::FirstN(d, count - j), last, highest);
 }
 
-/// Replaces scores by e^(score - shift); returns their sum. What is e^-87 times the largest weight or less counts as
-/// nothing.
-HWY_INLINE float weigh_scores(const ScoreRow& row, V shift) {
+/// Makes raw products scores, or leaves the scale to what follows where there is nothing else to do; those of keys out
+/// of sight become -inf. `start` is the largest exponent so far. Where there is a NaN, the largest is any of them or
+/// NaN: the row's weights become NaN either way.
+HWY_INLINE Exponents finish_scores(const AttentionParams& p, const ScoreRow& row, float start) {
+  const D d;
+  float* const scores = row.all + row.before;
+  std::fill(row.all, scores, kLowest);
+  std::fill(scores + row.count, row.all + row.padded, kLowest);
+  Exponents exponents{kLog2OfE, 0};
+  V highest;
+  if (row.mask == nullptr && p.softcap <= 0 && row.bias == nullptr && p.scale > 0) {
+    exponents.factor *= p.scale;
+    highest = largest(scores, row.count);
+  } else if (row.mask == nullptr && p.softcap <= 0 && row.bias != nullptr && row.bias_stride == 1) {
+    highest = add_bias(p, row);
+  } else {
+    for_vectors(row.count,
+                [&](auto load, auto store) HWY_ATTR { store(hn::Mul(load(scores), hn::Set(d, p.scale)), scores); });
+    adjust_scores(p, row);
+    highest = largest(scores, row.count);
+  }
+  highest = hn::Mul(hn::MaxOfLanes(d, highest), hn::Set(d, exponents.factor));
+  exponents.highest = hn::GetLane(at_least(d, highest, hn::Set(d, start)));
+  return exponents;
+}
+
+/// Replaces scores by 2^(exponent - highest); returns their sum. What is 2^-127 times the largest weight or less counts
+/// as nothing.
+HWY_INLINE float weigh_scores(const ScoreRow& row, const Exponents& exponents) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
+  const V factor = hn::Set(d, exponents.factor);
+  const V highest = hn::Set(d, exponents.highest);
   Lockstep<2, V> sums;
   sums.set([&](auto) HWY_ATTR { return hn::Zero(d); });
   const auto weigh = [&]<int kCount>(Lockstep<kCount, V> v, float* at) HWY_ATTR {
-    v.set([&](auto i) HWY_ATTR { return hn::Sub(hn::LoadU(d, at + i * lanes), shift); });
-    v = exp_bounded_f32(d, v);
+    v.set([&](auto i) HWY_ATTR {
+      return at_least(d, hn::MulSub(hn::LoadU(d, at + i * lanes), factor, highest), hn::Set(d, -127.0F));
+    });
+    v = exp2_bounded_f32(d, v);
     unroll<kCount>([&](auto i) HWY_ATTR {
       sums.v[i] = hn::Add(sums.v[i], v.v[i]);
       hn::StoreU(v.v[i], d, at + i * lanes);
@@ -162,28 +188,28 @@ HWY_INLINE float weigh_scores(const ScoreRow& row, V shift) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(sums.v[0], sums.v[1])));
 }
 
-/// Turns a row's raw products into weights relative to the maximum so far, which it raises; the sum of weights and the
-/// weighted values so far follow the new maximum. Keys out of sight weigh 0.
+/// Turns a row's raw products into weights relative to the maximum so far, an exponent of 2, which it raises; the sum
+/// of weights and the weighted values so far follow the new maximum. Keys out of sight weigh 0.
 void advance_softmax(const AttentionParams& p, const ScoreRow& row, float* maximum, float* sum, float* values,
                      std::size_t width) {
   const D d;
-  const float highest = finish_scores(p, row, *maximum);
-  if (highest == kLowest) {
+  const Exponents exponents = finish_scores(p, row, *maximum);
+  if (exponents.highest == kLowest) {
     std::fill(row.all, row.all + row.padded, 0.0F);
     return;
   }
-  const V shift = hn::Set(d, highest);
-  const float added = weigh_scores(row, shift);
-  if (highest == *maximum) {
+  const float added = weigh_scores(row, exponents);
+  if (exponents.highest == *maximum) {
     *sum += added;
     return;
   }
   const bool first = *maximum == kLowest;
-  const V factor = first ? hn::Zero(d) : exp_f32(d, hn::Sub(hn::Set(d, *maximum), shift));
+  const V lower = at_least(d, hn::Set(d, *maximum - exponents.highest), hn::Set(d, -127.0F));
+  const V factor = first ? hn::Zero(d) : exp2_bounded_f32(d, Lockstep<1, V>(lower)).v[0];
   *sum = first ? added : *sum * hn::GetLane(factor) + added;
   // Values so far are zeros at first, or such as an infinite score makes NaN.
   if (!first) for_vectors(width, [&](auto load, auto store) HWY_ATTR { store(hn::Mul(load(values), factor), values); });
-  *maximum = highest;
+  *maximum = exponents.highest;
 }
 
 void divide_row(float divisor, const float* x, float* y, std::size_t width) {
