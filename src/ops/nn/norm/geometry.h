@@ -1,6 +1,7 @@
 // How a normalisation's operand, scale and bias lie in memory, as its kernels see them. Freestanding, values only.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -75,6 +76,13 @@ struct GroupGeometry {
 
   std::int64_t columns() const { return groups * members; }
 };
+
+/// Parts of the rows that have sums of their own: of about 64 rows, or as many parts.
+inline std::int64_t part_count(const GroupGeometry& g) {
+  constexpr std::int64_t kRows = 64;
+  constexpr std::int64_t kMostParts = 64;
+  return std::clamp<std::int64_t>((g.rows + kRows - 1) / kRows, 1, kMostParts);
+}
 
 /// Nothing when the axes lie in more than two places or are not innermost, or x is empty. One run of axes is a single
 /// group, its last one being columns.

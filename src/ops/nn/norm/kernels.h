@@ -12,8 +12,8 @@ Status run_reference(const Invocation& call);
 bool supports_blocks(const OpCall& call);
 Status run_blocks(const Invocation& call);
 
-/// f32, innermost axes, or these and a run of others before what they leave out, as of groups of channels-last images;
-/// scale and bias, where given, list the columns (GroupGeometry), or are one number.
+/// f32: groups of channels of channels-last images, whose axes are innermost ones and a run of others before what
+/// these leave out; or few long rows. Scale and bias, where given, list the columns (GroupGeometry), or are one number.
 bool supports_groups(const OpCall& call);
 Footprint groups_footprint(const OpCall& call, int threads);
 Status run_groups(const Invocation& call);

@@ -55,16 +55,16 @@ constexpr ParamField kFields[] = {
 };
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
+    {.name = "f32_groups__simd",
+     .supports = norm::supports_groups,
+     .footprint = norm::groups_footprint,
+     .run = norm::run_groups,
+     .accuracy = {Accuracy::Kind::kRelative, 2e-5F}},
     {.name = "f32_blocks__simd",
      .supports = norm::supports_blocks,
      .footprint = norm_footprint,
      .run = norm::run_blocks,
      // Means of float sums of up to 2^31 terms, against sums in double.
-     .accuracy = {Accuracy::Kind::kRelative, 2e-5F}},
-    {.name = "f32_groups__simd",
-     .supports = norm::supports_groups,
-     .footprint = norm::groups_footprint,
-     .run = norm::run_groups,
      .accuracy = {Accuracy::Kind::kRelative, 2e-5F}},
 #endif
     {.name = "any__ref", .supports = all_dense, .footprint = norm_footprint, .run = norm::run_reference},

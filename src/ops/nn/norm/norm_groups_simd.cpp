@@ -1,7 +1,7 @@
-// Normalisation of groups of channels of channels-last images: what is normalised together lies in rows, a part of
-// each. Sums are taken column by column, those of a group are added, and every column gets the numbers of its group.
-// Two passes for mean and variance, one to write the result, as in norm_simd.cpp; columns, then rows, are shared by
-// threads.
+// Normalisation of groups of channels of channels-last images, and of few long rows: what is normalised together lies
+// in rows, a part of each. Sums are taken column by column, those of a group are added, and every column gets the
+// numbers of its group. Two passes for mean and variance, one to write the result, as in norm_simd.cpp. Threads share
+// the rows, the same ones in each pass; parts of them have sums of their own, as many however many threads there are.
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
@@ -39,7 +39,9 @@ class GroupNorm {
         g_(*group_geometry_of(p_, call.in(0))),
         scale_(parameter(1, 1.0F)),
         bias_(parameter(2, 0.0F)),
-        sums_(reinterpret_cast<float*>(call.scratch)),
+        parts_(part_count(g_)),
+        part_sums_(reinterpret_cast<float*>(call.scratch)),
+        sums_(part_sums_ + parts_ * g_.columns()),
         centers_(sums_ + g_.columns()),
         factors_(centers_ + g_.columns()) {}
 
@@ -51,6 +53,7 @@ class GroupNorm {
 
  private:
   static constexpr std::int64_t kGrain = 8192;  ///< elements that are worth a thread
+  static constexpr std::int64_t kFewRows = 8;   ///< rows that are read along
 
   ColumnParameter parameter(int i, float absent) const {
     if (!call_.has(i)) return {nullptr, absent};
@@ -78,16 +81,37 @@ class GroupNorm {
   template <class F>
   void sum_columns(const float* x, F f) {
     const std::int64_t width = g_.columns();
-    const Grain grain(std::max<std::int64_t>(kGrain / g_.rows, 1), columns_at_once());
-    parallel_ranges(*call_.threads, width, grain, [&](std::int64_t begin, std::int64_t end) {
-      for_column_blocks(begin, end, [&](const auto& columns, std::int64_t column) HWY_ATTR {
-        constexpr int kVectors = std::remove_cvref_t<decltype(columns)>::kCount;
-        V center[kVectors];
-        V total[kVectors];
-        unroll<kVectors>([&](auto v) HWY_ATTR { center[v] = columns.load(centers_ + column, v); });
-        columns.sum(
-            x + column, g_.rows, width, [&](V value, int v) HWY_ATTR { return f(value, center[v]); }, total);
-        unroll<kVectors>([&](auto v) HWY_ATTR { columns.store(total[v], sums_ + column, v); });
+    const std::int64_t grain = std::max<std::int64_t>(kGrain * parts_ / (g_.rows * width), 1);
+    parallel_ranges(*call_.threads, parts_, grain, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+      for (std::int64_t part = begin; part < end; ++part) {
+        const std::int64_t first = g_.rows * part / parts_;
+        sum_rows(x + first * width, g_.rows * (part + 1) / parts_ - first, f, part_sums_ + part * width);
+      }
+    });
+    sum_rows(
+        part_sums_, parts_, [](V value, V /*center*/) HWY_ATTR { return value; }, sums_);
+  }
+
+  /// to[c] = the sum of f(element, center) over column c of so many rows. A few rows at a time, which are read along.
+  template <class F>
+  HWY_INLINE void sum_rows(const float* x, std::int64_t rows, F f, float* to) const {
+    const std::int64_t width = g_.columns();
+    std::fill_n(to, width, 0.0F);
+    std::int64_t row = 0;
+    for (; row + kFewRows <= rows; row += kFewRows) add_rows<kFewRows>(x + row * width, f, to);
+    for (; row < rows; ++row) add_rows<1>(x + row * width, f, to);
+  }
+
+  template <int kRows, class F>
+  HWY_INLINE void add_rows(const float* x, F f, float* to) const {
+    const std::int64_t width = g_.columns();
+    for_column_blocks(0, width, [&](const auto& columns, std::int64_t column) HWY_ATTR {
+      unroll<std::remove_cvref_t<decltype(columns)>::kCount>([&](auto v) HWY_ATTR {
+        const V center = columns.load(centers_ + column, v);
+        V sum = f(columns.load(x + column, v), center);
+        unroll<kRows - 1>(
+            [&](auto i) HWY_ATTR { sum = hn::Add(sum, f(columns.load(x + (i + 1) * width + column, v), center)); });
+        columns.store(hn::Add(columns.load(to + column, v), sum), to + column, v);
       });
     });
   }
@@ -106,14 +130,29 @@ class GroupNorm {
   void write(const float* x, float* y) const {
     const std::int64_t width = g_.columns();
     const std::int64_t grain = std::max<std::int64_t>(kGrain / width, 1);
-    parallel_ranges(*call_.threads, g_.rows, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t at = begin * width; at < end * width; at += width)
-        for_column_blocks(0, width, [&](const auto& columns, std::int64_t column) HWY_ATTR {
-          unroll<std::remove_cvref_t<decltype(columns)>::kCount>([&](auto v) HWY_ATTR {
-            const V distance = hn::Sub(columns.load(x + at + column, v), columns.load(centers_ + column, v));
-            const V factor = hn::Mul(columns.load(factors_ + column, v), scale_.load(columns, column, v));
-            columns.store(hn::MulAdd(distance, factor, bias_.load(columns, column, v)), y + at + column, v);
-          });
+    parallel_ranges(*call_.threads, g_.rows, Grain(grain, kFewRows),
+                    [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+                      for (std::int64_t row = begin; row < end; row += kFewRows)
+                        write_rows(x + row * width, std::min(kFewRows, end - row), y + row * width);
+                    });
+  }
+
+  /// A few rows, the numbers of whose columns stay in registers.
+  HWY_INLINE void write_rows(const float* x, std::int64_t rows, float* y) const {
+    const std::int64_t width = g_.columns();
+    for_column_blocks(0, width, [&](const auto& columns, std::int64_t column) HWY_ATTR {
+      constexpr int kVectors = std::remove_cvref_t<decltype(columns)>::kCount;
+      V center[kVectors];
+      V factor[kVectors];
+      V bias[kVectors];
+      unroll<kVectors>([&](auto v) HWY_ATTR {
+        center[v] = columns.load(centers_ + column, v);
+        factor[v] = hn::Mul(columns.load(factors_ + column, v), scale_.load(columns, column, v));
+        bias[v] = bias_.load(columns, column, v);
+      });
+      for (std::int64_t at = column; at < column + rows * width; at += width)
+        unroll<kVectors>([&](auto v) HWY_ATTR {
+          columns.store(hn::MulAdd(hn::Sub(columns.load(x + at, v), center[v]), factor[v], bias[v]), y + at, v);
         });
     });
   }
@@ -123,9 +162,11 @@ class GroupNorm {
   GroupGeometry g_;
   ColumnParameter scale_;
   ColumnParameter bias_;
-  float* sums_;     ///< of each column
-  float* centers_;  ///< for each column, the mean of its group
-  float* factors_;  ///< for each column
+  std::int64_t parts_;
+  float* part_sums_;  ///< [part, column]
+  float* sums_;       ///< of each column
+  float* centers_;    ///< for each column, the mean of its group
+  float* factors_;    ///< for each column
 };
 
 void run_group_norm(const Invocation& call) { GroupNorm(call).run(); }
@@ -146,13 +187,16 @@ bool supports_groups(const OpCall& call) {
   if (!g) return false;
   for (int i = 1; i <= 2; ++i)
     if (call.has(i) && !lists_columns(call.in(i), x, *g)) return false;
-  return true;
+  // Contiguous elements are summed faster without columns, unless threads could not share them.
+  constexpr std::int64_t kFewItems = 4;
+  constexpr std::int64_t kManyRows = 16;
+  return g->groups > 1 || (g->outer < kFewItems && g->rows >= kManyRows) || !supports_blocks(call);
 }
 
 Footprint groups_footprint(const OpCall& call, int /*threads*/) {
   const auto g = group_geometry_of(call.as<NormParams>(), call.in(0));
   Footprint footprint;
-  footprint.scratch_bytes = 3 * g->columns() * static_cast<std::int64_t>(sizeof(float));
+  footprint.scratch_bytes = (part_count(*g) + 3) * g->columns() * static_cast<std::int64_t>(sizeof(float));
   footprint.overwrites[0] = 1;
   return footprint;
 }
