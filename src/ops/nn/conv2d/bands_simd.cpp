@@ -157,12 +157,14 @@ bool is_padded(const ConvGeometry& g) {
          g.horizontal.pad_after != 0;
 }
 
-/// Where windows stay inside the image, it is read in place: the whole result is one block. A result that overlaps x is
-/// computed row by row.
+/// Where windows stay inside the image, it is read in place: the whole result is one block for each thread, a part of a
+/// row where there are fewer rows than threads. A result that overlaps x is computed row by row.
 BlockShape shape_of(const ConvGeometry& g, std::int64_t floats, std::int64_t threads, bool overlaps) {
   const std::int64_t tile_rows = std::max<std::int64_t>(gemm::kMaxTileRows / g.y.w, 1);
   const std::int64_t most_rows = overlaps ? std::min<std::int64_t>(tile_rows, g.y.h) : (g.y.h + threads - 1) / threads;
-  return is_padded(g) ? block_shape(g, floats, most_rows) : BlockShape{most_rows, g.y.w};
+  if (is_padded(g)) return block_shape(g, floats, most_rows);
+  const std::int64_t parts = overlaps ? 1 : std::max<std::int64_t>(threads / std::max(g.y.h, 1), 1);
+  return {most_rows, std::min<std::int64_t>(align_up((g.y.w + parts - 1) / parts, gemm::kMaxTileRows), g.y.w)};
 }
 
 /// What the windows of a block read: a copy, unless they all lie inside the image.

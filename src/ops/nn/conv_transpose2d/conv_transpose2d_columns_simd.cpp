@@ -151,6 +151,34 @@ void columns_pack(const OpCall& call, const Threads& threads, std::byte* destina
                   });
 }
 
+namespace {
+
+/// All products of a block of input positions. Threads share the panels of weights, or the positions where there are
+/// too few panels.
+void multiply_block(const Threads& threads, const gemm::LeftRows& left, const float* weights, std::int64_t n,
+                    const gemm::Result& products) {
+  const std::int64_t panels = gemm::panel_count(n);
+  if (panels >= threads.count) {
+    parallel_ranges(threads, panels, 1, [&](std::int64_t begin, std::int64_t end) {
+      gemm::multiply(left, {.data = weights, .n = n, .first = begin, .last = end}, products);
+    });
+    return;
+  }
+  constexpr std::int64_t kWork = 100'000;
+  const std::int64_t row_work = std::max<std::int64_t>(left.length * n, 1);
+  parallel_ranges(threads, left.rows, Grain(kWork / row_work + 1, gemm::kMaxTileRows),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    gemm::LeftRows part = left;
+                    part.data += begin * left.row_stride;
+                    part.rows = end - begin;
+                    gemm::Result result = products;
+                    result.data += begin * products.row_stride;
+                    gemm::multiply(part, {.data = weights, .n = n, .first = 0, .last = panels}, result);
+                  });
+}
+
+}  // namespace
+
 Status run_columns(const Invocation& call) {
   const auto& p = call.as<ConvTranspose2dParams>();
   const Geometry g = conv_transpose2d::geometry_of(p, call.in(0), call.in(1), call.out());
@@ -167,10 +195,8 @@ Status run_columns(const Invocation& call) {
                                 .rows = std::min(block, positions - first),
                                 .row_stride = g.channels_in,
                                 .length = g.channels_in};
-      parallel_ranges(*call.threads, gemm::panel_count(columns(g)), 1, [&](std::int64_t begin, std::int64_t end) {
-        gemm::multiply(left, {.data = call.input<float>(1), .n = product_row(g), .first = begin, .last = end},
-                       {.data = products, .row_stride = product_row(g)});
-      });
+      multiply_block(*call.threads, left, call.input<float>(1), product_row(g),
+                     {.data = products, .row_stride = product_row(g)});
       scatter_block(g, first, left.rows, products, y);
     }
     activate_rows(p.activation, y, 1, image, image);
