@@ -6,12 +6,14 @@
 // Around the softmax: where(mask, 0, .) with the mask of the scores, and where(is_nan(.), 0, .), which make rows
 // without keys zero. Numbers that scale q or k beforehand become part of the scale. Transposes that bring heads before
 // positions are left out where the operator reads and writes heads last, also where q, k and v are parts of one
-// transposed projection. What other nodes read of the scores stays written out. The sums are the same over the reals;
-// float results differ by a few units in the last place.
+// transposed projection; heads of keys and values that are repeated for several of queries are shared. What other nodes
+// read of the scores stays written out. The sums are the same over the reals; float results differ by a few units in
+// the last place.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "ops/data/expand/expand.h"
 #include "ops/data/reshape/reshape.h"
 #include "ops/data/slice/slice.h"
 #include "ops/data/transpose/transpose.h"
@@ -317,6 +319,38 @@ bool fits_scores(const Rewriter& rewriter, ValueId id, const TensorDesc& scores,
   return true;
 }
 
+/// x [B,heads,length,width] when `id` is each head of it several times over, as reshape(expand(reshape(x))).
+Replacement before_repetition(const Rewriter& rewriter, ValueId id) {
+  const Node* joined = rewriter.producer(id, ops::kReshape);
+  const Node* expand = joined != nullptr ? rewriter.producer(joined->inputs[0], ops::kExpand) : nullptr;
+  const Node* apart = expand != nullptr ? rewriter.producer(expand->inputs[0], ops::kReshape) : nullptr;
+  if (apart == nullptr) return std::nullopt;
+  const TensorDesc& x = rewriter.desc(apart->inputs[0]);
+  const TensorDesc& one = rewriter.desc(apart->outputs[0]);
+  const TensorDesc& all = rewriter.desc(expand->outputs[0]);
+  const TensorDesc& y = rewriter.desc(id);
+  if (x.rank != 4 || one.rank != 5 || all.rank != 5 || y.rank != 4 || one.dims[2] != 1) return std::nullopt;
+  for (const int axis : {0, 1, 3, 4}) {
+    const std::int32_t size = x.dims[axis < 2 ? axis : axis - 1];
+    if (one.dims[axis] != size || all.dims[axis] != size) return std::nullopt;
+  }
+  const bool same = y.dims[0] == x.dims[0] && y.dims[2] == x.dims[2] && y.dims[3] == x.dims[3];
+  return same ? Replacement(apart->inputs[0]) : std::nullopt;
+}
+
+/// Takes the repetition of heads off keys and values, which query heads then share, and transposes behind that.
+void look_through_repetition(Rewriter& rewriter, ValueId* k, Permutation* k_perm, ValueId* v, Permutation* v_perm,
+                             float* scale) {
+  if (!k_perm->is_identity() || !v_perm->is_identity()) return;
+  const auto keys = before_repetition(rewriter, *k);
+  const auto values = before_repetition(rewriter, *v);
+  if (!keys || !values || rewriter.desc(*keys).dims[1] != rewriter.desc(*values).dims[1]) return;
+  *k = *keys;
+  *v = *values;
+  look_through(rewriter, k, k_perm, scale);
+  look_through(rewriter, v, v_perm, nullptr);
+}
+
 /// The operator does not broadcast leading dimensions.
 bool fits_heads(const TensorDesc& operand, const TensorDesc& scores) {
   return operand.rank == scores.rank && scores.rank >= 2 &&
@@ -347,6 +381,7 @@ Replacement fuse_heads(Rewriter& rewriter, const Node& node) {
   look_through(rewriter, &v, &v_perm, nullptr);
   // Keys that are stored as columns, in a cache for example, would have to be copied first.
   if (!look_through(rewriter, &k, &k_perm, &scores.params.scale) && !k_perm.is_identity()) return std::nullopt;
+  look_through_repetition(rewriter, &k, &k_perm, &v, &v_perm, &scores.params.scale);
   if (!std::isfinite(scores.params.scale)) return std::nullopt;
   const auto q4 = head_operand(rewriter, q, q_perm);
   const auto k4 = head_operand(rewriter, k, k_perm);

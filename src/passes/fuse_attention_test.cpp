@@ -118,6 +118,50 @@ TEST(FuseAttention, KeepsABiasOfSomeOfWhatIsInFrontOfTheHeads) {
   EXPECT_EQ(after(fuse_attention, text), normalised(text));
 }
 
+TEST(FuseAttention, SharesHeadsThatAreRepeatedForSeveralOfQueries) {
+  expect_fused(R"(graph "g" {
+    %0 "q" = input : f32[1,4,5,6]
+    %1 "k" = input : f32[1,7,2,6]
+    %2 "v" = input : f32[1,7,2,3]
+    %3 = transpose(%1) {perm=[0, 2, 1, 3]}
+    %4 = transpose(%2) {perm=[0, 2, 1, 3]}
+    %5 = reshape(%3) {shape=[1, 2, 1, 7, 6]}
+    %6 = expand(%5) {shape=[1, 2, 2, 7, 6]}
+    %7 = reshape(%6) {shape=[1, 4, 7, 6]}
+    %8 = reshape(%4) {shape=[1, 2, 1, 7, 3]}
+    %9 = expand(%8) {shape=[1, 2, 2, 7, 3]}
+    %10 = reshape(%9) {shape=[1, 4, 7, 3]}
+    %11 = matmul(%0, %7) {transpose_b=true}
+    %12 = softmax(%11) {axis=3}
+    %13 = matmul(%12, %10)
+    output "y" %13
+  })",
+               R"(graph "g" {
+    %0 "q" = input : f32[1,4,5,6]
+    %1 "k" = input : f32[1,7,2,6]
+    %2 "v" = input : f32[1,7,2,3]
+    %3 = attention(%0, %1, %2, _, _, _) {k_heads_last=true, v_heads_last=true}
+    output "y" %3
+  })");
+}
+
+TEST(FuseAttention, RepeatsHeadsWhereOnlyKeysOrValuesAreShared) {
+  const std::string result = after(fuse_attention, R"(graph "g" {
+    %0 "q" = input : f32[1,4,5,6]
+    %1 "k" = input : f32[1,2,7,6]
+    %2 "v" = input : f32[1,4,7,3]
+    %3 = reshape(%1) {shape=[1, 2, 1, 7, 6]}
+    %4 = expand(%3) {shape=[1, 2, 2, 7, 6]}
+    %5 = reshape(%4) {shape=[1, 4, 7, 6]}
+    %6 = matmul(%0, %5) {transpose_b=true}
+    %7 = softmax(%6) {axis=3}
+    %8 = matmul(%7, %2)
+    output "y" %8
+  })");
+  EXPECT_NE(result.find("expand"), std::string::npos) << result;
+  EXPECT_NE(result.find("attention"), std::string::npos) << result;
+}
+
 TEST(FuseAttention, TransposesWhatTheOperatorDoesNotReadAsItLies) {
   // Parts whose widths lie apart.
   expect_fused(R"(graph "g" {

@@ -295,6 +295,29 @@ TEST(RecognizeFunctions, FindsLayerNormalisationWhoseDifferenceIsWrittenTwice) {
   })"));
 }
 
+TEST(RecognizeFunctions, NormalisationByTheRootOfTheMeanSquareWithItsScale) {
+  for (const char* division : {"%6 = unary(%5) {function=\"rsqrt\"}\n    %7 = binary(%0, %6) {function=\"mul\"}",
+                               "%6 = unary(%5) {function=\"sqrt\"}\n    %7 = binary(%0, %6) {function=\"div\"}"})
+    EXPECT_EQ(after(recognize_functions, R"(graph "g" {
+    %0 "x" = input : f32[2,4]
+    %1 = const : f32[] {2}
+    %2 = binary(%0, %1) {function="pow"}
+    %3 = reduce(%2) {axes=[1], function="mean", keep_dims=true}
+    %4 = const : f32[] {0.5}
+    %5 = binary(%3, %4) {function="add"}
+    )" + std::string(division) + R"(
+    %8 = const : f32[4] {1, 2, 3, 4}
+    %9 = binary(%8, %7) {function="mul"}
+    output "y" %9
+  })"),
+              normalised(R"(graph "g" {
+    %0 "x" = input : f32[2,4]
+    %1 = const : f32[4] {1, 2, 3, 4}
+    %2 = norm(%0, %1, _) {axes=[1], epsilon=0.5, rms=true}
+    output "y" %2
+  })"));
+}
+
 TEST(RecognizeFunctions, SumsSquaresThatNothingElseReads) {
   EXPECT_EQ(after(recognize_functions, R"(graph "g" {
     %0 "x" = input : f32[2,4]

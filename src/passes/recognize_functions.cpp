@@ -6,7 +6,8 @@
 //   x * hard_sigmoid(x; 1/6, 1/2), x * clip(x + 3, 0, 6) / 6   -> hard_swish
 //   0.5 x (1 + erf(x / sqrt 2)), in any order  -> gelu; with tanh's approximation -> gelu_tanh
 //   1 / sqrt(x)                                -> rsqrt; pow(x, 2), x * x -> square; sum(square(x)) -> sum_square
-//   (x - mean(x)) / sqrt(mean((x - mean(x))^2) + e) -> norm; times a constant, plus a constant: its scale and bias
+//   (x - mean(x)) / sqrt(mean((x - mean(x))^2) + e) -> norm; x / sqrt(mean(x^2) + e) -> norm by the root of the mean
+//     square; times a constant, plus a constant: its scale and bias
 //   exp(x - max(x)) / sum(exp(x - max(x)))     -> softmax
 //
 // A rule fires at the last node of a pattern and looks backward; what it leaves unread is removed. Where other nodes
@@ -247,23 +248,29 @@ Replacement under_root(const Match& match, ValueId id, UnaryFunction root) {
   return std::nullopt;
 }
 
-/// Layer normalisation: `centred` / sqrt(variance), where variance = mean(centred^2) + epsilon.
-Replacement norm(Rewriter& rewriter, const Match& match, ValueId centred, ValueId variance) {
+/// x when `centred` is x - mean(x) over these axes.
+Replacement before_centring(const Rewriter& rewriter, const Match& match, ValueId centred, const ops::IntList& axes) {
   const Node* subtract = match.binary(centred, BinaryFunction::kSub);
-  const Node* add = match.binary(variance, BinaryFunction::kAdd);
-  if (subtract == nullptr || add == nullptr) return std::nullopt;
+  const Node* centre = subtract != nullptr ? mean(match, subtract->inputs[1], &axes) : nullptr;
+  if (centre == nullptr || centre->inputs[0] != subtract->inputs[0]) return std::nullopt;
   const ValueId x = subtract->inputs[0];
-  const Node* centre = mean(match, subtract->inputs[1], nullptr);
-  if (centre == nullptr || centre->inputs[0] != x || !same_shape_and_type(rewriter.desc(x), rewriter.desc(centred)))
-    return std::nullopt;
-  const auto& axes = centre->as<ops::ReduceParams>().axes;
+  return same_shape_and_type(rewriter.desc(x), rewriter.desc(centred)) ? Replacement(x) : std::nullopt;
+}
+
+/// `x` / sqrt(variance), where variance = mean(x^2) + epsilon: layer normalisation where x is centred, else that by the
+/// root of the mean square.
+Replacement norm(Rewriter& rewriter, const Match& match, ValueId x, ValueId variance) {
+  const Node* add = match.binary(variance, BinaryFunction::kAdd);
+  if (add == nullptr) return std::nullopt;
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
     const auto epsilon = splat(rewriter.graph(), add->inputs[1 - i]);
-    const Node* spread = mean(match, add->inputs[i], &axes);
+    const Node* spread = mean(match, add->inputs[i], nullptr);
     if (!epsilon || spread == nullptr || rewriter.desc(add->inputs[1 - i]).rank > rewriter.desc(x).rank) continue;
     const Node* square = match.unary(spread->inputs[0], UnaryFunction::kSquare);
-    if (square == nullptr || square->inputs[0] != centred) continue;
-    return rewriter.emit(ops::kNorm, ops::NormParams{axes, *epsilon, 0}, {x});
+    if (square == nullptr || square->inputs[0] != x) continue;
+    const ops::IntList axes = spread->as<ops::ReduceParams>().axes;
+    const auto centred = before_centring(rewriter, match, x, axes);
+    return rewriter.emit(ops::kNorm, ops::NormParams{axes, *epsilon, centred ? 0 : 1}, {centred.value_or(x)});
   }
   return std::nullopt;
 }
