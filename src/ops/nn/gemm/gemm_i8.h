@@ -194,8 +194,8 @@ struct AffineResult {
   ZeroPoints zero_points;  ///< of the columns
 };
 
-/// Are lines of so many rows, of k numbers and `more` that mean nothing, multiplied where they lie, by n columns without
-/// zero points, and faster than rows that are copied? To be asked before others than these are given.
+/// Are lines of so many rows, of k numbers and `more` that mean nothing, multiplied where they lie, by n columns
+/// without zero points, and faster than rows that are copied? To be asked before others than these are given.
 bool takes_lines(std::int64_t rows, std::int64_t k, std::int64_t n, std::int64_t more);
 
 void multiply(const LeftSource& a, const Workspace& workspace, const RightPanelsI8& b, const Int8Result& y);

@@ -325,37 +325,6 @@ void add(WideSums& sums, const Sums& part, std::int64_t rows) {
   for (std::int64_t c = 0; c < rows * kMostColumns; ++c) sums.at[c] += part.at[c];
 }
 
-/// The columns of a tile: `columns` of them, in panels from `panel` on, each of `stride` bytes.
-struct TileColumns {
-  const std::int8_t* panel = nullptr;
-  std::int64_t stride = 0;
-  std::int64_t columns = 0;
-  /// What sums of bytes start at: the zero point of the left matrix taken off.
-  HWY_ALIGN std::int32_t start[kMostColumns] = {};
-  const std::int8_t* ahead = nullptr;  ///< the next tile's panels, of which a quad of rows fetches `ahead_step` bytes
-  std::int64_t ahead_step = 0;
-
-  /// Of up to `width` columns, for `tiles` tiles of rows; `zero`: what is to be taken off bytes.
-  TileColumns(const RightPanelsI8& b, std::int64_t k, std::int64_t first, std::int64_t width, std::int32_t zero,
-              std::int64_t tiles)
-      : panel(b.data + first / kPanel * panel_bytes(k)),
-        stride(panel_bytes(k)),
-        columns(std::min({width, b.n - first, b.last * kPanel - first})) {
-    if (first + width < std::min(b.n, b.last * kPanel)) {
-      ahead = panel + width / kPanel * stride;
-      ahead_step = (4 * width + tiles - 1) / tiles;
-    } else {
-      ahead = panel;
-    }
-    if (zero == 0) return;
-    const std::int64_t sums = row_numbers(k) * kPanel;
-    for (std::int64_t c = 0; c < columns; c += kLanes) {
-      const auto* of_panel = reinterpret_cast<const std::int32_t*>(panel + c / kPanel * stride + sums);
-      hn::Store(hn::Mul(hn::LoadU(kD32, of_panel + c % kPanel), hn::Set(kD32, -zero)), kD32, start + c);
-    }
-  }
-};
-
 /// Sums of the products of a piece, or of `quads` of its quads from the `done`-th on. Columns beyond those that there
 /// are stay undefined.
 void sum_piece(const Piece& a, std::int64_t done, std::int64_t quads, const TileColumns& b, Sums& sums) {
@@ -376,6 +345,16 @@ void sum_piece(const Piece& a, std::int64_t done, std::int64_t quads, const Tile
 }
 
 #if (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2) && HWY_ARCH_X86
+/// Calls run(products), the products of bytes that are fastest for these columns.
+template <class Run>
+HWY_INLINE void with_products(const TileColumns& b, Run run) {
+#if HWY_TARGET == HWY_AVX3_DL
+  if ((b.columns - 1) % kPanel < kPanel / 2) return run(HalfQuadProducts());
+#endif
+  static_cast<void>(b);
+  run(QuadProducts());
+}
+
 /// `start`: of b, or that with what sums get in the end.
 template <int kTileVectors, class End>
 void store_tiles_of(const Piece& a, std::int64_t tiles, const TileColumns& b, const std::int32_t* start,
@@ -392,14 +371,22 @@ void store_tiles_of(const Piece& a, std::int64_t tiles, const TileColumns& b, co
   }
   if (a.pairs != nullptr) return sum_pair_tiles<kTileVectors>(a.bytes, *a.pairs, tiles, span, panel, start, end);
 #endif
-  const auto sum_with = [&](auto products) HWY_ATTR {
+  with_products(b, [&](auto products) HWY_ATTR {
     sum_byte_tiles_of<decltype(products), byte_rows(kTileVectors), kTileVectors>(a.bytes, tiles, span, panel,
                                                                                  {.columns = start}, end);
-  };
-#if HWY_TARGET == HWY_AVX3_DL
-  if ((b.columns - 1) % kPanel < kPanel / 2) return sum_with(HalfQuadProducts());
-#endif
-  sum_with(QuadProducts());
+  });
+}
+
+/// The same of fewer rows than a tile has.
+template <int kTileVectors, class End>
+void store_few_rows(const Piece& a, const TileColumns& b, const std::int32_t* start, const End& end) {
+  with_products(b, [&](auto products) HWY_ATTR {
+    unroll<byte_rows(kTileVectors) - 1>([&](auto i) HWY_ATTR {
+      if (a.rows == i + 1)
+        sum_byte_tiles_of<decltype(products), i + 1, kTileVectors>(
+            a.bytes, 1, a.span(a.quads, b.stride, b.ahead, b.ahead_step), b.panel, {.columns = start}, end);
+    });
+  });
 }
 #endif
 
@@ -419,7 +406,7 @@ void store_amx_tiles(const Piece& a, const TileColumns& b, const End& end, std::
 #endif
 
 /// Computes and stores tiles of `tile` rows, from row m of the result on, where there is a short way for many: with
-/// AVX2 and AVX-512 whole ones are stored from registers. How many rows that were.
+/// AVX2 and AVX-512 whole ones are stored from registers, and wide ones of fewer rows. How many rows that were.
 template <class End>
 std::int64_t store_tiles(const Piece& a, std::int64_t tile, TileColumns& b, const End& end, std::int64_t m,
                          const std::int32_t* row_sums) {
@@ -433,25 +420,38 @@ std::int64_t store_tiles(const Piece& a, std::int64_t tile, TileColumns& b, cons
   if constexpr (requires { end.vectors(); }) {
     static_assert(kRows == kByteRows || HWY_TARGET != HWY_AVX2);
     const int vectors = end.vectors();
+    if (a.quads == 0 || vectors == 0) return 0;
     const int tile_rows = byte_rows(vectors);
-    const std::int64_t tiles = a.quads == 0 || tile != tile_rows || vectors == 0 ? 0 : a.rows / tile_rows;
-    if (tiles == 0) return 0;
+    const std::int64_t tiles = tile == tile_rows ? a.rows / tile_rows : 0;
+    std::int64_t done = tiles * tile_rows;
+    const bool stores_rest = kHasWideTiles && vectors == 4 && done < a.rows;
+    if (tiles == 0 && !stores_rest) return 0;
     const std::int32_t* start = b.start;
     HWY_ALIGN std::int32_t start_with_bias[kMostColumns];
     if constexpr (requires { end.add_bias(start, start_with_bias); }) {
       end.add_bias(start, start_with_bias);
       start = start_with_bias;
     }
-    end.with_tiles(m, row_sums, [&](const auto& store) HWY_ATTR {
+    const auto store_whole = [&](const auto& store) HWY_ATTR {
       if constexpr (kHasWideTiles) {
         if (vectors == 4) return store_tiles_of<4>(a, tiles, b, start, store);
         if (vectors == 3) return store_tiles_of<3>(a, tiles, b, start, store);
       }
       vectors == kVectors ? store_tiles_of<kVectors>(a, tiles, b, start, store)
                           : store_tiles_of<1>(a, tiles, b, start, store);
-    });
+    };
+    if (tiles > 0) end.with_tiles(m, row_sums, store_whole);
     b.ahead += tiles * b.ahead_step * a.quads;
-    return tiles * tile_rows;
+    if constexpr (kHasWideTiles) {
+      if (stores_rest) {
+        end.with_tiles(m + done, row_sums + done, [&](const auto& store) HWY_ATTR {
+          store_few_rows<4>(a.some_rows(done, a.rows - done), b, start, store);
+        });
+        b.ahead += b.ahead_step * a.quads;
+        done = a.rows;
+      }
+    }
+    return done;
   }
 #elif HWY_ARCH_ARM_A64
   if (a.bytes == nullptr || a.quads == 0) return 0;
@@ -680,10 +680,10 @@ void multiply_affine_f32(const LeftSource& a, const Workspace& w, const RightPan
 
 /// Lines end with a tile of few rows, for which their weights are loaded as for a whole one; rows that are copied cost
 /// a store for each 16 bytes, and what is found out about each window. Compared in cycles: half of those that products
-/// of the idle rows would take, 64 in each, with three for 32 numbers that are copied and 20 for a window. Products with
-/// numbers that mean nothing pay where they take less than a sixth of a cycle for each number that is copied. On Arm,
-/// whose tiles load 16 bytes of a row at once, copies cost a twentieth of all instructions, and segments that are no
-/// multiples of 16 bytes more than that.
+/// of the idle rows would take, 64 in each, with three for 32 numbers that are copied and 20 for a window. Products
+/// with numbers that mean nothing pay where they take less than a sixth of a cycle for each number that is copied. On
+/// Arm, whose tiles load 16 bytes of a row at once, copies cost a twentieth of all instructions, and segments that are
+/// no multiples of 16 bytes more than that.
 bool takes_lines_target(std::int64_t rows, std::int64_t k, std::int64_t n, std::int64_t more) {
   if (!kTakesLines || !multiplies_bytes() || multiplies_matrices()) return false;
   const PanelTiles cut = cut_columns({.n = n, .first = 0, .last = panel_count(n)}, rows, k);

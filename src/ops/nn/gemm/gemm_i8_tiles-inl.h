@@ -118,6 +118,37 @@ struct Span {
   std::int64_t segment_stride = 0;
 };
 
+/// The columns of a tile: `columns` of them, in panels from `panel` on, each of `stride` bytes.
+struct TileColumns {
+  const std::int8_t* panel = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t columns = 0;
+  /// What sums of bytes start at: the zero point of the left matrix taken off.
+  HWY_ALIGN std::int32_t start[kMostColumns] = {};
+  const std::int8_t* ahead = nullptr;  ///< the next tile's panels, of which a quad of rows fetches `ahead_step` bytes
+  std::int64_t ahead_step = 0;
+
+  /// Of up to `width` columns, for `tiles` tiles of rows; `zero`: what is to be taken off bytes.
+  TileColumns(const RightPanelsI8& b, std::int64_t k, std::int64_t first, std::int64_t width, std::int32_t zero,
+              std::int64_t tiles)
+      : panel(b.data + first / kPanel * panel_bytes(k)),
+        stride(panel_bytes(k)),
+        columns(std::min({width, b.n - first, b.last * kPanel - first})) {
+    if (first + width < std::min(b.n, b.last * kPanel)) {
+      ahead = panel + width / kPanel * stride;
+      ahead_step = (4 * width + tiles - 1) / tiles;
+    } else {
+      ahead = panel;
+    }
+    if (zero == 0) return;
+    const std::int64_t sums = row_numbers(k) * kPanel;
+    for (std::int64_t c = 0; c < columns; c += kLanes) {
+      const auto* of_panel = reinterpret_cast<const std::int32_t*>(panel + c / kPanel * stride + sums);
+      hn::Store(hn::Mul(hn::LoadU(kD32, of_panel + c % kPanel), hn::Set(kD32, -zero)), kD32, start + c);
+    }
+  }
+};
+
 /// A quad that is multiplied in two parts by products that take no larger ones: these bytes of a tile's rows are the
 /// other part, or zeros.
 struct SecondPart {
