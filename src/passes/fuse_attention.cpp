@@ -175,8 +175,10 @@ TensorDesc with_leading_as_one(const TensorDesc& d) {
   constexpr int kLast = 3;
   TensorDesc joined = d;
   joined.rank = kLast + 1;
-  joined.dims[0] = 1;
-  for (int i = 0; i < d.rank - kLast; ++i) joined.dims[0] *= d.dims[i];
+  std::int64_t leading = 1;
+  for (int i = 0; i < d.rank - kLast; ++i) leading *= d.dims[i];
+  // One that is too large has another number of elements, which no reshape takes.
+  joined.dims[0] = static_cast<std::int32_t>(std::min<std::int64_t>(leading, std::numeric_limits<std::int32_t>::max()));
   for (int i = 0; i < kLast; ++i) joined.dims[kLast - i] = i < d.rank ? d.last(i) : 1;
   return joined;
 }

@@ -295,6 +295,20 @@ TEST(RecognizeFunctions, FindsLayerNormalisationWhoseDifferenceIsWrittenTwice) {
   })"));
 }
 
+TEST(RecognizeFunctions, KeepsANormalisationThatItsEpsilonEnlarges) {
+  const char* text = R"(graph "g" {
+    %0 "x" = input : f32[2,1]
+    %1 = unary(%0) {function="square"}
+    %2 = reduce(%1) {function="mean", axes=[1]}
+    %3 = const : f32[1,3] {0.5, 0.5, 0.5}
+    %4 = binary(%2, %3) {function="add"}
+    %5 = unary(%4) {function="rsqrt"}
+    %6 = binary(%0, %5) {function="mul"}
+    output "y" %6
+  })";
+  EXPECT_EQ(after(recognize_functions, text), normalised(text));
+}
+
 TEST(RecognizeFunctions, NormalisationByTheRootOfTheMeanSquareWithItsScale) {
   for (const char* division : {"%6 = unary(%5) {function=\"rsqrt\"}\n    %7 = binary(%0, %6) {function=\"mul\"}",
                                "%6 = unary(%5) {function=\"sqrt\"}\n    %7 = binary(%0, %6) {function=\"div\"}"})

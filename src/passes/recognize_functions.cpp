@@ -265,7 +265,8 @@ Replacement norm(Rewriter& rewriter, const Match& match, ValueId x, ValueId vari
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
     const auto epsilon = splat(rewriter.graph(), add->inputs[1 - i]);
     const Node* spread = mean(match, add->inputs[i], nullptr);
-    if (!epsilon || spread == nullptr || rewriter.desc(add->inputs[1 - i]).rank > rewriter.desc(x).rank) continue;
+    // An epsilon of another shape might enlarge the result.
+    if (!epsilon || spread == nullptr || !match.same_shape(*add, i)) continue;
     const Node* square = match.unary(spread->inputs[0], UnaryFunction::kSquare);
     if (square == nullptr || square->inputs[0] != x) continue;
     const ops::IntList axes = spread->as<ops::ReduceParams>().axes;
