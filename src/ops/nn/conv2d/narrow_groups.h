@@ -46,14 +46,17 @@ struct WeightStrides {
   std::int64_t input = 0;
 };
 
-/// Is this faster than a matrix product per group? One of many outputs fills vectors too, but has to gather windows.
-/// Those of single taps lie where they are; products of some inputs are faster there than to copy them.
+/// Is this faster than a matrix product per group? One of many outputs fills vectors too, but has to gather windows,
+/// which is little work for sequences. Those of single taps lie where they are; products of some inputs are faster
+/// there than to copy them.
 constexpr bool fits(const Problem& p) noexcept {
   constexpr std::int64_t kFew = kBlock / 2;
-  constexpr std::int64_t kMost = 4 * kBlock;
+  const bool is_float = p.unit == 1;
+  const bool is_sequence = p.g.y.h == 1 && p.g.vertical.kernel == 1;
   const bool one_tap = p.g.vertical.kernel == 1 && p.g.horizontal.kernel == 1;
-  if (one_tap && p.inputs >= (p.unit == 1 ? 8 : 16)) return false;
-  return p.g.groups > 1 && (p.outputs <= kFew || (p.outputs <= kMost && p.g.horizontal.kernel > 2));
+  if (one_tap && p.inputs >= (is_float ? 8 : 16)) return false;
+  const std::int64_t most = !is_float ? 4 * kBlock : is_sequence ? kBlock : 2 * kBlock - 1;
+  return p.g.groups > 1 && (p.outputs <= kFew || (p.outputs <= most && p.g.horizontal.kernel > 2));
 }
 
 Footprint footprint(const OpCall& call, const Problem& p, int threads);
