@@ -84,15 +84,16 @@ inline std::int64_t part_count(const GroupGeometry& g) {
   return std::clamp<std::int64_t>((g.rows + kRows - 1) / kRows, 1, kMostParts);
 }
 
-/// Nothing when the axes lie in more than two places or are not innermost, or x is empty. One run of axes is a single
-/// group, its last one being columns.
+/// Nothing when the axes lie in more than two places or are not innermost, or x is empty. Of one run of axes the last
+/// one is members, and what is left out before it a group each if it is the only one: as of an image of one pixel.
 inline std::optional<GroupGeometry> group_geometry_of(const NormParams& p, const TensorDesc& x) {
   if (x.elements() == 0) return std::nullopt;
   GroupGeometry g;
   std::int64_t* const parts[] = {&g.outer, &g.rows, &g.groups, &g.members};
   g.first_column = x.rank;
   int part = 0;
-  int last = -1;  // axis that is not of size 1
+  int last = -1;  // axis that is not of size 1, and
+  int kept = -1;  // one that is not normalised
   for (int axis = 0, next = 0; axis < x.rank; ++axis) {
     const bool normalised = next < p.axes.size && p.axes[next] == axis;
     if (normalised) ++next;
@@ -101,11 +102,17 @@ inline std::optional<GroupGeometry> group_geometry_of(const NormParams& p, const
     if (part == 2 && g.groups == 1) g.first_column = axis;
     *parts[part] *= x.dims[axis];
     last = axis;
+    if (!normalised) kept = axis;
   }
   if (part == 1) {
     g.members = x.dims[last];
     g.rows /= g.members;
     g.first_column = last;
+    if (g.rows == 1 && kept >= 0) {
+      g.groups = x.dims[kept];
+      g.outer /= g.groups;
+      g.first_column = kept;
+    }
   }
   return part % 2 != 0 ? std::optional(g) : std::nullopt;
 }

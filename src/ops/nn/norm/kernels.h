@@ -15,6 +15,8 @@ Status run_blocks(const Invocation& call);
 /// f32: groups of channels of channels-last images, whose axes are innermost ones and a run of others before what
 /// these leave out; or few long rows. Scale and bias, where given, list the columns (GroupGeometry), or are one number.
 bool supports_groups(const OpCall& call);
+/// The same where it is faster than blocks, which depends on sizes.
+bool prefers_groups(const OpCall& call);
 Footprint groups_footprint(const OpCall& call, int threads);
 Status run_groups(const Invocation& call);
 

@@ -56,7 +56,7 @@ constexpr ParamField kFields[] = {
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
     {.name = "f32_groups__simd",
-     .supports = norm::supports_groups,
+     .supports = norm::prefers_groups,
      .footprint = norm::groups_footprint,
      .run = norm::run_groups,
      .accuracy = {Accuracy::Kind::kRelative, 2e-5F}},
@@ -65,6 +65,12 @@ constexpr KernelVariant kVariants[] = {
      .footprint = norm_footprint,
      .run = norm::run_blocks,
      // Means of float sums of up to 2^31 terms, against sums in double.
+     .accuracy = {Accuracy::Kind::kRelative, 2e-5F}},
+    // For sizes that change: one kernel must do for all of them.
+    {.name = "f32_groups_of_any_size__simd",
+     .supports = norm::supports_groups,
+     .footprint = norm::groups_footprint,
+     .run = norm::run_groups,
      .accuracy = {Accuracy::Kind::kRelative, 2e-5F}},
 #endif
     {.name = "any__ref", .supports = all_dense, .footprint = norm_footprint, .run = norm::run_reference},

@@ -187,10 +187,16 @@ bool supports_groups(const OpCall& call) {
   if (!g) return false;
   for (int i = 1; i <= 2; ++i)
     if (call.has(i) && !lists_columns(call.in(i), x, *g)) return false;
+  return true;
+}
+
+bool prefers_groups(const OpCall& call) {
+  if (!supports_groups(call)) return false;
   // Contiguous elements are summed faster without columns, unless threads could not share them.
   constexpr std::int64_t kFewItems = 4;
   constexpr std::int64_t kManyRows = 16;
-  return g->groups > 1 || (g->outer < kFewItems && g->rows >= kManyRows) || !supports_blocks(call);
+  const auto g = group_geometry_of(call.as<NormParams>(), call.in(0));
+  return g->rows > 1 && (g->groups > 1 || (g->outer < kFewItems && g->rows >= kManyRows));
 }
 
 Footprint groups_footprint(const OpCall& call, int /*threads*/) {

@@ -121,7 +121,24 @@ TEST(Norm, LayoutsOfImagesMatchReference) {
             {random_tensor(ElementType::kF32, dims, random, -3, 5), random_tensor(ElementType::kF32, own, random),
              random_tensor(ElementType::kF32, own, random)});
       },
-      {.cases = 200, .must_cover = {"f32_blocks__simd", "f32_groups__simd"}});
+      {.cases = 200, .must_cover = {"f32_blocks__simd", "f32_groups__simd", "f32_groups_of_any_size__simd"}});
+}
+
+// A sequence whose length changes has one kernel for all lengths: it must take a single frame, too.
+TEST(Norm, GroupsOfSequencesOfAnyLengthHaveOneKernel) {
+  Random random(3);
+  const KernelVariant* variant = find_variant(kNorm, "f32_groups_of_any_size__simd");
+  if (variant == nullptr) GTEST_SKIP() << "built without SIMD";
+  for (const std::int64_t length : {1, 2, 40}) {
+    const OpCase groups = make_case(kNorm, over({1, 3}),
+                                    {random_tensor(ElementType::kF32, {1, length, 4, 8}, random),
+                                     random_tensor(ElementType::kF32, {4, 8}, random)});
+    const OpCase single = make_case(
+        kNorm, over({1, 2}),
+        {random_tensor(ElementType::kF32, {1, length, 32}, random), random_tensor(ElementType::kF32, {32}, random)});
+    EXPECT_TRUE(variant_supports(groups, *variant)) << length;
+    EXPECT_TRUE(variant_supports(single, *variant)) << length;
+  }
 }
 
 // Sums of as many rows as a minute of sound has: rounding does not grow with them.
