@@ -103,12 +103,11 @@ Replacement take_in(Rewriter& rewriter, const Node& node, std::size_t slot) {
     inputs.resize(3, kNone);
     // A scale must come before the bias, and neither twice.
     if (inputs[2] != kNone || inputs[slot] != kNone) continue;
-    const Node own = *norm;  // emitting moves nodes
     const auto parameter = beside_groups(rewriter, node.inputs[1 - i], x, grouped);
     if (!parameter) continue;
     inputs[slot] = *parameter;
-    rewriter.set_fused_source(own, node);
-    const auto y = rewriter.emit(ops::kNorm, own.params, std::move(inputs));
+    rewriter.set_fused_source(*norm, node);
+    const auto y = rewriter.emit(ops::kNorm, norm->params, std::move(inputs));
     return y ? rewriter.reshape(*y, x) : std::nullopt;
   }
   return std::nullopt;

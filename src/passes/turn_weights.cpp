@@ -80,7 +80,7 @@ Replacement reordered(Rewriter& rewriter, ValueId weights, bool in_rows, const J
   return result && rewriter.graph().is_constant(*result) ? result : std::nullopt;
 }
 
-/// Constant weights of one product alone, with as many elements as there are.
+/// Are they a constant matrix of this product alone, of elements that are whole bytes?
 bool can_turn(const Rewriter& rewriter, ValueId weights) {
   const TensorDesc& desc = rewriter.desc(weights);
   return rewriter.graph().is_constant(weights) && rewriter.only_reader(weights) && desc.rank == 2 &&

@@ -383,7 +383,7 @@ HWY_INLINE V erf_f32(D d, V x) {
 
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
 /// The probability that a normally distributed number exceeds |x|, and |x|, or 6 beyond, where it is 1e-9, and for NaN:
-/// by NormalTailTable, whose coefficients fill two registers each, in a third of the instructions that an exponential
+/// by NormalTailTable, whose coefficients fill two registers each, in half of the instructions that an exponential
 /// and a ratio take.
 HWY_INLINE hn::Vec512<float> normal_tail_f32(hn::Full512<float> d, hn::Vec512<float> x, hn::Vec512<float>* magnitude) {
   using Table = NormalTailTable;

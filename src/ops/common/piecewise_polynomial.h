@@ -3,7 +3,7 @@
 
 namespace bantam::ops {
 
-/// Zeros of the Chebyshev polynomials of degree 3 to 6, but those that nobody needs.
+/// Zeros of the Chebyshev polynomials of degree 3 to 6.
 template <int kCount>
 inline constexpr double kChebyshevNodes[kCount] = {};
 template <>
