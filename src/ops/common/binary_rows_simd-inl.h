@@ -15,6 +15,7 @@
 #include "ops/common/fixed_point_simd-inl.h"
 #include "ops/common/operand_row_simd-inl.h"
 #include "ops/common/parallel.h"
+#include "ops/common/rows_simd-inl.h"
 #include "ops/common/shared_row.h"
 #include "ops/common/strides.h"
 
@@ -89,7 +90,7 @@ HWY_INLINE void combine_tail(std::size_t i, std::size_t n, OperandRow<T> a, Oper
   TB tail_b[kMost] = {};
   T result[kMost];
   f(tail_of(a, i, n - i, tail_a), tail_of(b, i, n - i, tail_b), result);
-  std::copy_n(result, n - i, y + i);
+  store_end(result, n - i, y + i);
 }
 
 /// n elements: combine(d, a, b) gives stored values as int32 for two vectors of them. y may be an operand that moves. A

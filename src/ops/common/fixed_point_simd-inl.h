@@ -11,6 +11,7 @@
 
 #include "hwy/highway.h"
 #include "ops/common/fixed_point_neon.h"
+#include "ops/common/rows_simd-inl.h"
 #include "ops/fixed_point.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -76,11 +77,12 @@ HWY_INLINE void map_row_wide(std::size_t n, TY* y, F f, const TX* x) {
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) store_narrow<TY>(d, f(d, load_wide(d, x + i)), y + i);
   if (i == n) return;
-  TX tail[HWY_MAX_BYTES / sizeof(std::int32_t)] = {};
-  TY result[HWY_MAX_BYTES / sizeof(std::int32_t)] = {};
-  for (std::size_t k = 0; k < n - i; ++k) tail[k] = x[i + k];
+  constexpr std::size_t kMost = HWY_MAX_BYTES / sizeof(std::int32_t);
+  TX tail[kMost] = {};
+  TY result[kMost] = {};
+  load_end(x + i, n - i, tail);
   store_narrow<TY>(d, f(d, load_wide(d, tail)), result);
-  for (std::size_t k = 0; k < n - i; ++k) y[i + k] = result[k];
+  store_end(result, n - i, y + i);
 }
 
 }  // namespace bantam::ops::HWY_NAMESPACE

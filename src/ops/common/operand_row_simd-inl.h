@@ -7,12 +7,12 @@
 #define BANTAM_OPS_OPERAND_ROW_SIMD_INL_H_
 #endif
 
-#include <algorithm>
 #include <cstddef>
 #include <type_traits>
 
 #include "hwy/highway.h"
 #include "ops/common/fixed_point_simd-inl.h"
+#include "ops/common/rows_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -46,10 +46,14 @@ struct OperandRow {
   }
 };
 
-/// The elements from i on, of which there are `n`, in memory that a vector fits in.
-template <typename T>
-HWY_INLINE OperandRow<T> tail_of(OperandRow<T> row, std::size_t i, std::size_t n, T* memory) {
-  std::copy_n(row.moves ? row.data + i : row.data, row.moves ? n : 1, memory);
+/// The elements from i on, of which there are n <= kMost, in `memory`.
+template <typename T, std::size_t kMost>
+HWY_INLINE OperandRow<T> tail_of(OperandRow<T> row, std::size_t i, std::size_t n, T (&memory)[kMost]) {
+  if (row.moves) {
+    load_end(row.data + i, n, memory);
+  } else {
+    *memory = *row.data;
+  }
   return {memory, row.moves};
 }
 

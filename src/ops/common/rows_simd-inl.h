@@ -11,32 +11,55 @@
 #include <cstddef>
 
 #include "hwy/highway.h"
+#include "ops/common/short_copy.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The first n < Lanes(d) elements at `from`; the other lanes are 0.
+/// Can lanes of that type be loaded and stored by a mask, without touching what the others would be?
+template <typename T>
+constexpr bool kHasMaskedLanes = HWY_ARCH_X86 && (HWY_TARGET <= HWY_AVX3 || (HWY_TARGET == HWY_AVX2 && sizeof(T) == 4));
+
+/// The first n <= Lanes(d) elements at `from`; the other lanes are 0.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_partial(D d, const T* HWY_RESTRICT from, std::size_t n) {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  if constexpr (sizeof(T) == sizeof(float)) return hn::MaskedLoad(hn::FirstN(d, n), d, from);
-#endif
+  if constexpr (kHasMaskedLanes<T>) return hn::MaskedLoad(hn::FirstN(d, n), d, from);
   HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)] = {};
   for (std::size_t i = 0; i < n; ++i) buffer[i] = from[i];
   return hn::Load(d, buffer);
 }
 
-/// Stores the first n < Lanes(d) lanes.
+/// Stores the first n <= Lanes(d) lanes.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void store_partial(hn::Vec<D> v, D d, T* HWY_RESTRICT to, std::size_t n) {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  if constexpr (sizeof(T) == sizeof(float)) return hn::BlendedStore(v, hn::FirstN(d, n), d, to);
-#endif
+  if constexpr (kHasMaskedLanes<T>) return hn::BlendedStore(v, hn::FirstN(d, n), d, to);
   HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)] = {};
   hn::Store(v, d, buffer);
   for (std::size_t i = 0; i < n; ++i) to[i] = buffer[i];
+}
+
+/// The first n <= kMost elements at `from`, with memory behind them that holds kMost.
+template <typename T, std::size_t kMost>
+HWY_INLINE void load_end(const T* HWY_RESTRICT from, std::size_t n, T (&memory)[kMost]) {
+  const hn::CappedTag<T, kMost> d;
+  if constexpr (kHasMaskedLanes<T> && hn::MaxLanes(d) == kMost) {
+    hn::StoreU(hn::MaskedLoad(hn::FirstN(d, n), d, from), d, memory);
+  } else {
+    copy_few<kMost>(from, n, memory);
+  }
+}
+
+/// Stores n of them.
+template <typename T, std::size_t kMost>
+HWY_INLINE void store_end(const T (&memory)[kMost], std::size_t n, T* HWY_RESTRICT to) {
+  const hn::CappedTag<T, kMost> d;
+  if constexpr (kHasMaskedLanes<T> && hn::MaxLanes(d) == kMost) {
+    hn::BlendedStore(hn::LoadU(d, memory), hn::FirstN(d, n), d, to);
+  } else {
+    copy_few<kMost>(memory, n, to);
+  }
 }
 
 /// y[i] = f(d, x[i]) for 0 <= i < n on vectors of float. y may be x.

@@ -2,8 +2,11 @@
 // Freestanding.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 namespace bantam::ops {
 
@@ -18,20 +21,35 @@ inline void copy_ends(const std::uint8_t* from, std::int64_t bytes, std::uint8_t
   std::memcpy(to + bytes - kBytes, last, kBytes);
 }
 
+/// memcpy of at most kMost bytes, a multiple of kUnit: so the compiler sees that it touches no other memory.
+template <std::int64_t kMost, std::int64_t kUnit>
+inline void copy_at_most(const std::uint8_t* from, std::int64_t bytes, std::uint8_t* to) noexcept {
+  if constexpr (kMost > 32)
+    for (; bytes > 32; bytes -= 16, from += 16, to += 16) std::memcpy(to, from, 16);
+  if constexpr (kMost >= 16)
+    if (bytes >= 16) return copy_ends<16>(from, bytes, to);
+  if constexpr (kMost >= 8)
+    if (bytes >= 8) return copy_ends<8>(from, bytes, to);
+  if constexpr (kUnit <= 4 && kMost >= 4)
+    if (bytes >= 4) return copy_ends<4>(from, bytes, to);
+  if constexpr (kUnit <= 2 && kMost >= 2)
+    if (bytes >= 2) return copy_ends<2>(from, bytes, to);
+  if constexpr (kUnit == 1)
+    if (bytes == 1) *to = *from;
+}
+
 /// memcpy, best where `bytes` is less than some hundreds. Memory does not overlap.
 inline void copy_short(const std::uint8_t* from, std::int64_t bytes, std::uint8_t* to) noexcept {
-  if (bytes >= 16) {
-    for (; bytes > 32; bytes -= 16, from += 16, to += 16) std::memcpy(to, from, 16);
-    copy_ends<16>(from, bytes, to);
-  } else if (bytes >= 8) {
-    copy_ends<8>(from, bytes, to);
-  } else if (bytes >= 4) {
-    copy_ends<4>(from, bytes, to);
-  } else if (bytes >= 2) {
-    copy_ends<2>(from, bytes, to);
-  } else if (bytes == 1) {
-    *to = *from;
-  }
+  copy_at_most<std::numeric_limits<std::int64_t>::max(), 1>(from, bytes, to);
+}
+
+/// The same of n <= kMost elements.
+template <std::size_t kMost, typename T>
+inline void copy_few(const T* from, std::size_t n, T* to) noexcept {
+  static_assert(std::is_trivially_copyable_v<T>);
+  copy_at_most<kMost * sizeof(T), sizeof(T)>(reinterpret_cast<const std::uint8_t*>(from),
+                                             static_cast<std::int64_t>(n * sizeof(T)),
+                                             reinterpret_cast<std::uint8_t*>(to));
 }
 
 /// `count` pieces of `bytes` each, which begin so far apart: how they are copied is found once for all.

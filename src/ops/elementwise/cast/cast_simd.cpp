@@ -145,9 +145,9 @@ HWY_INLINE void cast_row(std::size_t n, const From* x, To* y) {
   if (i == n) return;
   From tail[kMaxLanes] = {};
   To result[kMaxLanes] = {};
-  for (std::size_t k = 0; k < n - i; ++k) tail[k] = x[i + k];
+  load_end(x + i, n - i, tail);
   Lanes<To>::store(d, Lanes<From>::load(d, tail), result);
-  for (std::size_t k = 0; k < n - i; ++k) y[i + k] = result[k];
+  store_end(result, n - i, y + i);
 }
 
 template <typename From, typename To>

@@ -6,6 +6,7 @@
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
 #include "ops/common/parallel.h"
+#include "ops/common/rows_simd-inl.h"
 #include "ops/common/strides.h"
 #include "ops/elementwise/dequantize/kernels.h"
 
@@ -25,11 +26,13 @@ void dequantize_row(const T* x, std::int64_t n, std::int32_t zero_point, float s
   const auto zero = hn::Set(d32, zero_point);
   const auto factor = hn::Set(d, scale);
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto difference = hn::Sub(hn::PromoteTo(d32, hn::LoadU(d8, x + i)), zero);
-    hn::StoreU(hn::Mul(hn::ConvertTo(d, difference), factor), d, y + i);
-  }
-  for (; i < n; ++i) y[i] = static_cast<float>(x[i] - zero_point) * scale;
+  const auto real = [&](auto bytes) HWY_ATTR {
+    return hn::Mul(hn::ConvertTo(d, hn::Sub(hn::PromoteTo(d32, bytes), zero)), factor);
+  };
+  for (; i + lanes <= n; i += lanes) hn::StoreU(real(hn::LoadU(d8, x + i)), d, y + i);
+  if (i == n) return;
+  const auto rest = static_cast<std::size_t>(n - i);
+  store_partial(real(load_partial(d8, x + i, rest)), d, y + i, rest);
 }
 
 void run_dequantize(const Invocation& invocation, const StridedRows<2>& rows) {

@@ -2,6 +2,7 @@
 #define HWY_TARGET_INCLUDE "ops/elementwise/quantize/quantize_simd.cpp"
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
+#include <algorithm>
 #include <limits>
 
 #include "hwy/highway.h"
@@ -10,6 +11,7 @@
 #include "ops/common/elementwise.h"
 #include "ops/common/parallel.h"
 #include "ops/common/requantize_simd-inl.h"
+#include "ops/common/rows_simd-inl.h"
 #include "ops/common/step_bytes_simd-inl.h"
 #include "ops/common/strides.h"
 #include "ops/elementwise/quantize/kernels.h"
@@ -86,15 +88,31 @@ class Quantizer {
   HWY_INLINE void quantize_row(std::size_t n, const float* x, T* y) {
     const std::size_t lanes = hn::Lanes(Halves());
     std::size_t i = 0;
-    if constexpr (QuotientSteps::kIsFaster)
+    if constexpr (QuotientSteps::kIsFaster) {
       for (; i + 2 * lanes <= n; i += 2 * lanes) four_vectors(x + i, y + i);
-    for (; i + lanes <= n; i += lanes) hn::StoreU(quantized(x + i), Bytes(), y + i);
-    if (i == n) return;
-    HWY_ALIGN float tail[HWY_MAX_BYTES / sizeof(std::int16_t)] = {};
-    HWY_ALIGN T result[HWY_MAX_BYTES / sizeof(std::int16_t)];
-    for (std::size_t k = 0; k < n - i; ++k) tail[k] = x[i + k];
-    hn::StoreU(quantized(tail), Bytes(), result);
-    for (std::size_t k = 0; k < n - i; ++k) y[i + k] = result[k];
+    } else {
+      for (; i + lanes <= n; i += lanes) hn::StoreU(quantized(x + i), Bytes(), y + i);
+    }
+    if (i < n) quantize_end(n - i, x + i, y + i);
+  }
+
+  /// The last numbers of a row, fewer than are taken at once: through memory that so many fit in.
+  HWY_INLINE void quantize_end(std::size_t n, const float* x, T* y) {
+    constexpr std::size_t kMost = (QuotientSteps::kIsFaster ? 2 : 1) * hn::MaxLanes(Halves());
+    HWY_ALIGN float in[kMost];
+    HWY_ALIGN T result[kMost];
+    const Reals d;
+    const std::size_t lanes = hn::Lanes(d);
+    for (std::size_t i = 0; i < kMost; i += lanes) {
+      const std::size_t left = n > i ? std::min(n - i, lanes) : 0;
+      hn::Store(load_partial(d, x + (left > 0 ? i : 0), left), d, in + i);
+    }
+    if constexpr (QuotientSteps::kIsFaster) {
+      four_vectors(in, result);
+    } else {
+      hn::StoreU(quantized(in), Bytes(), result);
+    }
+    store_end(result, n, y);
   }
 
   HWY_INLINE void four_vectors(const float* x, T* y) {
