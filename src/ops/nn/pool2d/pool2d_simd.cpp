@@ -1,10 +1,12 @@
 // pool2d in f32, i8 and u8: vectors run over channels; every window visits only its taps inside the image. Where that
-// is less work, maxima of columns are made first, in vectors of whatever pixels and channels come next, for a strip of
-// a row that is kept on the stack.
+// is less work, maxima or sums of columns are made first, in vectors of whatever pixels and channels come next, for a
+// strip of a row that is kept on the stack. So are windows of few channels that are more than a column apart: all those
+// between them are computed, too, and the ones that count are copied.
 #include <algorithm>
 #include <type_traits>
 
 #include "ops/common/parallel.h"
+#include "ops/common/short_copy.h"
 #include "ops/nn/pool2d/geometry.h"
 #include "ops/nn/pool2d/kernels.h"
 
@@ -80,12 +82,18 @@ HWY_INLINE void maximum(D d, const Window<T>& window, std::int64_t c, hn::Vec<D>
 }
 
 template <int kVectors, class D>
-HWY_INLINE void average(D d, const Window<float>& window, std::int64_t c, hn::Vec<D> (&sums)[kVectors]) {
+HWY_INLINE void total(D d, const Window<float>& window, std::int64_t c, hn::Vec<D> (&sums)[kVectors]) {
   unroll<kVectors>([&](auto v) HWY_ATTR { sums[v] = hn::Zero(d); });
-  if (window.count <= 0) return;
   fold(
       window, c, sums, [d](const float* x, int v) HWY_ATTR { return hn::LoadU(d, x + v * hn::MaxLanes(d)); },
       [](hn::Vec<D> s, hn::Vec<D> x) HWY_ATTR { return hn::Add(s, x); });
+}
+
+/// No elements have an average of 0.
+template <int kVectors, class D>
+HWY_INLINE void average(D d, const Window<float>& window, std::int64_t c, hn::Vec<D> (&sums)[kVectors]) {
+  total(d, window, c, sums);
+  if (window.count <= 0) return;
   const auto count = hn::Set(d, static_cast<float>(window.count));
   unroll<kVectors>([&](auto v) HWY_ATTR { sums[v] = hn::Div(sums[v], count); });
 }
@@ -252,7 +260,7 @@ void pool_along(const PoolGeometry& g, const Pool2dParams& p, const WindowRow<T>
   pool(last, g.y.w);
 }
 
-/// Elements of the maxima of columns at once.
+/// Elements of folded columns at once.
 template <typename T>
 constexpr std::int64_t kColumnRoom = 16384 / sizeof(T);
 
@@ -265,14 +273,25 @@ std::int64_t columns_strip(const PoolGeometry& g) {
   return (kColumnRoom<T> / g.y.c - window_columns(g.horizontal)) / g.horizontal.stride + 1;
 }
 
-/// Are there so much fewer vectors to load where maxima of columns are made first that it pays? And do they fit?
+/// Can columns be folded before windows are? Sums of bytes need more room than bytes.
 template <typename T>
-bool takes_columns_first(const PoolGeometry& g, const PoolTaps& rows) {
-  constexpr double kGain = sizeof(T) == 1 ? 0.8 : 0.6;
+bool folds_columns(const PoolGeometry& g, const Pool2dParams& p, const PoolTaps& rows) {
+  return (p.kind == PoolKind::kMax || std::is_same_v<T, float>)&&rows.inside.size() >= 2 && g.x.w_stride == g.y.c &&
+         window_columns(g.horizontal) <= kColumnRoom<T> / g.y.c;
+}
+
+/// What a result costs, in vectors that are loaded.
+struct RowCosts {
+  double direct = 0;         ///< all taps of its window
+  double columns_first = 0;  ///< the folded columns that it adds, and those of its window
+  bool picks = false;        ///< the latter for windows of all columns, of which some are picked
+};
+
+template <typename T>
+RowCosts row_costs(const PoolGeometry& g, const PoolTaps& rows) {
   const std::int64_t channels = g.y.c;
-  const std::int64_t taps = std::int64_t{g.horizontal.kernel};
+  const auto taps = static_cast<double>(g.horizontal.kernel);
   const std::int64_t count = rows.inside.size();
-  if (count < 2 || g.x.w_stride != channels || window_columns(g.horizontal) > kColumnRoom<T> / channels) return false;
   double whole = 0;  // vectors of a pixel, of which the next may take the rest
   double apart = 0;
   with_lanes<T>(channels, [&](auto lanes) {
@@ -282,31 +301,53 @@ bool takes_columns_first(const PoolGeometry& g, const PoolTaps& rows) {
   const double pixel = slides(g) ? whole : apart;
   const std::int64_t strip = std::min<std::int64_t>(columns_strip<T>(g), g.y.w);
   const std::int64_t columns = (strip - 1) * g.horizontal.stride + window_columns(g.horizontal);
-  const double columns_first = static_cast<double>((count + 1) * columns) / static_cast<double>(strip) * whole;
-  return columns_first + static_cast<double>(taps) * pixel < kGain * static_cast<double>(count * taps) * pixel;
+  const double folded = static_cast<double>((count + 1) * columns) / static_cast<double>(strip) * whole;
+  constexpr double kCopy = 2;
+  const double picked = taps * g.horizontal.stride * whole + kCopy;
+  const bool picks = g.horizontal.stride > 1 && picked < taps * pixel;
+  return {static_cast<double>(count) * taps * pixel, folded + (picks ? picked : taps * pixel), picks};
 }
 
-/// to[i]: the maximum of x[i] of `rows` rows, for `count` neighbours.
+/// to[i]: the maximum or the sum of x[i] of `rows` rows, for `count` neighbours.
 template <typename T>
-void column_maxima(const T* x, std::int64_t row_step, std::int32_t rows, std::int64_t count, T* to) {
+void fold_columns(PoolKind kind, const T* x, std::int64_t row_step, std::int32_t rows, std::int64_t count, T* to) {
   Window<T> window{.x = x, .row_step = row_step, .rows = rows, .taps = 1};
   for (std::int64_t left = count; left > 0;)
     with_lanes<T>(left, [&](auto lanes) HWY_ATTR {
       const hn::CappedTag<T, lanes> d;
       const std::int64_t some = left / lanes * lanes;
-      pool_channels(
-          d, some, [&](std::int64_t c, auto& sums) HWY_ATTR { maximum(d, window, c, sums); },
-          [&](auto v, std::int64_t c) HWY_ATTR { hn::StoreU(v, d, to + c); });
+      const auto fold_one = [&](std::int64_t c, auto& sums) HWY_ATTR {
+        if constexpr (std::is_same_v<T, float>)
+          if (kind == PoolKind::kAverage) return total(d, window, c, sums);
+        maximum(d, window, c, sums);
+      };
+      pool_channels(d, some, fold_one, [&](auto v, std::int64_t c) HWY_ATTR { hn::StoreU(v, d, to + c); });
       window.x += some;
       to += some;
       left -= some;
     });
 }
 
-/// The columns of a row of maxima, strip by strip.
+/// All windows of a row, of which every stride-th counts.
 template <typename T>
-void pool_columns_first(const PoolGeometry& g, const Pool2dParams& p, const WindowRow<T>& row) {
-  HWY_ALIGN T maxima[kColumnRoom<T>];
+void pool_and_pick(PoolGeometry g, const Pool2dParams& p, const WindowRow<T>& row) {
+  HWY_ALIGN T results[kColumnRoom<T>];
+  const std::int64_t count = g.y.w;
+  const std::int64_t stride = g.horizontal.stride;
+  const std::int64_t to_step = g.y.w_stride * static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t bytes = g.y.c * static_cast<std::int64_t>(sizeof(T));
+  g.horizontal.stride = 1;
+  g.y.w = static_cast<std::int32_t>((count - 1) * stride + 1);
+  g.y.w_stride = g.y.c;
+  pool_along(g, p, WindowRow<T>{row.image, results, row.rows, columns_inside(g)});
+  copy_pieces(count, bytes, reinterpret_cast<const std::uint8_t*>(results), stride * bytes,
+              reinterpret_cast<std::uint8_t*>(row.to), to_step);
+}
+
+/// The windows of a row of folded columns, strip by strip.
+template <typename T>
+void pool_columns_first(const PoolGeometry& g, const Pool2dParams& p, const WindowRow<T>& row, bool picks) {
+  HWY_ALIGN T columns[kColumnRoom<T>];
   const WindowAxis& axis = g.horizontal;
   const std::int64_t reach = window_columns(axis);
   const std::int64_t strip = columns_strip<T>(g);
@@ -316,23 +357,28 @@ void pool_columns_first(const PoolGeometry& g, const Pool2dParams& p, const Wind
     const std::int64_t count = std::min(strip, g.y.w - ox);
     const std::int64_t left = std::clamp<std::int64_t>(window_origin(axis, ox), 0, g.x.w);
     const std::int64_t right = std::clamp<std::int64_t>(window_origin(axis, ox + count - 1) + reach, left, g.x.w);
-    column_maxima(x + left * g.x.w_stride, row_step, row.rows.inside.size(), (right - left) * g.y.c, maxima);
+    fold_columns(p.kind, x + left * g.x.w_stride, row_step, row.rows.inside.size(), (right - left) * g.y.c, columns);
     PoolGeometry part = g;
     part.x.w = static_cast<std::int32_t>(right - left);
     part.y.w = static_cast<std::int32_t>(count);
     part.horizontal.pad_before = static_cast<std::int32_t>(left - window_origin(axis, ox));
-    const PoolTaps one_row{.origin = 0, .inside = {0, 1}};
-    pool_along(part, p, WindowRow<T>{maxima, row.to + ox * g.y.w_stride, one_row, columns_inside(part)});
+    const PoolTaps one_row{.origin = 0, .inside = {0, 1}, .counted = row.rows.counted};
+    const WindowRow<T> folded{columns, row.to + ox * g.y.w_stride, one_row, columns_inside(part)};
+    picks ? pool_and_pick(part, p, folded) : pool_along(part, p, folded);
   }
 }
 
 /// Output row oy of item n.
 template <typename T>
 void pool_row(const PoolGeometry& g, const Pool2dParams& p, const T* x, T* y, std::int64_t n, std::int64_t oy) {
+  constexpr double kGain = sizeof(T) == 1 ? 0.8 : 0.6;
   const PoolTaps rows = pool_taps(g.vertical, oy, g.x.h, p.count_include_pad != 0);
   const WindowRow<T> row{x + n * g.x.n_stride, y + g.y.offset(n, oy, 0), rows,
                          rows.inside.size() > 0 ? columns_inside(g) : InsideRange{}};
-  if (p.kind == PoolKind::kMax && takes_columns_first<T>(g, rows)) return pool_columns_first(g, p, row);
+  if (folds_columns<T>(g, p, rows)) {
+    const RowCosts costs = row_costs<T>(g, rows);
+    if (costs.columns_first < kGain * costs.direct) return pool_columns_first(g, p, row, costs.picks);
+  }
   pool_along(g, p, row);
 }
 

@@ -163,8 +163,8 @@ TEST(Pool2d, FloatVariantsMatchReference) {
                                            {.cases = 100, .must_cover = {"any_channels__simd"}});
 }
 
-// Maxima of columns are made first, of as many as there is room for.
-TEST(Pool2d, MaximaOverLargeWindowsAndWideRowsMatchReference) {
+// Columns are folded first, as many as there is room for; of few channels all windows are computed, and some picked.
+TEST(Pool2d, LargeWindowsWideRowsAndFewChannelsMatchReference) {
   testing::expect_variants_match_reference(
       [](Random& random) {
         constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kI8, ElementType::kU8};
@@ -177,18 +177,27 @@ TEST(Pool2d, MaximaOverLargeWindowsAndWideRowsMatchReference) {
         p.pad_left = small(0, 4);
         p.pad_right = small(0, 4);
         p.pad_top = small(0, 2);
-        if (type != ElementType::kF32) {
+        if (type == ElementType::kF32) {
+          p.kind = small(0, 1) == 0 ? PoolKind::kMax : PoolKind::kAverage;
+          p.count_include_pad = small(0, 1);
+          if (small(0, 1) == 0) p.activation = {UnaryFunction::kClip, -0.2F, 0.3F};
+        } else {
           p.minimum = type == ElementType::kI8 ? -128 : 0;
           p.maximum = p.minimum + 255;
         }
-        const bool wide = small(0, 1) == 0;
-        const std::int64_t channels = wide ? random_int(random, 1, 150) : random_int(random, 400, 3000);
-        const std::int64_t w = (p.kernel_w - 1) * p.dilation_w + (wide ? random_int(random, 100, 200) : small(1, 12));
+        p.ceil_mode = small(0, 1);
+        struct Image {
+          std::int64_t channels, width;
+        };
+        const Image images[] = {
+            {small(1, 150), small(100, 200)}, {small(400, 3000), small(1, 12)}, {small(1, 9), small(10, 3000)}};
+        const auto [channels, width] = images[random() % 3];
+        const std::int64_t w = (p.kernel_w - 1) * p.dilation_w + width;
         return make_case(kPool2d, p,
                          {random_tensor(type, {1, p.kernel_h + small(0, 1), w, channels}, random,
                                         type == ElementType::kF32 ? -1 : -128, type == ElementType::kF32 ? 1 : 255)});
       },
-      {.cases = 60, .must_cover = {"any_channels__simd"}});
+      {.cases = 120, .must_cover = {"any_channels__simd"}});
 }
 
 TEST(Pool2d, IntegerVariantsMatchReferenceExactly) {
