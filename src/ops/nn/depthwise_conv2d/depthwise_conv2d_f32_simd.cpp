@@ -7,7 +7,8 @@
 // are gone through in chunks of taps, whose weights stay in registers beside the sums of a tile of pixels: for 80
 // multiply-adds of 16 pixels and five taps 25 vectors are loaded, where a tap at a time takes 90. Dilated windows go
 // phase by phase (phases.h), where they share columns like those without dilation; windows of one column share rows of
-// the image in the same way, with rows and columns exchanged.
+// the image in the same way, with rows and columns exchanged. Images of few channels have a way of their own
+// (few_channels_f32_simd-inl.h).
 #include <algorithm>
 
 #include "ops/nn/conv2d/overlap.h"
@@ -23,6 +24,7 @@
 #include "hwy/highway.h"
 #include "ops/common/activate_rows.h"
 #include "ops/common/clamped_store_simd-inl.h"
+#include "ops/nn/depthwise_conv2d/few_channels_f32_simd-inl.h"
 #include "ops/nn/depthwise_conv2d/strips_f32_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
 
@@ -585,6 +587,15 @@ void convolve_rows(const FloatProblem& problem, std::int64_t begin, std::int64_t
   }
 }
 
+bool has_few_channels(const ConvGeometry& g) { return FewChannels::suits(g); }
+
+/// The same of few channels, where the result does not overwrite the image.
+void convolve_few_channels(const FloatProblem& problem, std::int64_t begin, std::int64_t end) {
+  FewChannels few(problem);
+  if (!few.has_finite_weights()) return convolve_rows(problem, begin, end);
+  for (std::int64_t row = begin; row < end; ++row) few.convolve_row(row / problem.g.y.h, row % problem.g.y.h);
+}
+
 }  // namespace
 }  // namespace bantam::ops::depthwise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -593,6 +604,8 @@ HWY_AFTER_NAMESPACE();
 namespace bantam::ops::depthwise {
 
 HWY_EXPORT(convolve_rows);
+HWY_EXPORT(has_few_channels);
+HWY_EXPORT(convolve_few_channels);
 
 bool float_supports(const OpCall& call) {
   return linear_form(call.in(0), call.in(1)) == LinearForm::kFloat && call.in(0).dims[3] == call.out().dims[3] &&
@@ -632,11 +645,12 @@ Footprint channels_footprint(const OpCall& call, int threads) {
 
 Status run_float(const Invocation& call) {
   ConvGeometry g = geometry_of(call);
-  const auto convolve = HWY_DYNAMIC_DISPATCH(convolve_rows);
   // Results that overwrite the image go from pixel to pixel, as they lie.
   const bool in_any_order = !result_overlaps(call);
-  if (in_any_order && g.horizontal.kernel == 1 && g.vertical.kernel > 1) g = turned(g);
-  const bool by_phases = in_any_order && goes_by_phases(g.horizontal);
+  const bool few = in_any_order && HWY_DYNAMIC_DISPATCH(has_few_channels)(g);
+  const auto convolve = few ? HWY_DYNAMIC_DISPATCH(convolve_few_channels) : HWY_DYNAMIC_DISPATCH(convolve_rows);
+  if (!few && in_any_order && g.horizontal.kernel == 1 && g.vertical.kernel > 1) g = turned(g);
+  const bool by_phases = !few && in_any_order && goes_by_phases(g.horizontal);
   parallel_rows(*call.threads, g, depthwise_grain(g),
                 [&](const ConvGeometry& part, std::int64_t begin, std::int64_t end) {
                   if (!by_phases) return convolve(make_problem(call, part), begin, end);

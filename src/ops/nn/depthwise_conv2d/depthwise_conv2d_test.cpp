@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <vector>
+
 #include "ops/testing/harness.h"
 #include "ops/testing/large_window.h"
 
@@ -123,6 +126,44 @@ TEST(DepthwiseConv2d, FloatVariantsMatchReference) {
   testing::expect_variants_match_reference(random_float_depthwise_conv2d_case,
                                            {.cases = 150, .must_cover = {"f32_channels__simd"}});
   testing::expect_packing_variants_match_reference(random_float_depthwise_conv2d_case, "f32_multiplied", 60);
+}
+
+// Vectors take the pixels of few channels as they come, and zeros where there is no image: of weights that are no
+// numbers these may not become results.
+TEST(DepthwiseConv2d, FloatVariantsMatchReferenceOverFewChannels) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const auto some = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        constexpr UnaryFunction kFunctions[] = {UnaryFunction::kIdentity, UnaryFunction::kClip, UnaryFunction::kSilu};
+        Conv2dParams p{.stride_h = some(1, 3),
+                       .stride_w = some(1, 3),
+                       .dilation_h = some(1, 2),
+                       .dilation_w = some(1, 3),
+                       .pad_top = some(0, 4),
+                       .pad_left = some(0, 6),
+                       .pad_bottom = some(0, 4),
+                       .pad_right = some(0, 6),
+                       .activation = {kFunctions[some(0, 2)], -0.5F, 0.75F}};
+        const std::int64_t c = some(1, 4);
+        const std::int64_t kh = some(1, 5);
+        const std::int64_t kw = some(1, 9);
+        std::vector<float> weights(static_cast<std::size_t>(kh * kw * c));
+        for (float& weight : weights) weight = static_cast<float>(some(-1000, 1000)) / 1000;
+        if (some(0, 5) == 0) {
+          weights[random() % weights.size()] = std::numeric_limits<float>::infinity();
+          p.activation = {};
+        }
+        const std::int64_t w = (kw - 1) * p.dilation_w + some(1, some(0, 3) == 0 ? 1500 : 60);
+        std::vector<testing::Operand> inputs;
+        inputs.emplace_back(
+            random_tensor(ElementType::kF32, {some(1, 2), (kh - 1) * p.dilation_h + some(1, 5), w, c}, random));
+        inputs.push_back(testing::constant(tensor_of<float>({kh, kw, c}, weights)));
+        if (some(0, 2) != 0) inputs.push_back(testing::constant(random_tensor(ElementType::kF32, {c}, random)));
+        return make_case(kDepthwiseConv2d, p, std::move(inputs));
+      },
+      {.cases = 200, .must_cover = {"f32_channels__simd"}});
 }
 
 // Windows of 3x3 are computed in strips of columns, several rows of the image at once.
