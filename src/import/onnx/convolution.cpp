@@ -129,6 +129,18 @@ ValueId convolve(NodeLowering& n, ValueId x, const Convolution& c, std::span<con
   return split_first_axis(n, sum, batch, count);
 }
 
+/// One filter of one channel is a convolution of either kind. The kernel of depthwise ones takes neighbouring windows
+/// in whole vectors, as long as these are close to each other and the rows that they see are few and short.
+bool slides_in_vectors(std::span<const WindowAxis> window) {
+  constexpr std::int32_t kMostRows = 8;
+  constexpr std::int64_t kMostColumns = 256;
+  constexpr std::int32_t kMostStride = 2;
+  if (window.size() != 2) return false;
+  const WindowAxis& across = window.back();
+  return window.front().kernel <= kMostRows && across.stride <= kMostStride &&
+         (across.kernel - std::int64_t{1}) * across.dilation < kMostColumns;
+}
+
 /// Moves axis 1 of weights [OC,C/g,...] to the end; one-dimensional weights get a first axis of size 1.
 ValueId weights_channels_last(NodeLowering& n, ValueId weights) {
   if (n.failed()) return kNone;
@@ -153,7 +165,8 @@ ValueId lower_convolution(NodeLowering& n, ValueId x, ValueId weights, ValueId b
   Convolution convolution;
   convolution.groups = group_count(n, channels);
   if (n.failed()) return kNone;
-  convolution.depthwise = convolution.groups == channels && channels > 1 && w.dims[1] == 1 && w.dims[0] % channels == 0;
+  convolution.depthwise = convolution.groups == channels && w.dims[1] == 1 && w.dims[0] % channels == 0 &&
+                          (channels > 1 || (w.dims[0] == 1 && slides_in_vectors(window)));
   convolution.weights = weights_channels_last(n, weights);
   convolution.bias = bias;
   const ValueId y = from_channels_last(n, convolve(n, input, convolution, window), image.rank);

@@ -107,6 +107,24 @@ TEST(OnnxConv, OneFilterPerChannelIsDepthwise) {
                           [](const auto& n) { return n.is(ops::kDepthwiseConv2d); }));
 }
 
+TEST(OnnxConv, OneFilterOfOneChannelIsDepthwiseWhereWindowsAreClose) {
+  const auto filtered = [](std::int64_t stride) {
+    return run(
+        {"Conv", {1, 1, 7}, count(7), {tensor<float>("a", {1, 1, 2}, {1, 10})}, {attr("strides", Ints{stride})}});
+  };
+  const auto is_depthwise = [](const auto& run) {
+    return std::any_of(run.graph.nodes.begin(), run.graph.nodes.end(),
+                       [](const auto& n) { return n.is(ops::kDepthwiseConv2d); });
+  };
+  const auto close = filtered(2);
+  const auto apart = filtered(5);
+  ASSERT_EQ(close.error + apart.error, "");
+  EXPECT_TRUE(is_depthwise(close));
+  EXPECT_FALSE(is_depthwise(apart));
+  EXPECT_THAT(close.elements, ElementsAre(21, 43, 65));
+  EXPECT_THAT(apart.elements, ElementsAre(21, 76));
+}
+
 TEST(OnnxConv, SamePaddingGoesToTheSideThatIsAskedFor) {
   const auto with = [](const char* mode) {
     return run({"Conv", {1, 1, 1, 3}, {1, 2, 3}, {tensor<float>("a", {1, 1, 1, 2}, {10, 1})}, {attr("auto_pad", mode)}})

@@ -38,18 +38,19 @@ class FewChannels {
     constexpr std::int64_t kMostChannels = 3;
     constexpr std::int32_t kMostStride = 2;
     return g.x.c <= kMostChannels && g.horizontal.stride <= kMostStride && g.x.w_stride == g.x.c &&
-           taps_of(g) * repeated(g.x.c) <= kMostWeights && pixels_at_once(g) > 0;
+           (g.x.c == 1 || taps_of(g) * repeated(g.x.c) <= kMostWeights) && pixels_at_once(g) > 0;
   }
 
   explicit FewChannels(const FloatProblem& problem)
-      : p_(problem), channels_(problem.g.x.c), step_(repeated(channels_)), store_(problem.activation) {
-    const std::int64_t taps = taps_of(p_.g);
-    for (std::int64_t tap = 0; tap < taps; ++tap) repeat(p_.w + tap * channels_, weights_ + tap * step_);
+      : p_(problem), channels_(problem.g.x.c), store_(problem.activation) {
     if (p_.bias != nullptr) {
       repeat(p_.bias, start_);
     } else {
-      std::fill_n(start_, step_, 0.0F);
+      std::fill_n(start_, repeated(channels_), 0.0F);
     }
+    if (channels_ == 1) return;  // weights are taken where they lie
+    const std::int64_t taps = taps_of(p_.g);
+    for (std::int64_t tap = 0; tap < taps; ++tap) repeat(p_.w + tap * channels_, weights_ + tap * repeated(channels_));
   }
 
   /// Zeros outside the image mean nothing only to numbers.
@@ -88,7 +89,7 @@ class FewChannels {
 
   static std::int64_t taps_of(const ConvGeometry& g) { return std::int64_t{g.vertical.kernel} * g.horizontal.kernel; }
   /// Numbers of a pixel's channels, repeated so that a vector can begin at any of them.
-  static std::int64_t repeated(std::int64_t channels) { return kLanes + channels; }
+  static constexpr std::int64_t repeated(std::int64_t channels) { return kLanes + channels; }
   /// Columns of a window.
   static std::int64_t reach(const ConvGeometry& g) {
     return (g.horizontal.kernel - std::int64_t{1}) * g.horizontal.dilation + 1;
@@ -102,7 +103,7 @@ class FewChannels {
   }
 
   void repeat(const float* from, float* to) const {
-    for (std::int64_t i = 0; i < step_; ++i) to[i] = from[i % channels_];
+    for (std::int64_t i = 0; i < repeated(channels_); ++i) to[i] = from[i % channels_];
   }
 
   /// Columns [first, first + count) of a row of the image.
@@ -127,53 +128,60 @@ class FewChannels {
 
   /// What these rows of taps give to so many windows.
   void convolve(const TapRange& rows, std::int64_t windows) {
-    const std::int64_t count = windows * channels_;
-    kLanes % channels_ == 0 ? convolve_all<1, 8>(rows, count) : convolve_all<3, 3>(rows, count);
+    switch (channels_) {
+      case 1: return convolve_all<1, 8>(rows, windows);
+      case 2: return convolve_all<2, 8>(rows, windows);
+      default: return convolve_all<3, 3>(rows, windows);
+    }
   }
 
-  template <int kPeriod, int kGroups>
-  HWY_NOINLINE void convolve_all(const TapRange& rows, std::int64_t count) {
+  /// Vectors after which channels begin again.
+  template <int kChannels>
+  static constexpr int kPeriod = kChannels == 3 ? 3 : 1;
+
+  template <int kChannels, int kGroups>
+  HWY_NOINLINE void convolve_all(const TapRange& rows, std::int64_t windows) {
+    constexpr std::int64_t kStep = kPeriod<kChannels> * kLanes;
     std::int64_t i = 0;
-    for (; i + (kGroups - 1) * kPeriod * kLanes < count; i += kGroups * kPeriod * kLanes)
-      convolve_vectors<kPeriod, kGroups>(rows, i);
-    for (; i < count; i += kPeriod * kLanes) convolve_vectors<kPeriod, 1>(rows, i);
+    for (; i + (kGroups - 1) * kStep < windows * kChannels; i += kGroups * kStep)
+      convolve_vectors<kChannels, kGroups>(rows, i);
+    for (; i < windows * kChannels; i += kStep) convolve_vectors<kChannels, 1>(rows, i);
   }
 
-  /// Numbers [i, i + kGroups * kPeriod vectors): the weights of kPeriod vectors, after which channels begin again,
-  /// serve kGroups of them.
-  template <int kPeriod, int kGroups>
+  /// kGroups times as many vectors of numbers, from the i-th on, as channels begin again after: they share weights.
+  template <int kChannels, int kGroups>
   HWY_INLINE void convolve_vectors(const TapRange& rows, std::int64_t i) {
     using ops::HWY_NAMESPACE::unroll;
+    constexpr int kVectors = kPeriod<kChannels>;
+    constexpr std::int64_t kWeightStep = kChannels == 1 ? 1 : repeated(kChannels);
     const D d;
     const ConvGeometry& g = p_.g;
-    const std::int64_t tap_step = g.horizontal.dilation * channels_;
+    const std::int64_t tap_step = g.horizontal.dilation * std::int64_t{kChannels};
     const std::int64_t taps = g.horizontal.kernel;
-    std::int64_t channel[kPeriod];
-    V sums[kGroups][kPeriod];
-    unroll<kPeriod>([&](auto v) HWY_ATTR {
-      channel[v] = v * kLanes % channels_;
-      const V start = hn::LoadU(d, start_ + channel[v]);
+    V sums[kGroups][kVectors];
+    unroll<kVectors>([&](auto v) HWY_ATTR {
+      const V start = hn::LoadU(d, start_ + v * kLanes % kChannels);
       unroll<kGroups>([&](auto k) HWY_ATTR { sums[k][v] = start; });
     });
     for (std::int64_t ky = rows.first; ky < rows.last; ++ky) {
       const float* x = image_ + (ky - rows.first) * pitch(g) + i;
-      const float* w = weights_ + ky * taps * step_;
-      for (std::int64_t kx = 0; kx < taps; ++kx, x += tap_step, w += step_)
-        unroll<kPeriod>([&](auto v) HWY_ATTR {
-          const V weight = ops::HWY_NAMESPACE::in_register(hn::LoadU(d, w + channel[v]));
+      const float* w = (kChannels == 1 ? p_.w : weights_) + ky * taps * kWeightStep;
+      for (std::int64_t kx = 0; kx < taps; ++kx, x += tap_step, w += kWeightStep)
+        unroll<kVectors>([&](auto v) HWY_ATTR {
+          const V weight = kChannels == 1 ? hn::Set(d, *w) : hn::LoadU(d, w + v * kLanes % kChannels);
+          const V right = ops::HWY_NAMESPACE::in_register(weight);
           unroll<kGroups>([&](auto k) HWY_ATTR {
-            sums[k][v] = hn::MulAdd(hn::LoadU(d, x + (k * kPeriod + v) * kLanes), weight, sums[k][v]);
+            sums[k][v] = hn::MulAdd(hn::LoadU(d, x + (k * kVectors + v) * kLanes), right, sums[k][v]);
           });
         });
     }
     unroll<kGroups>([&](auto k) HWY_ATTR {
-      unroll<kPeriod>([&](auto v) HWY_ATTR { store_(d, sums[k][v], results_ + i + (k * kPeriod + v) * kLanes); });
+      unroll<kVectors>([&](auto v) HWY_ATTR { store_(d, sums[k][v], results_ + i + (k * kVectors + v) * kLanes); });
     });
   }
 
   const FloatProblem& p_;
   std::int64_t channels_;
-  std::int64_t step_;  ///< from a tap's weights to the next one's
   ops::HWY_NAMESPACE::ClampedStore store_;
   float start_[2 * kLanes];
   HWY_ALIGN float weights_[kMostWeights];
