@@ -119,6 +119,10 @@ void gather_window(const Problem& p, const Number* x, const Pixel& at, std::int6
     std::fill_n(to, begin - low, outside_image);
     if (begin < end && p.taps_touch) {
       copy_numbers(1, end - begin, x + (g.x.offset(at.n, iy, x0) + begin), 0, to + begin - low, 0);
+    } else if (begin < end && begin % p.group_inputs == 0 && end % p.group_inputs == 0) {
+      copy_numbers((end - begin) / p.group_inputs, p.group_inputs,
+                   x + (g.x.offset(at.n, iy, x0) + begin / p.group_inputs * step), step, to + begin - low,
+                   p.group_inputs);
     } else if (begin < end) {
       for (std::int64_t kx = begin / p.group_inputs; kx * p.group_inputs < end; ++kx) {
         const std::int64_t tap_begin = std::max(begin, kx * p.group_inputs);

@@ -138,6 +138,7 @@ class FewChannels {
   /// Vectors after which channels begin again.
   template <int kChannels>
   static constexpr int kPeriod = kChannels == 3 ? 3 : 1;
+  static_assert(kLanes % 4 == 0);
 
   template <int kChannels, int kGroups>
   HWY_NOINLINE void convolve_all(const TapRange& rows, std::int64_t windows) {

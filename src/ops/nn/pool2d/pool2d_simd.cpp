@@ -276,8 +276,9 @@ std::int64_t columns_strip(const PoolGeometry& g) {
 /// Can columns be folded before windows are? Sums of bytes need more room than bytes.
 template <typename T>
 bool folds_columns(const PoolGeometry& g, const Pool2dParams& p, const PoolTaps& rows) {
-  return (p.kind == PoolKind::kMax || std::is_same_v<T, float>)&&rows.inside.size() >= 2 && g.x.w_stride == g.y.c &&
-         window_columns(g.horizontal) <= kColumnRoom<T> / g.y.c;
+  constexpr bool kHasSums = std::is_same_v<T, float>;
+  if (p.kind != PoolKind::kMax && !kHasSums) return false;
+  return rows.inside.size() >= 2 && g.x.w_stride == g.y.c && window_columns(g.horizontal) <= kColumnRoom<T> / g.y.c;
 }
 
 /// What a result costs, in vectors that are loaded.
