@@ -40,7 +40,7 @@ HWY_INLINE void store_partial(hn::Vec<D> v, D d, T* HWY_RESTRICT to, std::size_t
   for (std::size_t i = 0; i < n; ++i) to[i] = buffer[i];
 }
 
-/// The first n <= kMost elements at `from`, with memory behind them that holds kMost.
+/// Copies the first n <= kMost elements at `from`; what is behind them in `memory` is 0 then, or what it was.
 template <typename T, std::size_t kMost>
 HWY_INLINE void load_end(const T* HWY_RESTRICT from, std::size_t n, T (&memory)[kMost]) {
   const hn::CappedTag<T, kMost> d;
@@ -51,7 +51,7 @@ HWY_INLINE void load_end(const T* HWY_RESTRICT from, std::size_t n, T (&memory)[
   }
 }
 
-/// Stores n of them.
+/// Copies the first n <= kMost elements of `memory`.
 template <typename T, std::size_t kMost>
 HWY_INLINE void store_end(const T (&memory)[kMost], std::size_t n, T* HWY_RESTRICT to) {
   const hn::CappedTag<T, kMost> d;
