@@ -91,35 +91,55 @@ StridedRows<N> make_rows(const TensorDesc& shape, const std::array<const TensorD
   return rows;
 }
 
-/// Calls f(offsets, n) for consecutive pieces of rows that cover elements [begin, end) of the row-major order:
-/// `offsets` (std::array<std::int64_t, N>) lead to the first element of the piece in each operand, n is its length.
+/// Calls f(offsets, strides, count, n) for consecutive runs that cover elements [begin, end) of the row-major order: a
+/// run is `count` neighbouring whole rows, or a piece of one, of n elements each. `offsets` and `strides`
+/// (std::array<std::int64_t, N>) lead to the run's first element and from a row to the next in each operand.
 template <int N, typename F>
-void for_each_segment(const StridedRows<N>& rows, std::int64_t begin, std::int64_t end, F&& f) {
+void for_each_run(const StridedRows<N>& rows, std::int64_t begin, std::int64_t end, F&& f) {
   if (begin >= end) return;
   std::int64_t row = begin / rows.row_length;
   std::int64_t within = begin % rows.row_length;
+  const int last = rows.outer_rank - 1;  // the level whose rows make runs
   std::int32_t index[kMaxRank] = {};
   std::array<std::int64_t, N> base{};
-  for (int i = rows.outer_rank - 1; i >= 0; --i) {
+  for (int i = last; i >= 0; --i) {
     index[i] = static_cast<std::int32_t>(row % rows.outer_dims[i]);
     row /= rows.outer_dims[i];
     for (std::size_t k = 0; k < N; ++k) base[k] += index[i] * rows.outer_strides[i][k];
   }
+  const std::array<std::int64_t, N> strides = last >= 0 ? rows.outer_strides[last] : std::array<std::int64_t, N>{};
   for (std::int64_t left = end - begin; left > 0;) {
     const std::int64_t n = std::min(left, rows.row_length - within);
+    std::int64_t count = 1;
+    if (last >= 0 && n == rows.row_length)
+      count = std::min<std::int64_t>(left / n, std::int64_t{rows.outer_dims[last]} - index[last]);
     std::array<std::int64_t, N> offsets = base;
-    if (within != 0)
-      for (std::size_t k = 0; k < N; ++k) offsets[k] += within * rows.row_strides[k];
-    f(offsets, n);
-    left -= n;
+    for (std::size_t k = 0; k < N; ++k) offsets[k] += within * rows.row_strides[k];
+    f(offsets, strides, count, n);
+    left -= count * n;
     within = 0;
-    for (int i = rows.outer_rank - 1; i >= 0; --i) {
-      for (std::size_t k = 0; k < N; ++k) base[k] += rows.outer_strides[i][k];
-      if (++index[i] < rows.outer_dims[i]) break;
+    std::int64_t step = count;
+    for (int i = last; i >= 0; --i, step = 1) {
+      for (std::size_t k = 0; k < N; ++k) base[k] += step * rows.outer_strides[i][k];
+      index[i] += static_cast<std::int32_t>(step);
+      if (index[i] < rows.outer_dims[i]) break;
       for (std::size_t k = 0; k < N; ++k) base[k] -= rows.outer_strides[i][k] * rows.outer_dims[i];
       index[i] = 0;
     }
   }
+}
+
+/// Calls f(offsets, n) for consecutive pieces of rows that cover elements [begin, end) of the row-major order:
+/// `offsets` (std::array<std::int64_t, N>) lead to the first element of the piece in each operand, n is its length.
+template <int N, typename F>
+void for_each_segment(const StridedRows<N>& rows, std::int64_t begin, std::int64_t end, F&& f) {
+  using Offsets = std::array<std::int64_t, N>;
+  for_each_run(rows, begin, end, [&](Offsets offsets, const Offsets& strides, std::int64_t count, std::int64_t n) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      f(offsets, n);
+      for (std::size_t k = 0; k < N; ++k) offsets[k] += strides[k];
+    }
+  });
 }
 
 /// for_each_segment over the whole shape: one call per row.

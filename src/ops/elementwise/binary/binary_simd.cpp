@@ -102,28 +102,54 @@ HWY_INLINE void with_function(BinaryFunction function, Run run) {
   }
 }
 
-/// y[i] = clip(x[i] ^ 3).
-void cube_row(std::size_t n, float* y, const float* x, Limits limits) {
-  combine_row(n, y, Row<false>{x}, Row<false>{x}, limits,
-              [](auto, auto a, auto b) HWY_ATTR { return hn::Mul(hn::Mul(a, a), b); });
+/// Where rows lie, and how far apart in each operand: the result first.
+struct RowRun {
+  float* y;
+  const float* a;
+  const float* b;
+  std::array<std::int64_t, 3> strides;
+  std::int64_t count;
+  std::int64_t length;
+
+  HWY_INLINE void advance(std::int64_t rows) {
+    y += rows * strides[0];
+    a += rows * strides[1];
+    b += rows * strides[2];
+  }
+};
+
+/// combine_row of the rows of a run.
+template <bool kBroadcastA, bool kBroadcastB, class F>
+HWY_INLINE void combine_rows(RowRun run, Limits limits, F f) {
+  for (; run.count > 0; --run.count) {
+    combine_row(static_cast<std::size_t>(run.length), run.y, Row<kBroadcastA>{run.a}, Row<kBroadcastB>{run.b}, limits,
+                f);
+    run.advance(1);
+  }
 }
 
-/// A part of a row; f is the vector form of the function.
+/// A run of rows; f is the vector form of the function.
 template <class F>
-HWY_INLINE void combine_segment(const StridedRows<3>& rows, std::int64_t length, float* y, const float* a,
-                                const float* b, Limits limits, F f) {
-  const auto n = static_cast<std::size_t>(length);
+HWY_INLINE void combine_run(const StridedRows<3>& rows, RowRun run, Limits limits, F f) {
   if (!rows.contiguous(0)) {
-    combine_strided(length, y, a, b, rows.row_strides, limits, f);
+    for (; run.count > 0; --run.count, run.advance(1))
+      combine_strided(run.length, run.y, run.a, run.b, rows.row_strides, limits, f);
   } else if (rows.contiguous(1) && rows.contiguous(2)) {
-    combine_row(n, y, Row<false>{a}, Row<false>{b}, limits, f);
+    combine_rows<false, false>(run, limits, f);
   } else if (rows.contiguous(1)) {
-    combine_row(n, y, Row<false>{a}, Row<true>{b}, limits, f);
+    combine_rows<false, true>(run, limits, f);
   } else if (rows.contiguous(2)) {
-    combine_row(n, y, Row<true>{a}, Row<false>{b}, limits, f);
+    combine_rows<true, false>(run, limits, f);
   } else {
-    combine_row(n, y, Row<true>{a}, Row<true>{b}, limits, f);
+    combine_rows<true, true>(run, limits, f);
   }
+}
+
+/// y = clip(a ^ 3).
+void cube_run(const RowRun& run, Limits limits) {
+  combine_rows<false, false>(
+      {run.y, run.a, run.a, {run.strides[0], run.strides[1], run.strides[1]}, run.count, run.length}, limits,
+      [](auto, auto x, auto) HWY_ATTR { return hn::Mul(hn::Mul(x, x), x); });
 }
 
 HWY_NOINLINE void activate_segment(const Activation& activation, std::int64_t n, float* y) {
@@ -133,7 +159,7 @@ HWY_NOINLINE void activate_segment(const Activation& activation, std::int64_t n,
 
 /// Many rows that are much shorter than a vector, as columns.
 StridedRows<3> turned_if_short(StridedRows<3> rows) {
-  constexpr std::int64_t kShort = 4;
+  constexpr std::int64_t kShort = kHasMaskedLanes<float> ? 2 : 3;
   if (rows.outer_rank == 0 || rows.row_length > kShort) return rows;
   std::int32_t& length = rows.outer_dims[rows.outer_rank - 1];
   if (length <= kShort) return rows;
@@ -169,15 +195,19 @@ HWY_NOINLINE void combine_range(const Invocation& invocation, const StridedRows<
       p.function == BinaryFunction::kPow && rows.row_strides[2] == 0 && rows.contiguous(0) && rows.contiguous(1);
   // What the function needs stays in registers from row to row: rows may be short.
   with_function(p.function, [&](auto f) HWY_ATTR {
-    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-      float* to = y + offsets[0];
-      if (may_cube && b[offsets[2]] == 3.0F) {
-        cube_row(static_cast<std::size_t>(n), to, a + offsets[1], limits);
-      } else {
-        combine_segment(rows, n, to, a + offsets[1], b + offsets[2], limits, f);
-      }
-      if (second_pass) activate_segment(p.activation, n, to);  // it is still in the cache
-    });
+    for_each_run(rows, begin, end,
+                 [&](const auto& offsets, const auto& strides, std::int64_t count, std::int64_t n) HWY_ATTR {
+                   RowRun run{y + offsets[0], a + offsets[1], b + offsets[2], strides, second_pass ? 1 : count, n};
+                   for (std::int64_t left = count; left > 0; left -= run.count) {
+                     if (may_cube && strides[2] == 0 && *run.b == 3.0F) {
+                       cube_run(run, limits);
+                     } else {
+                       combine_run(rows, run, limits, f);
+                     }
+                     if (second_pass) activate_segment(p.activation, n, run.y);  // it is still in the cache
+                     run.advance(run.count);
+                   }
+                 });
   });
 }
 

@@ -159,18 +159,91 @@ HWY_INLINE void map_vectors(std::size_t n, float* y, F f, const float* x) {
       n - i, y + i, [&](D, V v) HWY_ATTR { return f(d, Lockstep<1, V>(v)).v[0]; }, x + i);
 }
 
+/// Does the function take longer than to move its numbers elsewhere and back?
+constexpr bool takes_long(UnaryFunction function) {
+  switch (function) {
+    case UnaryFunction::kAbs:
+    case UnaryFunction::kNeg:
+    case UnaryFunction::kSign:
+    case UnaryFunction::kSqrt:
+    case UnaryFunction::kRsqrt:
+    case UnaryFunction::kReciprocal:
+    case UnaryFunction::kSquare:
+    case UnaryFunction::kFloor:
+    case UnaryFunction::kCeil:
+    case UnaryFunction::kRound:
+    case UnaryFunction::kRelu:
+    case UnaryFunction::kClip:
+    case UnaryFunction::kLeakyRelu:
+    case UnaryFunction::kSoftsign:
+    case UnaryFunction::kHardSigmoid:
+    case UnaryFunction::kHardSwish:
+    case UnaryFunction::kThresholdedRelu: return false;
+    default: return true;
+  }
+}
+
+/// Rows of n elements.
+struct Rows {
+  std::int64_t count;
+  std::int64_t n;
+};
+
+/// Rows that lie from_step elements apart in x and to_step in y.
+template <class F>
+HWY_NOINLINE void map_rows(Rows rows, float* y, std::int64_t to_step, F f, const float* x, std::int64_t from_step) {
+  for (; rows.count > 0; --rows.count, y += to_step, x += from_step)
+    map_vectors(static_cast<std::size_t>(rows.n), y, f, x);
+}
+
+/// Copies rows of n <= Lanes(D()) elements that lie `step` apart to where they follow each other, behind which there is
+/// room for a vector.
+HWY_INLINE void gather_rows(const Rows& rows, const float* from, std::int64_t step, float* to) {
+  const D d;
+  for (std::int64_t row = 0; row < rows.count; ++row, from += step, to += rows.n)
+    hn::StoreU(load_partial(d, from, static_cast<std::size_t>(rows.n)), d, to);
+}
+
+/// The other way round.
+HWY_INLINE void scatter_rows(const Rows& rows, const float* from, float* to, std::int64_t step) {
+  const D d;
+  for (std::int64_t row = 0; row < rows.count; ++row, from += rows.n, to += step)
+    store_partial(hn::LoadU(d, from), d, to, static_cast<std::size_t>(rows.n));
+}
+
+/// map_rows of such rows, as one row of all their elements.
+template <class F>
+HWY_INLINE void map_short_rows(Rows rows, float* y, std::int64_t to_step, F f, const float* x, std::int64_t from_step) {
+  constexpr std::int64_t kRoom = 1024;
+  HWY_ALIGN float packed[kRoom + HWY_MAX_BYTES / sizeof(float)];
+  const std::int64_t most = kRoom / rows.n;
+  for (std::int64_t left = rows.count; left > 0; left -= rows.count) {
+    rows.count = std::min(left, most);
+    if (from_step != rows.n) gather_rows(rows, x, from_step, packed);
+    map_rows({1, rows.count * rows.n}, to_step != rows.n ? packed : y, 0, f, from_step != rows.n ? packed : x, 0);
+    if (to_step != rows.n) scatter_rows(rows, packed, y, to_step);
+    x += rows.count * from_step;
+    y += rows.count * to_step;
+  }
+}
+
 void run_unary(const Invocation& invocation, const StridedRows<2>& rows) {
+  const bool packs = takes_long(invocation.as<UnaryParams>().function);
   auto* y = invocation.output<float>();
   const auto* x = invocation.input<float>(0);
-  parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain,
-                  [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-                    // The function's constants stay in registers from row to row: rows may be short.
-                    with_function(invocation.as<UnaryParams>(), [&](auto f) HWY_ATTR {
-                      for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-                        map_vectors(static_cast<std::size_t>(n), y + offsets[0], f, x + offsets[1]);
-                      });
-                    });
-                  });
+  const auto map = [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+    with_function(invocation.as<UnaryParams>(), [&](auto f) HWY_ATTR {
+      for_each_run(rows, begin, end,
+                   [&](const auto& offsets, const auto& strides, std::int64_t count, std::int64_t n) HWY_ATTR {
+                     float* to = y + offsets[0];
+                     const float* from = x + offsets[1];
+                     if (packs && count > 1 && n < static_cast<std::int64_t>(hn::Lanes(D())))
+                       return map_short_rows({count, n}, to, strides[0], f, from, strides[1]);
+                     map_rows({count, n}, to, strides[0], f, from, strides[1]);
+                   });
+    });
+  };
+  parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain, map);
 }
 
 /// y[i] = 1 where x[i] is one of what p asks for, NaN or infinities; otherwise 0.

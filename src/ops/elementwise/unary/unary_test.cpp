@@ -198,6 +198,18 @@ TEST_P(UnaryFunctions, RunOnLargeTensorsInParallel) {
       {.cases = 2});
 }
 
+// Where rows lie apart, those of less than a vector are computed as one, some at a time.
+TEST_P(UnaryFunctions, RunOnManyShortRows) {
+  const auto function = static_cast<UnaryFunction>(GetParam());
+  expect_variants_match_reference(
+      [function](Random& random) {
+        const auto rows = random_int(random, 1, 1500);
+        return make_case(kUnary, UnaryParams{function, 0.3F, 1.2F},
+                         {random_tensor(ElementType::kF32, {rows, random_int(random, 1, 18)}, random, -9, 9)});
+      },
+      {.cases = 8});
+}
+
 INSTANTIATE_TEST_SUITE_P(All, UnaryFunctions, ::testing::Range(0, static_cast<int>(UnaryFunction::kNot)),
                          [](const auto& suite) {
                            return std::string(kUnaryFunctionNames[static_cast<std::size_t>(suite.param)]);
