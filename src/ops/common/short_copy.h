@@ -52,6 +52,40 @@ inline void copy_few(const T* from, std::size_t n, T* to) noexcept {
                                              reinterpret_cast<std::uint8_t*>(to));
 }
 
+/// Up to 8 bytes, a multiple of kUnit, as the low ones of a number, the others 0; of a little-endian processor. What is
+/// among the first and the last ones that are read at once is the same in both.
+template <std::int64_t kUnit>
+inline std::uint64_t low_bytes(const std::uint8_t* from, std::int64_t bytes) noexcept {
+  const auto of_ends = [&]<typename Part>(Part first, Part last) {
+    std::memcpy(&first, from, sizeof first);
+    std::memcpy(&last, from + bytes - sizeof last, sizeof last);
+    return std::uint64_t{first} | std::uint64_t{last} << 8 * (static_cast<std::size_t>(bytes) - sizeof last);
+  };
+  if constexpr (kUnit <= 4)
+    if (bytes >= 4) return of_ends(std::uint32_t{}, std::uint32_t{});
+  if constexpr (kUnit <= 2)
+    if (bytes >= 2) return of_ends(std::uint16_t{}, std::uint16_t{});
+  if constexpr (kUnit == 1)
+    if (bytes == 1) return *from;
+  return 0;
+}
+
+/// Stores the low bytes, up to 8 and a multiple of kUnit, of a number; of a little-endian processor.
+template <std::int64_t kUnit>
+inline void store_low_bytes(std::uint64_t number, std::int64_t bytes, std::uint8_t* to) noexcept {
+  const auto to_ends = [&]<typename Part>(Part first, Part last) {
+    std::memcpy(to, &first, sizeof first);
+    std::memcpy(to + bytes - sizeof last, &last, sizeof last);
+  };
+  const auto rest_of = [&](std::size_t part) { return number >> 8 * (static_cast<std::size_t>(bytes) - part); };
+  if constexpr (kUnit <= 4)
+    if (bytes >= 4) return to_ends(static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(rest_of(4)));
+  if constexpr (kUnit <= 2)
+    if (bytes >= 2) return to_ends(static_cast<std::uint16_t>(number), static_cast<std::uint16_t>(rest_of(2)));
+  if constexpr (kUnit == 1)
+    if (bytes == 1) *to = static_cast<std::uint8_t>(number);
+}
+
 /// `count` pieces of `bytes` each, which begin so far apart: how they are copied is found once for all.
 inline void copy_pieces(std::int64_t count, std::int64_t bytes, const std::uint8_t* from, std::int64_t from_step,
                         std::uint8_t* to, std::int64_t to_step) noexcept {
