@@ -59,11 +59,13 @@ HWY_INLINE hn::Vec<D> load_few(D d, const T* HWY_RESTRICT from, std::size_t n) {
   }
 }
 
-/// Stores the first n <= MaxLanes(d) lanes.
+/// Stores the first n <= MaxLanes(d) lanes. A load of what follows them does not wait, as it does after a store by a
+/// mask: so where rows are computed in place.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void store_few(hn::Vec<D> v, D d, T* HWY_RESTRICT to, std::size_t n) {
   constexpr std::size_t kHalf = hn::MaxLanes(d) / 2;
   constexpr std::size_t kBytes = hn::MaxLanes(d) * sizeof(T);
+  if (n == hn::MaxLanes(d)) return hn::StoreU(v, d, to);
   if constexpr (kBytes > 8) {
     const hn::Half<D> half;
     if (n < kHalf) return store_few(hn::LowerHalf(half, v), half, to, n);
@@ -71,7 +73,6 @@ HWY_INLINE void store_few(hn::Vec<D> v, D d, T* HWY_RESTRICT to, std::size_t n) 
     store_few(hn::UpperHalf(half, v), half, to + kHalf, n - kHalf);
   } else {
     const hn::CappedTag<NumberOf<kBytes>, 1> number;
-    if (n == hn::MaxLanes(d)) return hn::StoreU(v, d, to);
     store_low_bytes<sizeof(T)>(hn::GetLane(hn::BitCast(number, v)), static_cast<std::int64_t>(n * sizeof(T)),
                                reinterpret_cast<std::uint8_t*>(to));
   }
@@ -113,6 +114,15 @@ HWY_INLINE void store_end(const T (&memory)[kMost], std::size_t n, T* HWY_RESTRI
   }
 }
 
+/// Calls f(d) of the smallest vectors of 4, 8 and so on up to all lanes that hold n elements: the end of a row.
+template <class D, class F>
+HWY_INLINE void with_few_lanes(D d, std::size_t n, F f) {
+  if constexpr (hn::MaxLanes(d) > 4) {
+    if (n <= hn::MaxLanes(d) / 2) return with_few_lanes(hn::Half<D>(), n, f);
+  }
+  f(d);
+}
+
 /// y[i] = f(d, x[i]) for 0 <= i < n on vectors of float. y may be x.
 template <class F>
 HWY_INLINE void map_row(std::size_t n, float* y, F f, const float* x) {
@@ -120,7 +130,7 @@ HWY_INLINE void map_row(std::size_t n, float* y, F f, const float* x) {
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) hn::StoreU(f(d, hn::LoadU(d, x + i)), d, y + i);
-  if (i < n) store_partial(f(d, load_partial(d, x + i, n - i)), d, y + i, n - i);
+  if (i < n) store_few(f(d, load_partial(d, x + i, n - i)), d, y + i, n - i);
 }
 
 }  // namespace bantam::ops::HWY_NAMESPACE

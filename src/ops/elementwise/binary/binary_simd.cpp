@@ -61,8 +61,10 @@ HWY_INLINE void combine_row(std::size_t n, float* y, A a, B b, Limits limits, F 
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) hn::StoreU(clip_f32(d, f(d, a.load(d, i), b.load(d, i)), low, high), d, y + i);
   if (i == n) return;
-  const auto tail = f(d, a.load_tail(d, i, n - i), b.load_tail(d, i, n - i));
-  store_partial(clip_f32(d, tail, low, high), d, y + i, n - i);
+  with_few_lanes(d, n - i, [&](auto few) HWY_ATTR {
+    const auto tail = f(few, a.load_tail(few, i, n - i), b.load_tail(few, i, n - i));
+    store_few(clip_f32(few, tail, hn::Set(few, limits.low), hn::Set(few, limits.high)), few, y + i, n - i);
+  });
 }
 
 /// The same, one element at a time, of operands with any strides.

@@ -14,6 +14,7 @@
 #include "ops/nn/norm/geometry.h"
 #include "ops/nn/norm/kernels.h"
 #include "ops/nn/norm/norm_columns_simd-inl.h"
+#include "ops/nn/norm/short_rows_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::norm::HWY_NAMESPACE {
@@ -120,6 +121,9 @@ void normalize_row(const Job& job, std::int64_t row) {
 }
 
 void normalize_rows(const Job& job, std::int64_t begin, std::int64_t end) {
+  if (is_short_row(job.g.n, job.scale, job.bias))
+    return normalize_short_rows({job.x, job.y, job.g.n, job.scale, job.bias, job.p.epsilon, job.p.rms != 0}, begin,
+                                end);
   for (std::int64_t row = begin; row < end; ++row) normalize_row(job, row);
 }
 

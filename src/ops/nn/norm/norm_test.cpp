@@ -79,6 +79,27 @@ TEST(Norm, VariantsMatchReference) {
       {.cases = 200, .must_cover = {"f32_blocks__simd"}});
 }
 
+// Rows of up to some vectors, which stay in registers, and a little longer ones; in place, too.
+TEST(Norm, ShortRowsMatchReference) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        const std::int64_t n = random_int(random, 2, random_int(random, 0, 1) == 0 ? 20 : 150);
+        NormParams p = over({1});
+        p.rms = static_cast<std::int32_t>(random_int(random, 0, 1));
+        // Multiples of 1/8: of few numbers that are nearly the same, rounding would be most of what is left.
+        const std::int64_t rows = random_int(random, 1, 40);
+        std::vector<float> x(static_cast<std::size_t>(rows * n));
+        for (float& value : x) value = static_cast<float>(random_int(random, -24, 40)) / 8.0F;
+        std::vector<Operand> operands{tensor_of<float>({rows, n}, x)};
+        for (int i = 0; i < 2; ++i) {
+          const auto own = random_int(random, 0, 2);
+          operands.push_back(own == 0 ? absent() : random_tensor(ElementType::kF32, {own == 1 ? 1 : n}, random));
+        }
+        return make_case(kNorm, p, std::move(operands));
+      },
+      {.cases = 200, .must_cover = {"f32_blocks__simd"}});
+}
+
 // Sums of millions of squares, as over all of a sound's features: rounding does not grow with them.
 TEST(Norm, LongRowsOfLikeSignMatchReference) {
   expect_variants_match_reference(
