@@ -2,16 +2,93 @@
 // to each tap of each output channel; those are then added where the taps meet the output. It suits what the products
 // by phase do not: few output channels or a large stride, as in the inverse of a short-time Fourier transform.
 #include <algorithm>
-#include <iterator>
+#include <cstdint>
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/nn/conv_transpose2d/conv_transpose2d_columns_simd.cpp"
+#include "hwy/foreach_target.h"
+// Highway wants the headers below after foreach_target.h.
+#include "hwy/highway.h"
 #include "ops/common/activate_rows.h"
 #include "ops/common/operands.h"
 #include "ops/common/parallel.h"
+#include "ops/common/rows_simd-inl.h"
 #include "ops/nn/conv_transpose2d/geometry.h"
 #include "ops/nn/conv_transpose2d/kernels.h"
 #include "ops/nn/gemm/gemm_f32.h"
 
+#ifndef BANTAM_CONV_TRANSPOSE2D_COLUMNS_RUNS_
+#define BANTAM_CONV_TRANSPOSE2D_COLUMNS_RUNS_
 namespace bantam::ops::conv_transpose2d {
+namespace {
+
+/// Runs of n numbers each, at equal distances.
+struct Runs {
+  std::int64_t count;
+  std::int64_t n;
+  std::int64_t from_step;
+  std::int64_t to_step;
+};
+
+}  // namespace
+}  // namespace bantam::ops::conv_transpose2d
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace bantam::ops::conv_transpose2d::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Runs of few numbers, one by one: each sum may be needed right after, which is found while it waits to be written if
+/// it is read as it was stored.
+template <int kNumbers>
+HWY_INLINE void add_few_numbers(const Runs& runs, const float* HWY_RESTRICT from, float* HWY_RESTRICT to) {
+  for (std::int64_t run = 0; run < runs.count; ++run, from += runs.from_step, to += runs.to_step)
+    for (int i = 0; i < kNumbers; ++i) to[i] += from[i];
+}
+
+/// Runs of a last vector of `rest` numbers.
+template <class D>
+HWY_INLINE void add_whole_and_rest(D few, std::size_t rest, const Runs& runs, const float* from, float* to) {
+  using namespace ops::HWY_NAMESPACE;  // NOLINT: the ends of rows
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t whole = runs.n - static_cast<std::int64_t>(rest);
+  for (std::int64_t run = 0; run < runs.count; ++run, from += runs.from_step, to += runs.to_step) {
+    for (std::int64_t i = 0; i < whole; i += lanes)
+      hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i);
+    if (rest == 0) continue;
+    const auto sum = hn::Add(load_partial(few, to + whole, rest), load_partial(few, from + whole, rest));
+    store_few(sum, few, to + whole, rest);
+  }
+}
+
+/// Adds runs of numbers to others, which do not overlap each other.
+void add_runs(const Runs& runs, const float* from, float* to) {
+  switch (runs.n) {
+    case 1: return add_few_numbers<1>(runs, from, to);
+    case 2: return add_few_numbers<2>(runs, from, to);
+    case 3: return add_few_numbers<3>(runs, from, to);
+    case 4: return add_few_numbers<4>(runs, from, to);
+    case 8: return add_few_numbers<8>(runs, from, to);
+    default: break;
+  }
+  const hn::ScalableTag<float> d;
+  const std::size_t rest = static_cast<std::size_t>(runs.n) % hn::Lanes(d);
+  ops::HWY_NAMESPACE::with_few_lanes(d, rest,
+                                     [&](auto few) HWY_ATTR { add_whole_and_rest(few, rest, runs, from, to); });
+}
+
+}  // namespace
+}  // namespace bantam::ops::conv_transpose2d::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bantam::ops::conv_transpose2d {
+
+HWY_EXPORT(add_runs);
+
 namespace {
 
 /// Input positions are multiplied in blocks, so that a large image needs no more scratch than a small one.
@@ -49,40 +126,60 @@ Positions meeting(const Axis& a, std::int64_t k, Positions all) {
   return {std::max(first, all.first), std::min(last, all.last)};
 }
 
-/// Adds runs of numbers, kNumbers unless 0, else n, to others; both lie at equal distances.
-template <int kNumbers>
-void add_runs(std::int64_t runs, std::int64_t n, const float* __restrict from, std::int64_t from_step,
-              float* __restrict to, std::int64_t to_step) {
-  const std::int64_t numbers = kNumbers != 0 ? kNumbers : n;
-  for (std::int64_t r = 0; r < runs; ++r, from += from_step, to += to_step)
-    for (std::int64_t i = 0; i < numbers; ++i) to[i] += from[i];
-}
+/// Adds the products of positions `all` of input row `ih` to the image `y`, row by row of the taps.
+class Scatter {
+ public:
+  Scatter(const Geometry& g, std::int64_t ih, Positions all, const float* products, float* y)
+      : g_(g), axis_(g.horizontal), ih_(ih), all_(all), products_(products), y_(y) {}
 
-using AddRuns = decltype(&add_runs<0>);
-
-/// Short runs of a length that the compiler knows are not loops.
-AddRuns add_runs_of(std::int64_t n) {
-  static constexpr AddRuns kShort[] = {add_runs<0>, add_runs<1>, add_runs<2>, add_runs<3>, add_runs<4>};
-  return n < static_cast<std::int64_t>(std::size(kShort)) ? kShort[n] : kShort[0];
-}
-
-/// Adds the products of positions `all` of input row `ih` to the image `y`, tap by tap.
-void scatter(const Geometry& g, std::int64_t ih, Positions all, const float* products, float* y) {
-  const Axis& axis = g.horizontal;
-  const AddRuns add = add_runs_of(g.channels_out);
-  for (std::int64_t kh = 0; kh < g.vertical.kernel; ++kh) {
-    const std::int64_t oh = g.vertical.stride * ih + g.vertical.dilation * kh - g.vertical.pad;
-    if (oh < 0 || oh >= g.vertical.out) continue;
-    for (std::int64_t kw = 0; kw < axis.kernel; ++kw) {
-      const Positions met = meeting(axis, kw, all);
-      const float* from =
-          products + (met.first - all.first) * product_row(g) + (kh * axis.kernel + kw) * g.channels_out;
-      const std::int64_t ow = axis.stride * met.first + axis.dilation * kw - axis.pad;
-      add(met.last - met.first, g.channels_out, from, product_row(g), y + (oh * axis.out + ow) * g.channels_out,
-          axis.stride * g.channels_out);
+  void operator()() const {
+    for (std::int64_t kh = 0; kh < g_.vertical.kernel; ++kh) {
+      const std::int64_t oh = g_.vertical.stride * ih_ + g_.vertical.dilation * kh - g_.vertical.pad;
+      if (oh < 0 || oh >= g_.vertical.out) continue;
+      float* row = y_ + oh * axis_.out * g_.channels_out;
+      if (axis_.dilation == 1 && axis_.kernel <= axis_.stride) {
+        add_rows_of_taps(kh, row);
+      } else {
+        for (std::int64_t kw = 0; kw < axis_.kernel; ++kw) add_taps(kh, kw, 1, all_, row);
+      }
     }
   }
-}
+
+ private:
+  /// All taps of a position meet neighbouring outputs, and no other position's: they are one run, where they meet some.
+  void add_rows_of_taps(std::int64_t kh, float* row) const {
+    const Positions first_tap = meeting(axis_, 0, all_);
+    const Positions last_tap = meeting(axis_, axis_.kernel - 1, all_);
+    const Positions inside{first_tap.first, std::max(first_tap.first, last_tap.last)};
+    add_taps(kh, 0, axis_.kernel, inside, row);
+    for (std::int64_t kw = 0; kw < axis_.kernel; ++kw) {
+      add_taps(kh, kw, 1, {all_.first, std::min(inside.first, all_.last)}, row);
+      add_taps(kh, kw, 1, {inside.last, all_.last}, row);
+    }
+  }
+
+  /// Of `positions`, taps [kw, kw + taps), where tap kw meets an output.
+  void add_taps(std::int64_t kh, std::int64_t kw, std::int64_t taps, Positions positions, float* row) const {
+    const Positions met = meeting(axis_, kw, positions);
+    if (met.first >= met.last) return;
+    const float* from =
+        products_ + (met.first - all_.first) * product_row(g_) + (kh * axis_.kernel + kw) * g_.channels_out;
+    const std::int64_t ow = axis_.stride * met.first + axis_.dilation * kw - axis_.pad;
+    HWY_DYNAMIC_DISPATCH(add_runs)
+    ({.count = met.last - met.first,
+      .n = taps * g_.channels_out,
+      .from_step = product_row(g_),
+      .to_step = axis_.stride * g_.channels_out},
+     from, row + ow * g_.channels_out);
+  }
+
+  const Geometry& g_;
+  const Axis& axis_;
+  std::int64_t ih_;
+  Positions all_;
+  const float* products_;
+  float* y_;
+};
 
 /// The products of `count` input positions from `first` on.
 void scatter_block(const Geometry& g, std::int64_t first, std::int64_t count, const float* products, float* y) {
@@ -91,20 +188,22 @@ void scatter_block(const Geometry& g, std::int64_t first, std::int64_t count, co
     const std::int64_t ih = first / g.horizontal.in;
     const std::int64_t row = ih * g.horizontal.in;
     const std::int64_t row_end = std::min(row + g.horizontal.in, end);
-    scatter(g, ih, {first - row, row_end - row}, products, y);
+    Scatter(g, ih, {first - row, row_end - row}, products, y)();
     products += (row_end - first) * product_row(g);
     first = row_end;
   }
 }
 
+/// Every output is the bias at first: a row of them is written by doubling what is there, the others are copies.
 void fill_bias(const Geometry& g, const float* bias, float* y) {
-  const std::int64_t count = g.vertical.out * g.horizontal.out * g.channels_out;
-  if (bias == nullptr || g.channels_out == 1) {
-    std::fill_n(y, count, bias != nullptr ? bias[0] : 0.0F);
-  } else {
-    for (std::int64_t i = 0; i < count; i += g.channels_out)
-      for (std::int64_t c = 0; c < g.channels_out; ++c) y[i + c] = bias[c];
+  const std::int64_t row = g.horizontal.out * g.channels_out;
+  if (bias == nullptr) {
+    std::fill_n(y, g.vertical.out * row, 0.0F);
+    return;
   }
+  std::copy_n(bias, g.channels_out, y);
+  for (std::int64_t done = g.channels_out; done < row; done *= 2) std::copy_n(y, std::min(done, row - done), y + done);
+  for (std::int64_t oh = 1; oh < g.vertical.out; ++oh) std::copy_n(y, row, y + oh * row);
 }
 
 /// Writes a panel of w [output channels, taps, input channels].
@@ -205,3 +304,4 @@ Status run_columns(const Invocation& call) {
 }
 
 }  // namespace bantam::ops::conv_transpose2d
+#endif
