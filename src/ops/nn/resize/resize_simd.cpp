@@ -1,6 +1,7 @@
 // Resampling of rows: where an output coordinate of the innermost resampled axis is sampled from is computed once, for
 // all rows. A row of the result is blended from rows of the operand, then from neighbours in the blended row: elements,
-// or, as in channels-last images, runs of them. What is nearest is only moved.
+// or, as in channels-last images, runs of them. Where planes of elements grow, the rows of the operand are sampled
+// first, once for all rows of the result that are blended from them. What is nearest is only moved.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -14,6 +15,22 @@
 #define BANTAM_RESIZE_REPETITION_
 namespace bantam::ops::resize {
 namespace {
+
+/// Linear upsampling of planes of elements: neighbouring rows of the result are made of the same two of the operand.
+inline bool upsamples_planes(const Resampling& r) {
+  if (r.p.mode != ResizeMode::kLinear || r.run != 1 || r.last == 0) return false;
+  const int rows = r.last - 1;
+  // By the scale, which a part of an image has in common with the whole: they are computed alike.
+  if (!is_resampled(r.p, r.x, rows) || !(r.p.scales[rows] >= 1.0F)) return false;
+  for (int axis = 0; axis < rows; ++axis)
+    if (is_resampled(r.p, r.x, axis)) return false;
+  return true;
+}
+
+/// Floats of a row of the result in scratch.
+inline std::int64_t sampled_floats(const Resampling& r) {
+  return align_up(r.out, kAlignment / static_cast<std::int64_t>(sizeof(float)));
+}
 
 /// Upsampling by integers, as feature pyramids do it: how often each element, and each row of elements, follows itself.
 struct Repetition {
@@ -162,6 +179,67 @@ void upsample_rows(const Repetition& times, std::int64_t element, const std::byt
   }
 }
 
+/// Rows of the operand as wide as the result: the last two that were asked for.
+class SampledRows {
+ public:
+  /// memory: of two rows.
+  HWY_INLINE SampledRows(const Resampling& r, const TapTable& table, const float* x, float* memory)
+      : r_(r),
+        table_(table),
+        x_(x),
+        rows_{{-1, memory}, {-1, memory + sampled_floats(r)}},
+        small_(fits_vector(r)),
+        close_(!small_ && is_close(table, r.in)) {}
+
+  /// Those that begin at elements `first` and `second`, which stay until other ones are asked for.
+  HWY_INLINE std::pair<const float*, const float*> at(std::int64_t first, std::int64_t second) {
+    if (rows_[0].from != first && (rows_[1].from == first || rows_[0].from == second)) std::swap(rows_[0], rows_[1]);
+    sample(first, rows_[0]);
+    if (second == first) return {rows_[0].data, rows_[0].data};
+    sample(second, rows_[1]);
+    return {rows_[0].data, rows_[1].data};
+  }
+
+ private:
+  struct Row {
+    std::int64_t from;
+    float* data;
+  };
+
+  HWY_INLINE void sample(std::int64_t from, Row& row) {
+    if (row.from == from) return;
+    row.from = from;
+    if (small_) {
+      const Samples whole{1, {from}, {1.0F}};
+      sample_vector(table_, static_cast<std::size_t>(r_.in), whole, x_, row.data);
+    } else {
+      sample_row<true>(table_, r_.in, 1, close_, x_ + from, row.data);
+    }
+  }
+
+  const Resampling& r_;
+  const TapTable& table_;
+  const float* x_;
+  Row rows_[2];
+  bool small_;
+  bool close_;
+};
+
+/// Rows [begin, end) of the result where upsamples_planes holds; `memory` holds two.
+void interpolate_planes(const Resampling& r, const TapTables& tables, const float* from, std::int64_t begin,
+                        std::int64_t end, float* memory, float* to) {
+  const TapTable& vertical = tables.axes[r.last - 1];
+  const std::int64_t plane = r.x.dims[r.last - 1] * r.in;
+  SampledRows rows(r, tables.axes[r.last], from, memory);
+  for (std::int64_t i = begin; i < end; ++i) {
+    const std::int64_t first = i / vertical.size * plane;
+    const std::int64_t row = i % vertical.size;
+    const auto [upper, lower] = rows.at(first + vertical.offset[row], first + vertical.offset[vertical.size + row]);
+    const Samples both{2, {0, lower - upper}, {vertical.weight[row], vertical.weight[vertical.size + row]}};
+    blend(both, upper, static_cast<std::size_t>(r.out), to + i * r.out);
+  }
+}
+
 /// Rows [begin, end) of the result; `row` holds a row of the operand.
 void interpolate_rows(const Resampling& r, const TapTables& tables, const float* from, std::int64_t begin,
                       std::int64_t end, float* row, float* to) {
@@ -193,6 +271,7 @@ namespace bantam::ops::resize {
 namespace {
 
 HWY_EXPORT(interpolate_rows);
+HWY_EXPORT(interpolate_planes);
 HWY_EXPORT(upsample_rows);
 
 template <typename T>
@@ -260,6 +339,15 @@ void repeat_planes(const Resampling& r, const TapTables& tables, const Repetitio
 
 }  // namespace
 
+namespace {
+
+/// Scratch of a thread.
+std::int64_t own_bytes(const Resampling& r) {
+  return upsamples_planes(r) ? 2 * sampled_floats(r) * static_cast<std::int64_t>(sizeof(float)) : r.row_bytes();
+}
+
+}  // namespace
+
 bool supports_rows(const OpCall& call) {
   const auto& p = call.as<ResizeParams>();
   const TensorDesc& x = call.in(0);
@@ -272,7 +360,7 @@ bool supports_rows(const OpCall& call) {
 
 Footprint rows_footprint(const OpCall& call, int threads) {
   const Resampling r(call.as<ResizeParams>(), call.in(0), call.out());
-  return {.scratch_bytes = r.table_bytes() + r.row_bytes() * threads};
+  return {.scratch_bytes = r.table_bytes() + own_bytes(r) * threads};
 }
 
 Status run_rows(const Invocation& call) {
@@ -285,11 +373,12 @@ Status run_rows(const Invocation& call) {
     });
     return ok_status();
   }
+  const bool planes = upsamples_planes(r);
   parallel_slots(*call.threads, r.rows, grain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
     if (r.moves()) return move_rows(r, tables, call.input<std::byte>(0), begin, end, call.output<std::byte>());
-    auto* row = reinterpret_cast<float*>(call.scratch + r.table_bytes() + slot * r.row_bytes());
-    HWY_DYNAMIC_DISPATCH(interpolate_rows)
-    (r, tables, call.input<float>(0), begin, end, row, call.output<float>());
+    auto* own = reinterpret_cast<float*>(call.scratch + r.table_bytes() + slot * own_bytes(r));
+    const auto interpolate = planes ? HWY_DYNAMIC_DISPATCH(interpolate_planes) : HWY_DYNAMIC_DISPATCH(interpolate_rows);
+    interpolate(r, tables, call.input<float>(0), begin, end, own, call.output<float>());
   });
   return ok_status();
 }

@@ -222,6 +222,22 @@ TEST(Resize, ExtremeScalesSampleInside) {
       }
 }
 
+/// Linear in planes of up to some vectors, by factors from a half to six.
+OpCase plane_case(Random& random) {
+  ResizeParams p{.mode = ResizeMode::kLinear, .coordinates = static_cast<ResizeCoordinates>(random_int(random, 0, 4))};
+  const std::vector<std::int64_t> dims = {random_int(random, 1, 2), random_int(random, 1, 3), random_int(random, 1, 20),
+                                          random_int(random, 1, 40)};
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const std::int64_t size = i < 2 ? dims[i] : random_int(random, (dims[i] + 1) / 2, 6 * dims[i]);
+    p = with_sizes(p, {{static_cast<std::int32_t>(size), static_cast<float>(size) / static_cast<float>(dims[i])}});
+  }
+  return make_case(kResize, p, {random_tensor(ElementType::kF32, dims, random)});
+}
+
+TEST(Resize, PlanesMatchReference) {
+  expect_variants_match_reference(plane_case, {.cases = 150, .must_cover = {"any_rows__simd"}});
+}
+
 TEST(Resize, PartsHaveTheBitsOfTheWhole) {
   int parts = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -229,12 +245,14 @@ TEST(Resize, PartsHaveTheBitsOfTheWhole) {
     Random random(seed);
     const std::int64_t rows = random_int(random, 2, 30);
     const auto out = static_cast<std::int32_t>(random_int(random, 1, 40));
+    const std::int32_t columns = seed % 5 == 0 ? 8 : 19;
     ResizeParams p{.mode = static_cast<ResizeMode>(seed % 3),
                    .coordinates = seed % 2 == 0 ? ResizeCoordinates::kHalfPixel : ResizeCoordinates::kAsymmetric,
                    .nearest = static_cast<ResizeNearest>(seed % 4),
-                   .sizes = {2, {out, 8}},
+                   .sizes = {2, {out, columns}},
                    .exclude_outside = static_cast<std::int32_t>(seed / 3 % 2)};
     p.scales[0] = static_cast<float>(out) / static_cast<float>(rows);
+    p.scales[1] = static_cast<float>(columns) / 8.0F;
     const TestTensor x = random_tensor(ElementType::kF32, {rows, 8}, random);
     const std::vector<float> numbers = x.values<float>();
     const auto first = static_cast<std::int32_t>(random_int(random, 0, out - 1));
@@ -263,7 +281,8 @@ TEST(Resize, PartsHaveTheBitsOfTheWhole) {
       const std::vector<float> all = testing::run_variant(whole, variant).outputs[0].values<float>();
       const testing::Outcome y = testing::run_variant(some, variant);
       ASSERT_TRUE(y.status.ok()) << y.status.message;
-      EXPECT_EQ(y.outputs[0].values<float>(), std::vector<float>(all.begin() + first * 8, all.begin() + (last + 1) * 8))
+      EXPECT_EQ(y.outputs[0].values<float>(),
+                std::vector<float>(all.begin() + first * columns, all.begin() + (last + 1) * columns))
           << variant.name;
       ++parts;
     }
