@@ -16,22 +16,6 @@
 namespace bantam::ops::resize {
 namespace {
 
-/// Linear upsampling of planes of elements: neighbouring rows of the result are made of the same two of the operand.
-inline bool upsamples_planes(const Resampling& r) {
-  if (r.p.mode != ResizeMode::kLinear || r.run != 1 || r.last == 0) return false;
-  const int rows = r.last - 1;
-  // By the scale, which a part of an image has in common with the whole: they are computed alike.
-  if (!is_resampled(r.p, r.x, rows) || !(r.p.scales[rows] >= 1.0F)) return false;
-  for (int axis = 0; axis < rows; ++axis)
-    if (is_resampled(r.p, r.x, axis)) return false;
-  return true;
-}
-
-/// Floats of a row of the result in scratch.
-inline std::int64_t sampled_floats(const Resampling& r) {
-  return align_up(r.out, kAlignment / static_cast<std::int64_t>(sizeof(float)));
-}
-
 /// Upsampling by integers, as feature pyramids do it: how often each element, and each row of elements, follows itself.
 struct Repetition {
   static constexpr std::int64_t kMostElements = 4;  ///< as vectors interleave
@@ -179,65 +163,21 @@ void upsample_rows(const Repetition& times, std::int64_t element, const std::byt
   }
 }
 
-/// Rows of the operand as wide as the result: the last two that were asked for.
-class SampledRows {
- public:
-  /// memory: of two rows.
-  HWY_INLINE SampledRows(const Resampling& r, const TapTable& table, const float* x, float* memory)
-      : r_(r),
-        table_(table),
-        x_(x),
-        rows_{{-1, memory}, {-1, memory + sampled_floats(r)}},
-        small_(fits_vector(r)),
-        close_(!small_ && is_close(table, r.in)) {}
-
-  /// Those that begin at elements `first` and `second`, which stay until other ones are asked for.
-  HWY_INLINE std::pair<const float*, const float*> at(std::int64_t first, std::int64_t second) {
-    if (rows_[0].from != first && (rows_[1].from == first || rows_[0].from == second)) std::swap(rows_[0], rows_[1]);
-    sample(first, rows_[0]);
-    if (second == first) return {rows_[0].data, rows_[0].data};
-    sample(second, rows_[1]);
-    return {rows_[0].data, rows_[1].data};
-  }
-
- private:
-  struct Row {
-    std::int64_t from;
-    float* data;
-  };
-
-  HWY_INLINE void sample(std::int64_t from, Row& row) {
-    if (row.from == from) return;
-    row.from = from;
-    if (small_) {
-      const Samples whole{1, {from}, {1.0F}};
-      sample_vector(table_, static_cast<std::size_t>(r_.in), whole, x_, row.data);
-    } else {
-      sample_row<true>(table_, r_.in, 1, close_, x_ + from, row.data);
-    }
-  }
-
-  const Resampling& r_;
-  const TapTable& table_;
-  const float* x_;
-  Row rows_[2];
-  bool small_;
-  bool close_;
-};
-
 /// Rows [begin, end) of the result where upsamples_planes holds; `memory` holds two.
 void interpolate_planes(const Resampling& r, const TapTables& tables, const float* from, std::int64_t begin,
                         std::int64_t end, float* memory, float* to) {
-  const TapTable& vertical = tables.axes[r.last - 1];
-  const std::int64_t plane = r.x.dims[r.last - 1] * r.in;
-  SampledRows rows(r, tables.axes[r.last], from, memory);
-  for (std::int64_t i = begin; i < end; ++i) {
-    const std::int64_t first = i / vertical.size * plane;
-    const std::int64_t row = i % vertical.size;
-    const auto [upper, lower] = rows.at(first + vertical.offset[row], first + vertical.offset[vertical.size + row]);
-    const Samples both{2, {0, lower - upper}, {vertical.weight[row], vertical.weight[vertical.size + row]}};
-    blend(both, upper, static_cast<std::size_t>(r.out), to + i * r.out);
-  }
+  const TapTable& table = tables.axes[r.last];
+  const bool small = fits_vector(r);
+  const bool close = !small && is_close(table, r.in);
+  const auto sample = [&](std::int64_t row, float* sampled) HWY_ATTR {
+    if (!small) return sample_row<true>(table, r.in, 1, close, from + row, sampled);
+    sample_vector(table, static_cast<std::size_t>(r.in), Samples{1, {row}, {1.0F}}, from, sampled);
+  };
+  SampledRows<decltype(sample)> rows(sample, r, memory);
+  rows.for_each(tables, begin, end, [&](std::int64_t i, const RowPair& pair) HWY_ATTR {
+    const Samples both{2, {0, pair.lower - pair.upper}, {pair.weights[0], pair.weights[1]}};
+    blend(both, pair.upper, static_cast<std::size_t>(r.out), to + i * r.out);
+  });
 }
 
 /// Rows [begin, end) of the result; `row` holds a row of the operand.
@@ -342,9 +282,7 @@ void repeat_planes(const Resampling& r, const TapTables& tables, const Repetitio
 namespace {
 
 /// Scratch of a thread.
-std::int64_t own_bytes(const Resampling& r) {
-  return upsamples_planes(r) ? 2 * sampled_floats(r) * static_cast<std::int64_t>(sizeof(float)) : r.row_bytes();
-}
+std::int64_t own_bytes(const Resampling& r) { return upsamples_planes(r) ? 2 * sampled_bytes(r) : r.row_bytes(); }
 
 }  // namespace
 

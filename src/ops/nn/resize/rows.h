@@ -60,6 +60,22 @@ struct Resampling {
   std::int64_t rows;  ///< of the result
 };
 
+/// Linear upsampling of planes of elements: neighbouring rows of the result are made of the same two of the operand.
+inline bool upsamples_planes(const Resampling& r) {
+  if (r.p.mode != ResizeMode::kLinear || r.run != 1 || r.last == 0) return false;
+  const int rows = r.last - 1;
+  // By the scale, which a part of an image has in common with the whole: they are computed alike.
+  if (!is_resampled(r.p, r.x, rows) || !(r.p.scales[rows] >= 1.0F)) return false;
+  for (int axis = 0; axis < rows; ++axis)
+    if (is_resampled(r.p, r.x, axis)) return false;
+  return true;
+}
+
+/// Bytes of a row of elements of the result as floats.
+inline std::int64_t sampled_bytes(const Resampling& r) {
+  return align_up(r.out * static_cast<std::int64_t>(sizeof(float)), kAlignment);
+}
+
 inline TapTable fill_table(const Resampling& r, int axis, std::byte* memory) {
   if (!is_resampled(r.p, r.x, axis)) return {};
   TapTable table{r.p.sizes[axis], tap_count(r.p), reinterpret_cast<std::int32_t*>(memory), nullptr};

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "hwy/highway.h"
 #include "ops/common/rows_simd-inl.h"
@@ -134,6 +135,63 @@ HWY_INLINE void sample_row(const TapTable& table, std::int64_t in, std::int64_t 
     sample_runs<kFused, 4>(table, run, from, to);
   }
 }
+
+/// Two rows as wide as the result, and what they weigh in one of its rows.
+struct RowPair {
+  const float* upper;
+  const float* lower;
+  float weights[2];
+};
+
+/// Rows of the operand as wide as the result, where upsamples_planes holds: each is sampled once, by sample(row, to) of
+/// the element at which it begins, for all rows of the result that neighbour each other and are made of it.
+template <class Sample>
+class SampledRows {
+ public:
+  /// memory: two rows of sampled_bytes(r).
+  HWY_INLINE SampledRows(const Sample& sample, const Resampling& r, float* memory)
+      : sample_(sample),
+        r_(r),
+        rows_{{-1, memory}, {-1, memory + sampled_bytes(r) / static_cast<std::int64_t>(sizeof(float))}} {}
+
+  /// Calls f(i, pair) for rows [begin, end) of the result.
+  template <class F>
+  HWY_INLINE void for_each(const TapTables& tables, std::int64_t begin, std::int64_t end, F f) {
+    const TapTable& vertical = tables.axes[r_.last - 1];
+    const std::int64_t plane = r_.x.dims[r_.last - 1] * r_.in;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t first = i / vertical.size * plane;
+      const std::int64_t row = i % vertical.size;
+      const std::int64_t lower = vertical.size + row;
+      f(i,
+        at(first + vertical.offset[row], first + vertical.offset[lower], vertical.weight[row], vertical.weight[lower]));
+    }
+  }
+
+ private:
+  struct Row {
+    std::int64_t from;
+    float* data;
+  };
+
+  /// The rows that begin at elements `upper` and `lower`.
+  HWY_INLINE RowPair at(std::int64_t upper, std::int64_t lower, float upper_weight, float lower_weight) {
+    if (rows_[0].from != upper && (rows_[1].from == upper || rows_[0].from == lower)) std::swap(rows_[0], rows_[1]);
+    fill(upper, rows_[0]);
+    if (lower != upper) fill(lower, rows_[1]);
+    return {rows_[0].data, rows_[lower != upper ? 1 : 0].data, {upper_weight, lower_weight}};
+  }
+
+  HWY_INLINE void fill(std::int64_t from, Row& row) {
+    if (row.from == from) return;
+    row.from = from;
+    sample_(from, row.data);
+  }
+
+  const Sample& sample_;
+  const Resampling& r_;
+  Row rows_[2];
+};
 
 }  // namespace bantam::ops::resize::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

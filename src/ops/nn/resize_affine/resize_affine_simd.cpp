@@ -48,6 +48,20 @@ inline bool has_eighths(const resize::Samples& samples) {
   return samples.count <= 2 && are_eighths(samples.weight[0], samples.count == 2 ? samples.weight[1] : 0.0F);
 }
 
+/// Do all consist of 256ths, up to 1? Products of two of them and a byte are exact in floats then, and their sums, in
+/// whatever order.
+inline bool has_256ths(const resize::TapTable& table) {
+  return std::all_of(table.weight, table.weight + table.count * table.size, [](float weight) {
+    const float scaled = weight * 256.0F;
+    return scaled >= 0.0F && scaled <= 256.0F && static_cast<float>(static_cast<std::int32_t>(scaled)) == scaled;
+  });
+}
+
+/// Are planes sampled row by row before rows are blended? Their results are those of the other order.
+inline bool samples_planes_first(const resize::Resampling& r, const resize::TapTables& tables) {
+  return upsamples_planes(r) && has_256ths(tables.axes[r.last - 1]) && has_256ths(tables.axes[r.last]);
+}
+
 /// The largest factor that, with usual weights, gives numbers of no more than 31 bits: 255 times Samples::kMax times
 /// two taps, each weight at most 4, are less than 2^17.
 constexpr float kMostFactor = 1 << 13;
@@ -58,7 +72,7 @@ inline bool are_usual(const float* weights, std::int64_t count) {
   return std::all_of(weights, weights + count, [](float w) { return w >= -kMost && w <= kMost; });
 }
 
-/// Scratch of a thread: a blended row of the operand, and a row of the result.
+/// Scratch of a thread: a blended row of the operand, and a row of the result, or two where planes grow.
 struct FloatRows {
   float* blended;
   float* sampled;
@@ -161,15 +175,16 @@ class Rounder {
   hn::Vec<DF> high_;
 };
 
-/// n results.
-void round_row(const Rows& rows, const float* x, std::int64_t n, std::uint8_t* y) {
+/// n results of numbers(d, i), the vector of those from i on.
+template <class Numbers>
+HWY_INLINE void round_row(const Rows& rows, std::int64_t n, Numbers numbers, std::uint8_t* y) {
   const AffineScaler& scaler = rows.scaler;
   const hn::Rebind<std::uint8_t, DF> bytes;
   const Rounder<false> rounded(scaler, rows.factor);
   const auto zero_point = hn::Set(DI(), scaler.zero_point);
   const auto flip = hn::Set(bytes, scaler.flip);
   const auto round_vector = [&](std::int64_t i) HWY_ATTR {
-    const auto steps = rounded(hn::LoadU(DF(), x + i));
+    const auto steps = rounded(numbers(DF(), i));
     const auto result = hn::BitCast(bytes, demote_to_bytes(DI(), hn::Add(steps, zero_point)));
     hn::StoreU(hn::Xor(result, flip), bytes, y + i);
   };
@@ -177,7 +192,8 @@ void round_row(const Rows& rows, const float* x, std::int64_t n, std::uint8_t* y
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) round_vector(i);
   if (i < n && n >= lanes) return round_vector(n - lanes);  // some once more, with the same result
-  for (; i < n; ++i) y[i] = scaler.to_byte(x[i] * rows.factor);
+  const hn::CappedTag<float, 1> one;
+  for (; i < n; ++i) y[i] = scaler.to_byte(hn::GetLane(numbers(one, i)) * rows.factor);
 }
 
 /// Numbers whose bytes are stored together.
@@ -302,9 +318,31 @@ void sample_floats(const Rows& rows, const resize::TapTable& table, bool usual, 
   sample_any_bytes<4, false>(rows, table, table.weight, from, y);
 }
 
+/// Rows [begin, end) of the result where samples_planes_first holds.
+template <typename T>
+void resize_planes_of(const Rows& rows, std::int64_t begin, std::int64_t end, const FloatRows& scratch) {
+  const resize::Resampling& r = rows.r;
+  const resize::TapTable& table = rows.tables.axes[r.last];
+  const bool close = resize::HWY_NAMESPACE::is_close(table, r.in);
+  const auto sample = [&](std::int64_t row, float* to) HWY_ATTR {
+    blend(resize::Samples{1, {row}, {1.0F}}, rows.call.input<T>(0), rows.zero_point, r.in, scratch.blended);
+    resize::HWY_NAMESPACE::sample_row<false>(table, r.in, 1, close, scratch.blended, to);
+  };
+  resize::HWY_NAMESPACE::SampledRows<decltype(sample)> sampled(sample, r, scratch.sampled);
+  auto* y = rows.call.output<std::uint8_t>();
+  sampled.for_each(rows.tables, begin, end, [&](std::int64_t i, const resize::HWY_NAMESPACE::RowPair& pair) HWY_ATTR {
+    const auto blended = [&](auto d, std::int64_t at) HWY_ATTR {
+      return hn::MulAdd(hn::Set(d, pair.weights[1]), hn::LoadU(d, pair.lower + at),
+                        hn::Mul(hn::Set(d, pair.weights[0]), hn::LoadU(d, pair.upper + at)));
+    };
+    round_row(rows, r.out, blended, y + i * r.out);
+  });
+}
+
 template <typename T>
 void resize_rows_of(const Rows& rows, std::int64_t begin, std::int64_t end, const FloatRows& scratch) {
   const resize::Resampling& r = rows.r;
+  if (samples_planes_first(r, rows.tables)) return resize_planes_of<T>(rows, begin, end, scratch);
   const resize::TapTable& table = rows.tables.axes[r.last];
   const T* x = rows.call.input<T>(0);
   const bool close = r.run == 1 && resize::HWY_NAMESPACE::is_close(table, r.in);
@@ -329,7 +367,8 @@ void resize_rows_of(const Rows& rows, std::int64_t begin, std::int64_t end, cons
       sample_floats(rows, table, usual_row && are_usual(samples.weight, samples.count), scratch.blended, y);
     } else {
       resize::HWY_NAMESPACE::sample_row<false>(table, r.in, r.run, close, scratch.blended, scratch.sampled);
-      round_row(rows, scratch.sampled, r.out * r.run, y);
+      const auto sampled = [&](auto d, std::int64_t at) HWY_ATTR { return hn::LoadU(d, scratch.sampled + at); };
+      round_row(rows, r.out * r.run, sampled, y);
     }
   }
 }
@@ -349,7 +388,9 @@ namespace {
 
 HWY_EXPORT(resize_rows);
 
-std::int64_t sampled_bytes(const resize::Resampling& r) {
+/// Scratch of a thread for rows of the result.
+std::int64_t own_sampled_bytes(const resize::Resampling& r) {
+  if (upsamples_planes(r)) return 2 * resize::sampled_bytes(r);
   return align_up(r.out * r.run * static_cast<std::int64_t>(sizeof(float)), kAlignment);
 }
 
@@ -361,7 +402,7 @@ bool supports_rows(const OpCall& call) {
 
 Footprint rows_footprint(const OpCall& call, int threads) {
   const resize::Resampling r(call.as<ResizeAffineParams>().resize, call.in(0), call.out());
-  return {.scratch_bytes = r.table_bytes() + (r.row_bytes() + sampled_bytes(r)) * threads};
+  return {.scratch_bytes = r.table_bytes() + (r.row_bytes() + own_sampled_bytes(r)) * threads};
 }
 
 Status run_rows(const Invocation& call) {
@@ -371,7 +412,7 @@ Status run_rows(const Invocation& call) {
   const Rows rows{r, tables, call, p.x_zero_point, factor_of(p), scaler_of(p)};
   const std::int64_t grain = std::max<std::int64_t>(8192 / (r.out * r.run), 1);
   parallel_slots(*call.threads, r.rows, grain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-    std::byte* const own = call.scratch + r.table_bytes() + slot * (r.row_bytes() + sampled_bytes(r));
+    std::byte* const own = call.scratch + r.table_bytes() + slot * (r.row_bytes() + own_sampled_bytes(r));
     const FloatRows scratch{reinterpret_cast<float*>(own), reinterpret_cast<float*>(own + r.row_bytes())};
     HWY_DYNAMIC_DISPATCH(resize_rows)(rows, begin, end, scratch);
   });

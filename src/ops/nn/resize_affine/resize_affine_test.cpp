@@ -70,7 +70,8 @@ OpCase random_resize_affine_case(Random& random) {
   const std::vector<std::int64_t> dims{some(1, 2), kind == 1 ? some(1, 3) : some(1, 9), some(1, 20),
                                        kind == 0 ? some(1, 90) : some(1, 40)};
   p.resize.sizes.size = 4;
-  const std::int32_t whole = some(0, 1) == 0 ? 1 << some(1, 2) : 0;  // whose weights are eighths, half a pixel off
+  const std::int32_t whole =
+      some(0, 1) == 0 ? 1 << some(1, 3) : 0;  // whose weights are 16ths or more, half a pixel off
   for (int i = 0; i < 4; ++i) {
     const auto extent = static_cast<std::int32_t>(dims[static_cast<std::size_t>(i)]);
     const bool resampled = kind == 0 ? i == 1 || i == 2 : kind == 1 ? i >= 2 : i > 0 && some(0, 1) == 0;
