@@ -92,8 +92,9 @@ TEST(Norm, ShortRowsMatchReference) {
         for (float& value : x) value = static_cast<float>(random_int(random, -24, 40)) / 8.0F;
         std::vector<Operand> operands{tensor_of<float>({rows, n}, x)};
         for (int i = 0; i < 2; ++i) {
-          const auto own = random_int(random, 0, 2);
-          operands.push_back(own == 0 ? absent() : random_tensor(ElementType::kF32, {own == 1 ? 1 : n}, random));
+          const std::vector<std::int64_t> own[] = {{}, {1}, {n}, {rows, 1}};
+          const auto& dims = own[random_int(random, 0, 3)];
+          operands.push_back(dims.empty() ? absent() : random_tensor(ElementType::kF32, dims, random));
         }
         return make_case(kNorm, p, std::move(operands));
       },

@@ -18,7 +18,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::norm::HWY_NAMESPACE {
 
-/// Rows of n numbers that follow each other, and a scale and bias that all of them share.
+/// Rows of n numbers that follow each other, and a scale and bias that all of them share, or one number of each row.
 struct ShortRows {
   const float* x;
   float* y;  ///< possibly x
@@ -31,13 +31,13 @@ struct ShortRows {
 
 constexpr int kMostRowVectors = 8;
 
-/// Is the row short, and are scale and bias those of its elements or one for all?
+/// Is the row short, and are scale and bias those of its elements in every row, or one for all of a row?
 inline bool is_short_row(std::int64_t n, const Parameter& scale, const Parameter& bias) {
-  const auto shared = [n](const Parameter& parameter) {
-    return parameter.data == nullptr || (parameter.period == 1 && (parameter.steps == 1 || parameter.steps == n));
+  const auto suits = [n](const Parameter& parameter) {
+    return parameter.data == nullptr || parameter.steps == 1 || (parameter.period == 1 && parameter.steps == n);
   };
   const hn::ScalableTag<float> d;
-  return n <= kMostRowVectors * static_cast<std::int64_t>(hn::Lanes(d)) && shared(scale) && shared(bias);
+  return n <= kMostRowVectors * static_cast<std::int64_t>(hn::Lanes(d)) && suits(scale) && suits(bias);
 }
 
 /// Rows of less than kVectors vectors of kLanes, but not of a vector less.
@@ -66,7 +66,9 @@ class RowVectors {
     unroll<kVectors>([&](auto i) HWY_ATTR { squares[i] = hn::Mul(v[i], v[i]); });
     const float mean_square = hn::GetLane(hn::SumOfLanes(kD, sum_of(squares))) * share;
     const V factor = hn::Set(kD, 1.0F / std::sqrt(mean_square + rows_.epsilon));
-    unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = hn::MulAdd(hn::Mul(v[i], factor), scale_[i], bias_[i]); });
+    unroll<kVectors>([&](auto i) HWY_ATTR {
+      v[i] = hn::MulAdd(hn::Mul(v[i], factor), at(rows_.scale, row, scale_[i]), at(rows_.bias, row, bias_[i]));
+    });
     unroll<kVectors - 1>([&](auto i) HWY_ATTR { hn::StoreU(v[i], kD, y + i * kLanes); });
     store_last(v[kVectors - 1], y + (kVectors - 1) * kLanes);
   }
@@ -91,6 +93,10 @@ class RowVectors {
     if (parameter.data != nullptr && parameter.steps > 1) return load(parameter.data, v);
     const V all = hn::Set(kD, parameter.data != nullptr ? *parameter.data : absent);
     ops::HWY_NAMESPACE::unroll<kVectors>([&](auto i) HWY_ATTR { v[i] = all; });
+  }
+  /// `shared`, unless the row has a number of its own.
+  static HWY_INLINE V at(const Parameter& parameter, std::int64_t row, V shared) {
+    return parameter.period > 1 ? hn::Set(kD, *parameter.block(row)) : shared;
   }
   static HWY_INLINE V sum_of(const V (&v)[kVectors]) {
     V sum = v[0];

@@ -204,6 +204,49 @@ void normalize_long_row(const float* x, float* y, std::size_t size, bool log) {
   }
 }
 
+/// Rows of up to so many vectors stay in registers, so that what one row waits for is computed beside what others do.
+constexpr int kMostRowVectors = 8;
+
+/// Rows of kVectors vectors, or a part less; y may be x.
+template <int kVectors>
+HWY_NOINLINE void normalize_rows_of(const float* x, float* y, std::int64_t rows, std::size_t size, bool log) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t rest = size - (kVectors - 1) * lanes;  // elements of the last vector
+  const auto last_elements = hn::FirstN(d, rest);
+  for (std::int64_t row = 0; row < rows; ++row, x += size, y += size) {
+    Lockstep<kVectors, V> v;
+    v.set([&](auto k) HWY_ATTR {
+      const float* from = x + k * lanes;
+      return k + 1 < kVectors || rest == lanes ? hn::LoadU(d, from) : load_partial(d, from, rest);
+    });
+    V maximum = hn::IfThenElse(last_elements, v.v[kVectors - 1], minus_infinity(d));
+    unroll<kVectors - 1>([&](auto k) HWY_ATTR { maximum = at_least(d, v.v[k], maximum); });
+    maximum = hn::MaxOfLanes(d, maximum);
+    v.set([&](auto k) HWY_ATTR { return hn::Sub(v.v[k], maximum); });
+    Lockstep<kVectors, V> terms = exp_bounded_f32(d, v);
+    V sum = hn::IfThenElseZero(last_elements, terms.v[kVectors - 1]);
+    unroll<kVectors - 1>([&](auto k) HWY_ATTR { sum = hn::Add(sum, terms.v[k]); });
+    sum = hn::SumOfLanes(d, sum);
+    const V scale = log ? log_f32(d, sum) : hn::Div(hn::Set(d, 1.0F), sum);
+    terms.set([&](auto k) HWY_ATTR { return log ? hn::Sub(v.v[k], scale) : hn::Mul(terms.v[k], scale); });
+    unroll<kVectors - 1>([&](auto k) HWY_ATTR { hn::StoreU(terms.v[k], d, y + k * lanes); });
+    store_few(terms.v[kVectors - 1], d, y + (kVectors - 1) * lanes, rest);
+  }
+}
+
+/// False for rows that are longer.
+HWY_INLINE bool normalize_in_registers(const float* x, float* y, std::int64_t rows, std::size_t size, bool log) {
+  const std::size_t vectors = (size + hn::Lanes(D()) - 1) / hn::Lanes(D());
+  bool done = false;
+  unroll<kMostRowVectors>([&](auto i) HWY_ATTR {
+    if (vectors != i + 1) return;
+    normalize_rows_of<i + 1>(x, y, rows, size, log);
+    done = true;
+  });
+  return done;
+}
+
 void normalize_short_rows(const float* x, float* y, std::int64_t rows, std::int64_t size, bool log) {
   const D d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -233,6 +276,7 @@ void run_rows(const Invocation& call, const softmax::Extents& e, bool log) {
       normalize_short_rows(x, y, end - begin, e.size, log);
       return;
     }
+    if (normalize_in_registers(x, y, end - begin, static_cast<std::size_t>(e.size), log)) return;
     for (std::int64_t r = begin; r < end; ++r, x += e.size, y += e.size)
       normalize_long_row(x, y, static_cast<std::size_t>(e.size), log);
   });
