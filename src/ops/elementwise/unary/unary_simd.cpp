@@ -26,15 +26,17 @@ constexpr int kAtOnce = 4;  ///< vectors: each step of a function waits for the 
 
 V quiet_nan(D d) { return hn::Set(d, std::numeric_limits<float>::quiet_NaN()); }
 
-/// f(x), a function that is right up to kLargestAngle, of any angles.
+/// f(x), a function that is right up to kLargestAngle, of any angles. A result does not depend on the other lanes.
 template <class F>
 HWY_INLINE V of_angles(F f, UnaryFunction function, V x) {
   const D d;
-  if (HWY_LIKELY(hn::AllFalse(d, hn::Gt(hn::Abs(x), hn::Set(d, kLargestAngle))))) return f(d, x);
+  const auto large = hn::Gt(hn::Abs(x), hn::Set(d, kLargestAngle));
+  const V y = f(d, x);
+  if (HWY_LIKELY(hn::AllFalse(d, large))) return y;
   HWY_ALIGN float each[HWY_MAX_BYTES / sizeof(float)];
   hn::Store(x, d, each);
   for (std::size_t i = 0; i < hn::Lanes(d); ++i) each[i] = apply_unary(each[i], function, 0.0F, 0.0F);
-  return hn::Load(d, each);
+  return hn::IfThenElse(large, hn::Load(d, each), y);
 }
 
 V sign_f32(D d, V x) {

@@ -101,6 +101,30 @@ TEST(Unary, TakesAnglesOfAnySize) {
   }
 }
 
+// Neighbours are others where threads share the rows of a view.
+TEST(Unary, AnglesDoNotDependOnTheirNeighbours) {
+  for (const UnaryFunction function : {UnaryFunction::kSin, UnaryFunction::kCos, UnaryFunction::kTan}) {
+    std::vector<float> x(64);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.37F * static_cast<float>(i) - 11.0F;
+    const auto values = [&] {
+      std::vector<std::vector<float>> results;
+      const OpCase op_case = make_case(kUnary, UnaryParams{function, 0, 0}, {tensor_of<float>({64}, x)});
+      for (const KernelVariant& variant : kUnary.variants)
+        if (variant_supports(op_case, variant))
+          results.push_back(run_variant(op_case, variant).outputs[0].values<float>());
+      return results;
+    };
+    const auto alone = values();
+    for (std::size_t i = 0; i < x.size(); i += 4) x[i] = 1e9F;
+    const auto beside = values();
+    for (std::size_t v = 0; v < alone.size(); ++v)
+      for (std::size_t i = 0; i < x.size(); ++i)
+        if (i % 4 != 0) {
+          EXPECT_EQ(alone[v][i], beside[v][i]) << kUnaryFunctionNames[static_cast<int>(function)] << " " << x[i];
+        }
+  }
+}
+
 TEST(Unary, GeluOfNegativeNumbersHasDigitsOfItsOwn) {
   std::vector<float> x;
   for (int i = 0; i <= 6000; ++i) x.push_back(static_cast<float>(i - 6000) / 1000);
