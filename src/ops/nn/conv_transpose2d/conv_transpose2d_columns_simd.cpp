@@ -113,6 +113,20 @@ std::int64_t block_of(const Geometry& g) {
   return std::clamp<std::int64_t>(kBlockFloats / product_row(g), 1, std::clamp<std::int64_t>(positions, 1, kMaxBlock));
 }
 
+/// Output rows that each thread has at least where they share them: it multiplies input rows at their edges once more.
+std::int64_t least_rows(const Geometry& g) {
+  return std::max<std::int64_t>(4 * (g.vertical.kernel - 1) * g.vertical.dilation, 4);
+}
+
+/// Do threads share output rows? Else, as of sequences, they share the products of each block.
+bool shares_rows(const Geometry& g) { return g.vertical.out >= 2 * least_rows(g); }
+
+Grain row_grain(const Geometry& g) {
+  constexpr std::int64_t kWork = 400'000;
+  const std::int64_t row_work = g.vertical.in * g.horizontal.in * g.channels_in * columns(g) / g.vertical.out;
+  return std::max(kWork / std::max<std::int64_t>(row_work, 1) + 1, least_rows(g));
+}
+
 /// The input positions [first, last) of those whose tap k meets an output.
 struct Positions {
   std::int64_t first = 0;
@@ -126,16 +140,22 @@ Positions meeting(const Axis& a, std::int64_t k, Positions all) {
   return {std::max(first, all.first), std::min(last, all.last)};
 }
 
-/// Adds the products of positions `all` of input row `ih` to the image `y`, row by row of the taps.
+/// Output rows [begin, end) of an image.
+struct OutputRows {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// Adds the products of positions `all` of input row `ih` to rows of the image `y`, row by row of the taps.
 class Scatter {
  public:
-  Scatter(const Geometry& g, std::int64_t ih, Positions all, const float* products, float* y)
-      : g_(g), axis_(g.horizontal), ih_(ih), all_(all), products_(products), y_(y) {}
+  Scatter(const Geometry& g, const OutputRows& rows, std::int64_t ih, Positions all, const float* products, float* y)
+      : g_(g), axis_(g.horizontal), rows_(rows), ih_(ih), all_(all), products_(products), y_(y) {}
 
   void operator()() const {
     for (std::int64_t kh = 0; kh < g_.vertical.kernel; ++kh) {
       const std::int64_t oh = g_.vertical.stride * ih_ + g_.vertical.dilation * kh - g_.vertical.pad;
-      if (oh < 0 || oh >= g_.vertical.out) continue;
+      if (oh < rows_.begin || oh >= rows_.end) continue;
       float* row = y_ + oh * axis_.out * g_.channels_out;
       if (axis_.dilation == 1 && axis_.kernel <= axis_.stride) {
         add_rows_of_taps(kh, row);
@@ -175,6 +195,7 @@ class Scatter {
 
   const Geometry& g_;
   const Axis& axis_;
+  const OutputRows& rows_;
   std::int64_t ih_;
   Positions all_;
   const float* products_;
@@ -182,28 +203,40 @@ class Scatter {
 };
 
 /// The products of `count` input positions from `first` on.
-void scatter_block(const Geometry& g, std::int64_t first, std::int64_t count, const float* products, float* y) {
+void scatter_block(const Geometry& g, const OutputRows& rows, std::int64_t first, std::int64_t count,
+                   const float* products, float* y) {
   const std::int64_t end = first + count;
   while (first < end) {
     const std::int64_t ih = first / g.horizontal.in;
     const std::int64_t row = ih * g.horizontal.in;
     const std::int64_t row_end = std::min(row + g.horizontal.in, end);
-    Scatter(g, ih, {first - row, row_end - row}, products, y)();
+    Scatter(g, rows, ih, {first - row, row_end - row}, products, y)();
     products += (row_end - first) * product_row(g);
     first = row_end;
   }
 }
 
 /// Every output is the bias at first: a row of them is written by doubling what is there, the others are copies.
-void fill_bias(const Geometry& g, const float* bias, float* y) {
+void fill_bias(const Geometry& g, const OutputRows& rows, const float* bias, float* y) {
   const std::int64_t row = g.horizontal.out * g.channels_out;
+  float* first = y + rows.begin * row;
   if (bias == nullptr) {
-    std::fill_n(y, g.vertical.out * row, 0.0F);
+    std::fill_n(first, (rows.end - rows.begin) * row, 0.0F);
     return;
   }
-  std::copy_n(bias, g.channels_out, y);
-  for (std::int64_t done = g.channels_out; done < row; done *= 2) std::copy_n(y, std::min(done, row - done), y + done);
-  for (std::int64_t oh = 1; oh < g.vertical.out; ++oh) std::copy_n(y, row, y + oh * row);
+  std::copy_n(bias, g.channels_out, first);
+  for (std::int64_t done = g.channels_out; done < row; done *= 2)
+    std::copy_n(first, std::min(done, row - done), first + done);
+  for (std::int64_t oh = rows.begin + 1; oh < rows.end; ++oh) std::copy_n(first, row, y + oh * row);
+}
+
+/// The input rows [begin, end) that meet output rows.
+OutputRows input_rows(const Axis& a, const OutputRows& rows) {
+  const std::int64_t reach = (a.kernel - 1) * a.dilation;
+  const std::int64_t first = std::max<std::int64_t>(rows.begin + a.pad - reach, 0);
+  const std::int64_t last = rows.end - 1 + a.pad;
+  const std::int64_t begin = (first + a.stride - 1) / a.stride;
+  return {std::min(begin, a.in), last < 0 ? 0 : std::min(last / a.stride + 1, a.in)};
 }
 
 /// Writes a panel of w [output channels, taps, input channels].
@@ -227,10 +260,10 @@ bool columns_supports(const OpCall& call) {
   return packed <= kSmallPackedBytes || packed <= 2 * call.in(1).bytes();
 }
 
-Footprint columns_footprint(const OpCall& call, int /*threads*/) {
+Footprint columns_footprint(const OpCall& call, int threads) {
   const Geometry g = geometry_of(call);
   Footprint footprint;
-  footprint.scratch_bytes = block_of(g) * product_row(g) * 4;
+  footprint.scratch_bytes = block_of(g) * product_row(g) * 4 * (shares_rows(g) ? threads : 1);
   return footprint;
 }
 
@@ -278,27 +311,57 @@ void multiply_block(const Threads& threads, const gemm::LeftRows& left, const fl
 
 }  // namespace
 
-Status run_columns(const Invocation& call) {
-  const auto& p = call.as<ConvTranspose2dParams>();
-  const Geometry g = conv_transpose2d::geometry_of(p, call.in(0), call.in(1), call.out());
-  const std::int64_t positions = g.vertical.in * g.horizontal.in;
-  const std::int64_t image = g.vertical.out * g.horizontal.out * g.channels_out;
-  const std::int64_t block = block_of(g);
-  auto* products = reinterpret_cast<float*>(call.scratch);
-  for (std::int64_t n = 0; n < g.batch; ++n) {
-    const float* x = call.input<float>(0) + n * positions * g.channels_in;
-    float* y = call.output<float>() + n * image;
-    fill_bias(g, call.has(2) ? call.input<float>(2) : nullptr, y);
-    for (std::int64_t first = 0; first < positions; first += block) {
+namespace {
+
+/// An item of the batch.
+struct Item {
+  const Invocation& call;
+  const Geometry& g;
+  const float* x;
+  float* y;
+
+  /// The products are multiplied by `threads`; there is room for a block of them.
+  void compute(const Threads& threads, const OutputRows& rows, float* products) const {
+    const std::int64_t block = block_of(g);
+    const OutputRows in = input_rows(g.vertical, rows);
+    fill_bias(g, rows, call.has(2) ? call.input<float>(2) : nullptr, y);
+    const std::int64_t end = in.end * g.horizontal.in;
+    for (std::int64_t first = in.begin * g.horizontal.in, next; first < end; first = next) {
+      // Blocks end at the same positions whatever the rows, as sums depend on them.
+      next = std::min((first / block + 1) * block, end);
       const gemm::LeftRows left{.data = x + first * g.channels_in,
-                                .rows = std::min(block, positions - first),
+                                .rows = next - first,
                                 .row_stride = g.channels_in,
                                 .length = g.channels_in};
-      multiply_block(*call.threads, left, call.input<float>(1), product_row(g),
+      multiply_block(threads, left, call.input<float>(1), product_row(g),
                      {.data = products, .row_stride = product_row(g)});
-      scatter_block(g, first, left.rows, products, y);
+      scatter_block(g, rows, first, left.rows, products, y);
     }
-    activate_rows(p.activation, y, 1, image, image);
+    const std::int64_t row = g.horizontal.out * g.channels_out;
+    const std::int64_t numbers = (rows.end - rows.begin) * row;
+    activate_rows(call.as<ConvTranspose2dParams>().activation, y + rows.begin * row, 1, numbers, numbers);
+  }
+};
+
+}  // namespace
+
+Status run_columns(const Invocation& call) {
+  const Geometry g =
+      conv_transpose2d::geometry_of(call.as<ConvTranspose2dParams>(), call.in(0), call.in(1), call.out());
+  const std::int64_t positions = g.vertical.in * g.horizontal.in;
+  const std::int64_t image = g.vertical.out * g.horizontal.out * g.channels_out;
+  auto* products = reinterpret_cast<float*>(call.scratch);
+  const std::int64_t block_floats = block_of(g) * product_row(g);
+  for (std::int64_t n = 0; n < g.batch; ++n) {
+    const Item item{call, g, call.input<float>(0) + n * positions * g.channels_in, call.output<float>() + n * image};
+    if (!shares_rows(g)) {
+      item.compute(*call.threads, {0, g.vertical.out}, products);
+      continue;
+    }
+    parallel_slots(*call.threads, g.vertical.out, row_grain(g),
+                   [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+                     item.compute({}, {begin, end}, products + slot * block_floats);
+                   });
   }
   return ok_status();
 }

@@ -44,11 +44,12 @@ ConvTranspose2dParams random_params(Random& random) {
 }
 
 /// Random parameters with paddings that leave something of the image, for groups of `cg` channels of the operand and
-/// `og` of the result, and images of at most so many columns.
-OpCase random_case(Random& random, std::int64_t groups, std::int64_t cg, std::int64_t og, std::int64_t columns = 9) {
+/// `og` of the result, and images of at most so many columns and rows.
+OpCase random_case(Random& random, std::int64_t groups, std::int64_t cg, std::int64_t og, std::int64_t columns = 9,
+                   std::int64_t rows = 6) {
   ConvTranspose2dParams p = random_params(random);
   p.groups = static_cast<std::int32_t>(groups);
-  const std::int64_t n = random_int(random, 1, 2), h = random_int(random, 1, 6), w = random_int(random, 1, columns);
+  const std::int64_t n = random_int(random, 1, 2), h = random_int(random, 1, rows), w = random_int(random, 1, columns);
   const std::int64_t kh = random_int(random, 1, 4), kw = random_int(random, 1, 5);
   const auto split = [&](std::int64_t room, std::int32_t* before, std::int32_t* after) {
     *before = static_cast<std::int32_t>(random_int(random, 0, room / 2));
@@ -192,6 +193,15 @@ OpCase overlapping_frames(Random& random) {
 
 TEST(ConvTranspose2d, OverlappingFramesMatchReference) {
   expect_packing_variants_match_reference(overlapping_frames, "f32_columns", 40);
+}
+
+// Images that are large enough for threads to share rows of the result, whose sums are those of one thread.
+TEST(ConvTranspose2d, SharedRowsMatchReference) {
+  expect_packing_variants_match_reference(
+      [](Random& random) {
+        return random_case(random, 1, random_int(random, 8, 24), random_int(random, 1, 6), 60, 70);
+      },
+      "f32_columns", 25);
 }
 
 TEST(ConvTranspose2d, ReferenceAgreesWithScattering) {
