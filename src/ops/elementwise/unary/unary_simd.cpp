@@ -193,7 +193,7 @@ struct Rows {
 
 /// Rows that lie from_step elements apart in x and to_step in y.
 template <class F>
-HWY_NOINLINE void map_rows(Rows rows, float* y, std::int64_t to_step, F f, const float* x, std::int64_t from_step) {
+HWY_NOINLINE void map_each_row(Rows rows, float* y, std::int64_t to_step, F f, const float* x, std::int64_t from_step) {
   for (; rows.count > 0; --rows.count, y += to_step, x += from_step)
     map_vectors(static_cast<std::size_t>(rows.n), y, f, x);
 }
@@ -213,7 +213,7 @@ HWY_INLINE void scatter_rows(const Rows& rows, const float* from, float* to, std
     store_partial(hn::LoadU(d, from), d, to, static_cast<std::size_t>(rows.n));
 }
 
-/// map_rows of such rows, as one row of all their elements.
+/// map_each_row of such rows, as one row of all their elements.
 template <class F>
 HWY_INLINE void map_short_rows(Rows rows, float* y, std::int64_t to_step, F f, const float* x, std::int64_t from_step) {
   constexpr std::int64_t kRoom = 1024;
@@ -222,7 +222,7 @@ HWY_INLINE void map_short_rows(Rows rows, float* y, std::int64_t to_step, F f, c
   for (std::int64_t left = rows.count; left > 0; left -= rows.count) {
     rows.count = std::min(left, most);
     if (from_step != rows.n) gather_rows(rows, x, from_step, packed);
-    map_rows({1, rows.count * rows.n}, to_step != rows.n ? packed : y, 0, f, from_step != rows.n ? packed : x, 0);
+    map_each_row({1, rows.count * rows.n}, to_step != rows.n ? packed : y, 0, f, from_step != rows.n ? packed : x, 0);
     if (to_step != rows.n) scatter_rows(rows, packed, y, to_step);
     x += rows.count * from_step;
     y += rows.count * to_step;
@@ -241,7 +241,7 @@ void run_unary(const Invocation& invocation, const StridedRows<2>& rows) {
                      const float* from = x + offsets[1];
                      if (packs && count > 1 && n < static_cast<std::int64_t>(hn::Lanes(D())))
                        return map_short_rows({count, n}, to, strides[0], f, from, strides[1]);
-                     map_rows({count, n}, to, strides[0], f, from, strides[1]);
+                     map_each_row({count, n}, to, strides[0], f, from, strides[1]);
                    });
     });
   };

@@ -140,8 +140,8 @@ Positions meeting(const Axis& a, std::int64_t k, Positions all) {
   return {std::max(first, all.first), std::min(last, all.last)};
 }
 
-/// Output rows [begin, end) of an image.
-struct OutputRows {
+/// Rows [begin, end) of an image.
+struct RowRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
@@ -149,7 +149,7 @@ struct OutputRows {
 /// Adds the products of positions `all` of input row `ih` to rows of the image `y`, row by row of the taps.
 class Scatter {
  public:
-  Scatter(const Geometry& g, const OutputRows& rows, std::int64_t ih, Positions all, const float* products, float* y)
+  Scatter(const Geometry& g, const RowRange& rows, std::int64_t ih, Positions all, const float* products, float* y)
       : g_(g), axis_(g.horizontal), rows_(rows), ih_(ih), all_(all), products_(products), y_(y) {}
 
   void operator()() const {
@@ -195,7 +195,7 @@ class Scatter {
 
   const Geometry& g_;
   const Axis& axis_;
-  const OutputRows& rows_;
+  const RowRange& rows_;
   std::int64_t ih_;
   Positions all_;
   const float* products_;
@@ -203,7 +203,7 @@ class Scatter {
 };
 
 /// The products of `count` input positions from `first` on.
-void scatter_block(const Geometry& g, const OutputRows& rows, std::int64_t first, std::int64_t count,
+void scatter_block(const Geometry& g, const RowRange& rows, std::int64_t first, std::int64_t count,
                    const float* products, float* y) {
   const std::int64_t end = first + count;
   while (first < end) {
@@ -217,7 +217,7 @@ void scatter_block(const Geometry& g, const OutputRows& rows, std::int64_t first
 }
 
 /// Every output is the bias at first: a row of them is written by doubling what is there, the others are copies.
-void fill_bias(const Geometry& g, const OutputRows& rows, const float* bias, float* y) {
+void fill_bias(const Geometry& g, const RowRange& rows, const float* bias, float* y) {
   const std::int64_t row = g.horizontal.out * g.channels_out;
   float* first = y + rows.begin * row;
   if (bias == nullptr) {
@@ -230,8 +230,8 @@ void fill_bias(const Geometry& g, const OutputRows& rows, const float* bias, flo
   for (std::int64_t oh = rows.begin + 1; oh < rows.end; ++oh) std::copy_n(first, row, y + oh * row);
 }
 
-/// The input rows [begin, end) that meet output rows.
-OutputRows input_rows(const Axis& a, const OutputRows& rows) {
+/// The input rows that meet output rows `rows`.
+RowRange input_rows(const Axis& a, const RowRange& rows) {
   const std::int64_t reach = (a.kernel - 1) * a.dilation;
   const std::int64_t first = std::max<std::int64_t>(rows.begin + a.pad - reach, 0);
   const std::int64_t last = rows.end - 1 + a.pad;
@@ -309,10 +309,6 @@ void multiply_block(const Threads& threads, const gemm::LeftRows& left, const fl
                   });
 }
 
-}  // namespace
-
-namespace {
-
 /// An item of the batch.
 struct Item {
   const Invocation& call;
@@ -321,9 +317,9 @@ struct Item {
   float* y;
 
   /// The products are multiplied by `threads`; there is room for a block of them.
-  void compute(const Threads& threads, const OutputRows& rows, float* products) const {
+  void compute(const Threads& threads, const RowRange& rows, float* products) const {
     const std::int64_t block = block_of(g);
-    const OutputRows in = input_rows(g.vertical, rows);
+    const RowRange in = input_rows(g.vertical, rows);
     fill_bias(g, rows, call.has(2) ? call.input<float>(2) : nullptr, y);
     const std::int64_t end = in.end * g.horizontal.in;
     for (std::int64_t first = in.begin * g.horizontal.in, next; first < end; first = next) {

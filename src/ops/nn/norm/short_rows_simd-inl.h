@@ -40,7 +40,7 @@ inline bool is_short_row(std::int64_t n, const Parameter& scale, const Parameter
   return n <= kMostRowVectors * static_cast<std::int64_t>(hn::Lanes(d)) && suits(scale) && suits(bias);
 }
 
-/// Rows of less than kVectors vectors of kLanes, but not of a vector less.
+/// Rows of up to kVectors vectors of kLanes, and more than one vector less.
 template <std::size_t kLanes, int kVectors>
 class RowVectors {
  public:
