@@ -11,4 +11,8 @@ Status run_reference(const Invocation& call);
 bool channels_supports(const OpCall& call);
 Status run_channels(const Invocation& call);
 
+/// The same of images of one channel whose rows are dense; windows that see up to 1024 columns.
+bool planes_supports(const OpCall& call);
+Status run_planes(const Invocation& call);
+
 }  // namespace bantam::ops::pool

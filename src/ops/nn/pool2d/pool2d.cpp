@@ -72,6 +72,11 @@ std::int64_t work(const OpCall& call) {
 
 constexpr KernelVariant kVariants[] = {
 #if BANTAM_SIMD
+    {.name = "any_planes__simd",
+     .supports = pool::planes_supports,
+     .footprint = pool_footprint,
+     .run = pool::run_planes,
+     .accuracy = {Accuracy::Kind::kRelative, 2e-6F}},
     {.name = "any_channels__simd",
      .supports = pool::channels_supports,
      .footprint = pool_footprint,

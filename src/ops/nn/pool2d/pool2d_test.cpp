@@ -200,6 +200,56 @@ TEST(Pool2d, LargeWindowsWideRowsAndFewChannelsMatchReference) {
       {.cases = 120, .must_cover = {"any_channels__simd"}});
 }
 
+// Lines hold the columns of several rows, of planes and items that follow each other, or part of a row.
+TEST(Pool2d, ImagesOfOneChannelMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kI8, ElementType::kU8};
+        const ElementType type = kTypes[random() % 3];
+        const auto small = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        Pool2dParams p{.kind = small(0, 1) == 0 ? PoolKind::kMax : PoolKind::kAverage,
+                       .kernel_h = small(1, 4),
+                       .kernel_w = small(1, 8),
+                       .stride_h = small(1, 3),
+                       .stride_w = small(1, 6)};
+        p.dilation_h = small(1, 2);
+        p.dilation_w = small(0, 3) == 0 ? 3 : 1;
+        p.pad_left = small(0, 9);
+        p.pad_right = small(0, 9);
+        p.pad_top = small(0, 5);
+        p.pad_bottom = small(0, 5);
+        p.ceil_mode = small(0, 1);
+        p.count_include_pad = small(0, 1);
+        if (type == ElementType::kF32) {
+          constexpr Activation kActivations[] = {{}, {UnaryFunction::kClip, -0.2F, 0.3F}, {UnaryFunction::kTanh}};
+          p.activation = kActivations[random() % 3];
+        } else {
+          p.minimum = (type == ElementType::kI8 ? -128 : 0) + small(0, 60);
+          p.maximum = p.minimum + 190;
+        }
+        const std::int64_t width =
+            (p.kernel_w - 1) * p.dilation_w + (small(0, 4) == 0 ? small(1000, 5000) : small(1, 200));
+        const std::int64_t height = (p.kernel_h - 1) * p.dilation_h + small(1, 12);
+        return make_case(kPool2d, p,
+                         {random_tensor(type, {small(1, 4), height, width, 1}, random,
+                                        type == ElementType::kF32 ? -1 : -128, type == ElementType::kF32 ? 1 : 255)});
+      },
+      {.cases = 300, .must_cover = {"any_planes__simd", "any_channels__simd"}});
+}
+
+TEST(Pool2d, MaximaOfOneChannelSkipNaNs) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  const auto x = tensor_of<float>({1, 2, 4, 1}, {kNaN, 1, kNaN, kNaN, 2, kNaN, kNaN, kNaN});
+  const Pool2dParams p{.kernel_h = 2, .kernel_w = 2};
+  for (const KernelVariant& kernel : kPool2d.variants) {
+    const Outcome y = testing::run_variant(make_case(kPool2d, p, {x}), kernel);
+    EXPECT_THAT(y.outputs[0].values<float>(), ElementsAre(2, 1, -std::numeric_limits<float>::infinity()))
+        << kernel.name;
+  }
+}
+
 TEST(Pool2d, IntegerVariantsMatchReferenceExactly) {
   testing::expect_variants_match_reference(
       [](Random& random) {
