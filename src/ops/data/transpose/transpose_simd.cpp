@@ -1,5 +1,6 @@
 // Transposition through registers: blocks of 16 bytes of as many rows as an element has places in them become columns
-// by interleaving. Where the innermost dimension stays, its rows are copied whole.
+// by interleaving, those of a cache line of the result together. Where the innermost dimension stays, its rows are
+// copied whole.
 #include <algorithm>
 #include <cstring>
 
@@ -33,75 +34,129 @@ template <int kStage, int N, class D, class V = hn::Vec<D>>
 HWY_INLINE void transpose_vectors(D d, V (&v)[N]) {
   if constexpr (kStage < N) {
     V dealt[N];
-    unroll<N / 2>([&](auto i) HWY_ATTR {
+    unroll<N / 2>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
       dealt[2 * i] = hn::InterleaveLower(d, v[i], v[i + N / 2]);
       dealt[2 * i + 1] = hn::InterleaveUpper(d, v[i], v[i + N / 2]);
     });
-    unroll<N>([&](auto i) HWY_ATTR { v[i] = dealt[i]; });
+    unroll<N>([&](auto i) __attribute__((always_inline)) HWY_ATTR { v[i] = dealt[i]; });
     transpose_vectors<2 * kStage, N>(d, v);
   }
 }
 
-/// Two blocks, of rows so far apart, in one vector.
-template <class D>
+/// kBlocks blocks, of rows so far apart, in one vector.
+template <int kBlocks, class D>
 HWY_INLINE hn::Vec<D> load_blocks(D d, const hn::TFromD<D>* from, std::int64_t apart) {
-  const hn::Half<D> half;
-  return hn::Combine(d, hn::LoadU(half, from + apart), hn::LoadU(half, from));
-}
-
-/// kBlocks * N rows of N columns.
-template <int kBlocks, int N, typename T>
-HWY_INLINE void transpose_tile(const Matrix& m, const T* from, T* to) {
-  const hn::CappedTag<T, kBlocks * N> d;
-  hn::Vec<decltype(d)> v[N];
-  unroll<N>([&](auto i) HWY_ATTR {
-    if constexpr (kBlocks == 1) {
-      v[i] = hn::LoadU(d, from + i * m.from_row);
-    } else {
-      v[i] = load_blocks(d, from + i * m.from_row, N * m.from_row);
-    }
-  });
-  transpose_vectors<1>(d, v);
-  unroll<N>([&](auto i) HWY_ATTR { hn::StoreU(v[i], d, to + i * m.to_column); });
-}
-
-/// How tiles follow each other: along the operand's rows, along its columns, or along columns of the height of one
-/// cache line of the result.
-enum class Order { kAlongRows, kAlongColumns, kBlocks };
-
-/// Along the operand's rows as long as the first-level cache keeps the lines of the result that a strip crosses until
-/// they are used up: a multiple of 1 KiB apart they lie in few of its sets. Then along its columns, if those of the
-/// operand are kept.
-template <typename T>
-Order order_of(const Matrix& m) {
-  const auto stays = [](std::int64_t apart) { return apart * static_cast<std::int64_t>(sizeof(T)) % 1024 != 0; };
-  if (stays(m.to_column)) return Order::kAlongRows;
-  return stays(m.from_row) ? Order::kAlongColumns : Order::kBlocks;
-}
-
-/// Tiles that cover the matrix, which is no smaller than one; the last ones reach back over those before them.
-template <int kBlocks, int N, typename T>
-HWY_INLINE void cover_with_tiles(const Matrix& m, const T* from, T* to) {
-  constexpr std::int64_t kRows = kBlocks * N;
-  constexpr std::int64_t kLine = std::max<std::int64_t>(64 / static_cast<std::int64_t>(sizeof(T)), kRows);
-  const auto tile = [&](std::int64_t row, std::int64_t column) HWY_ATTR {
-    const std::int64_t r = std::min(row, m.rows - kRows);
-    const std::int64_t c = std::min(column, m.columns - N);
-    transpose_tile<kBlocks, N>(m, from + r * m.from_row + c, to + c * m.to_column + r);
-  };
-  const auto along_columns = [&](std::int64_t first, std::int64_t end) HWY_ATTR {
-    for (std::int64_t column = 0; column < m.columns; column += N)
-      for (std::int64_t row = first; row < end; row += kRows) tile(row, column);
-  };
-  switch (order_of<T>(m)) {
-    case Order::kAlongRows:
-      for (std::int64_t row = 0; row < m.rows; row += kRows)
-        for (std::int64_t column = 0; column < m.columns; column += N) tile(row, column);
-      return;
-    case Order::kAlongColumns: return along_columns(0, m.rows);
-    case Order::kBlocks:
-      for (std::int64_t row = 0; row < m.rows; row += kLine) along_columns(row, std::min(row + kLine, m.rows));
+  if constexpr (kBlocks == 1) {
+    return hn::LoadU(d, from);
+  } else {
+    const hn::Half<D> half;
+    return hn::Combine(d, load_blocks<kBlocks / 2>(half, from + kBlocks / 2 * apart, apart),
+                       load_blocks<kBlocks / 2>(half, from, apart));
   }
+}
+
+/// kRows rows of N columns, in vectors of several blocks of N rows.
+template <int kRows, int N, typename T>
+HWY_INLINE void transpose_tile(Matrix m, const T* from, T* to) {
+  constexpr int kLanes = hn::MaxLanes(hn::CappedTag<T, kRows>());
+  static_assert(kLanes % N == 0);
+  const hn::CappedTag<T, kRows> d;
+  for (int row = 0; row < kRows; row += kLanes, from += kLanes * m.from_row, to += kLanes) {
+    hn::Vec<decltype(d)> v[N];
+    unroll<N>([&](auto i) __attribute__((always_inline))
+              HWY_ATTR { v[i] = load_blocks<kLanes / N>(d, from + i * m.from_row, N * m.from_row); });
+    transpose_vectors<1>(d, v);
+    unroll<N>([&](auto i) __attribute__((always_inline)) HWY_ATTR { hn::StoreU(v[i], d, to + i * m.to_column); });
+  }
+}
+
+/// Elements of a cache line.
+template <typename T>
+constexpr std::int64_t kLine = 64 / sizeof(T);
+
+/// kRows rows, by tiles of N columns, the last of which reaches back over the one before. Where rows fill lines of the
+/// result, these are written at once, and those of the operand are used up while the first-level cache has them. What
+/// comes next is fetched two lines ahead: there are more rows than streams that a processor follows by itself.
+template <int kRows, int N, typename T>
+HWY_INLINE void transpose_rows(Matrix m, const T* from, T* to) {
+  constexpr std::int64_t kAhead = 2 * kLine<T>;
+  for (std::int64_t column = 0; column < m.columns; column += N) {
+    if (kRows >= kLine<T> && column % kLine<T> == 0 && column + kAhead < m.columns)
+      unroll<kRows>([&](auto i) HWY_ATTR { __builtin_prefetch(from + i * m.from_row + column + kAhead); });
+    const std::int64_t c = std::min(column, m.columns - N);
+    transpose_tile<kRows, N>(m, from + c, to + c * m.to_column);
+  }
+}
+
+/// Strips of kRows rows, what is left in narrower ones; the last of N may reach back over those before. Requires N rows
+/// at least, and N columns.
+template <int kRows, int N, typename T>
+HWY_INLINE void cover_rows(Matrix m, const T* from, T* to) {
+  const std::int64_t end = kRows > N ? m.rows / kRows * kRows : m.rows;
+  for (std::int64_t row = 0; row < end; row += kRows) {
+    const std::int64_t r = std::min(row, m.rows - kRows);
+    transpose_rows<kRows, N>(m, from + r * m.from_row, to + r);
+  }
+  if constexpr (kRows > N) {
+    if (end == m.rows) return;
+    const std::int64_t first = std::min(end, m.rows - N);
+    cover_rows<kRows / 2, N>({m.rows - first, m.columns, m.from_row, m.to_column}, from + first * m.from_row,
+                             to + first);
+  }
+}
+
+/// Are lines that lie so far apart in one of so many sets of the first-level cache? With 64 sets, as most have.
+template <typename T>
+bool meet_in_sets(std::int64_t apart, std::int64_t sets) {
+  return apart * static_cast<std::int64_t>(sizeof(T)) % (4096 / sets) == 0;
+}
+
+/// How a matrix is cut: parts of all columns of some rows, which are cut along the columns.
+struct Parts {
+  std::int64_t rows;
+  std::int64_t columns;
+  bool halves;  ///< half a line of the result is written each time
+};
+
+/// Columns so few that the lines of the result are in the caches when the next rows add to them. Where these meet, one
+/// of few columns is written for several lines; where the operand's do, fewer rows share the cache.
+template <typename T>
+Parts parts_of(const Matrix& m) {
+  constexpr std::int64_t kMostRows = kLine<T>;
+  if (meet_in_sets<T>(m.to_column, 2)) {
+    if (meet_in_sets<T>(m.from_row, 4)) return {m.rows, kLine<T>, false};
+    return {4 * kLine<T>, 1, false};
+  }
+  if (meet_in_sets<T>(m.from_row, std::max<std::int64_t>(kMostRows / 16, 1))) return {m.rows, 4 * kLine<T>, true};
+  return {m.rows, 16 * kLine<T>, false};
+}
+
+/// Calls f(begin, size) for parts of `step`, the last of which is the longest.
+template <typename F>
+HWY_INLINE void for_parts(std::int64_t size, std::int64_t step, F f) {
+  for (std::int64_t at = 0; at < size;) {
+    const std::int64_t part = size - at < 2 * step ? size - at : step;
+    f(at, part);
+    at += part;
+  }
+}
+
+template <int N, typename T>
+HWY_INLINE void cover_with_tiles(const Matrix& m, const T* from, T* to) {
+  constexpr int kRows = N * sizeof(T) == 16 ? kLine<T> : N;
+  const Parts parts = parts_of<T>(m);
+  for_parts(m.rows, std::max<std::int64_t>(parts.rows, kRows), [&](std::int64_t row, std::int64_t rows) HWY_ATTR {
+    for_parts(m.columns, std::max<std::int64_t>(parts.columns, N),
+              [&](std::int64_t column, std::int64_t columns) HWY_ATTR {
+                const Matrix part{rows, columns, m.from_row, m.to_column};
+                const T* source = from + row * m.from_row + column;
+                T* destination = to + column * m.to_column + row;
+                if constexpr (kRows > N) {
+                  if (parts.halves) return cover_rows<kRows / 2, N>(part, source, destination);
+                }
+                cover_rows<kRows, N>(part, source, destination);
+              });
+  });
 }
 
 /// Columns of one row, or rows of one column.
@@ -118,10 +173,7 @@ HWY_INLINE void transpose_small(const Matrix& m, const T* from, T* to) {
   if constexpr (N < 2) {
     transpose_line(m, from, to);
   } else if (m.rows >= N && m.columns >= N) {
-    if constexpr (hn::MaxLanes(hn::CappedTag<T, 2 * N>()) == 2 * N && N * sizeof(T) == 16) {
-      if (m.rows >= 2 * N) return cover_with_tiles<2, N>(m, from, to);
-    }
-    cover_with_tiles<1, N>(m, from, to);
+    cover_with_tiles<N>(m, from, to);
   } else {
     transpose_small<N / 2>(m, from, to);
   }
@@ -186,24 +238,16 @@ void transpose_part(const Matrix& m, const Box::Level& repeat, const T* from, T*
     transpose_small<16 / sizeof(T)>(m, from + i * repeat.source, to + i * repeat.destination);
 }
 
-/// Parts of a matrix have sides of at least so many elements, if it has: cache lines on both sides are used up while
-/// they are in the first-level cache.
+/// Threads share a matrix by parts of a side of so many elements, which fill lines of the operand or the result.
 template <typename T>
 constexpr std::int64_t kSide = std::max<std::int64_t>(64 / sizeof(T), 16);
 
 /// Columns [begin, end) or rows [begin, end) of the matrix.
 template <typename T>
 void transpose_strip(Matrix m, bool by_columns, std::int64_t begin, std::int64_t end, const T* from, T* to) {
-  constexpr Box::Level kOnce{};
-  const std::int64_t across = by_columns ? m.rows : m.columns;
-  from += by_columns ? begin : begin * m.from_row;
-  to += by_columns ? begin * m.to_column : begin;
   (by_columns ? m.columns : m.rows) = end - begin;
-  std::int64_t& size = by_columns ? m.rows : m.columns;
-  for (std::int64_t at = 0; at < across; at += size) {
-    size = across - at < 2 * kSide<T> ? across - at : kSide<T>;
-    transpose_part(m, kOnce, from + (by_columns ? at * m.from_row : at), to + (by_columns ? at : at * m.to_column));
-  }
+  transpose_part(m, Box::Level{}, from + (by_columns ? begin : begin * m.from_row),
+                 to + (by_columns ? begin * m.to_column : begin));
 }
 
 /// Matrices so small that each is one part: those that the innermost level repeats go one after the other.
@@ -232,23 +276,23 @@ void transpose_matrices(const Threads& threads, const Box& outer, const Matrix& 
   const bool by_columns = m.columns >= m.rows;
   const std::int64_t length = by_columns ? m.columns : m.rows;
   const std::int64_t across = by_columns ? m.rows : m.columns;
-  // A strip takes several cache lines of each row, since the next ones are fetched ahead; that of a narrow matrix is
-  // longer. The last strip is the longest, so that none is much shorter than the others.
+  // Strips of several cache lines; those of a narrow matrix are longer.
   const std::int64_t step = across < kSide<T> ? kSide<T> * kSide<T> / across : 4 * kSide<T>;
   const std::int64_t strips = std::max<std::int64_t>(length / step, 1);
   if (strips == 1 && across < 2 * kSide<T>) return transpose_parts<T>(threads, outer, m, from, to);
   const std::int64_t grain = std::max<std::int64_t>(kElementwiseGrain / (std::min(step, length) * across), 1);
   parallel_ranges(threads, iterations(outer) * strips, grain, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t strip = begin;
-    for_iterations(
-        outer, kBytes, begin / strips, (end + strips - 1) / strips, [&](std::int64_t source, std::int64_t destination) {
-          const std::int64_t first = strip / strips * strips;
-          for (; strip < std::min(end, first + strips); ++strip) {
-            const std::int64_t i = strip - first;
-            transpose_strip(m, by_columns, i * step, i + 1 == strips ? length : (i + 1) * step,
-                            reinterpret_cast<const T*>(from + source), reinterpret_cast<T*>(to + destination));
-          }
-        });
+    for_iterations(outer, kBytes, begin / strips, (end + strips - 1) / strips,
+                   [&](std::int64_t source, std::int64_t destination) {
+                     const std::int64_t first = strip / strips * strips;
+                     const std::int64_t last = std::min(end, first + strips);
+                     // The last strip is the longest, so that none is much shorter than the others.
+                     transpose_strip(m, by_columns, (strip - first) * step,
+                                     last == first + strips ? length : (last - first) * step,
+                                     reinterpret_cast<const T*>(from + source), reinterpret_cast<T*>(to + destination));
+                     strip = last;
+                   });
   });
 }
 
