@@ -3,8 +3,7 @@
 //   transpose(pool(transpose(x))), x [N,C,H,W] -> reshape(pool(reshape(x))), the reshape of x being [N * C,H,W,1]
 //
 // and the same of several poolings behind each other. Bit for bit the same but for f32 averages, which may be summed in
-// another order. Only of rows so long that vectors run along them: those of one channel each, of which few fit a
-// vector, take longer than two transposes.
+// another order. Only of long rows of floats: short ones of one channel, or of bytes, take longer than two transposes.
 #include <algorithm>
 #include <vector>
 
@@ -21,7 +20,7 @@ using graph::Node;
 using graph::ValueId;
 
 /// Of an operand, by measurement on x86-64.
-constexpr std::int64_t kLeastRowBytes = 192;
+constexpr std::int64_t kLeastWidth = 80;
 
 bool moves_channels(const Node& node, const std::vector<int>& order) {
   return Permutation::of(node.as<ops::TransposeParams>().perm) == Permutation::of(order);
@@ -35,7 +34,7 @@ TensorDesc as_planes(TensorDesc x) {
   return x;
 }
 
-bool has_long_rows(const TensorDesc& x) { return x.dims[2] * element_size(x.type) >= kLeastRowBytes; }
+bool has_long_rows(const TensorDesc& x) { return x.type == ElementType::kF32 && x.dims[2] >= kLeastWidth; }
 
 /// `node`: the transpose behind.
 std::optional<ValueId> pool_as_planes(Rewriter& rewriter, const Node& node) {

@@ -37,17 +37,17 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 using ops::HWY_NAMESPACE::ClampedStore;
 
-/// Calls f(d, i) for elements [i, i + lanes) until `count` are covered, with as many lanes as they fill; the last may
-/// reach back over those before.
+/// Calls f(d, i) for elements [i, i + lanes) until `count` are covered, with as many lanes as they fill, or one; the
+/// last may reach back over those before.
 template <class D, typename F>
 HWY_INLINE void cover(D d, std::int64_t count, F f) {
   constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(D()));
   if (count >= kLanes) {
-    std::int64_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) f(d, i);
-    if (i < count) f(d, count - kLanes);
-  } else if constexpr (kLanes > 1) {
+    for (std::int64_t i = 0; i < count; i += kLanes) f(d, std::min(i, count - kLanes));
+  } else if constexpr (kLanes > 4) {
     cover(hn::Half<D>(), count, f);
+  } else if constexpr (kLanes > 1) {
+    cover(hn::CappedTag<hn::TFromD<D>, 1>(), count, f);
   }
 }
 
@@ -87,22 +87,25 @@ struct Total {
   }
 };
 
-/// Every kStride-th element from `x` on, each `stride`-th where kStride is 0.
+/// Does LoadInterleaved2 take such vectors?
+template <class D>
+constexpr bool kHasPairs = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) >= 16;
+
+/// Each `stride`-th element from `x` on; kStride: the stride where it is 1 or 2, or 0.
 template <int kStride, class D, typename T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_apart(D d, const T* x, std::int64_t stride) {
   if constexpr (kStride == 1) {
     return hn::LoadU(d, x);
-  } else if constexpr (kStride == 0 || hn::MaxLanes(D()) * sizeof(T) < 16) {
+  } else if constexpr (kStride == 2 && kHasPairs<D>) {
+    hn::Vec<D> even;
+    hn::Vec<D> odd;
+    hn::LoadInterleaved2(d, x, even, odd);
+    return even;
+  } else {
     constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(D()));
     HWY_ALIGN T picked[kLanes];
     for (std::int64_t i = 0; i < kLanes; ++i) picked[i] = x[i * stride];
     return hn::Load(d, picked);
-  } else {
-    hn::Vec<D> v[4];
-    if constexpr (kStride == 2) hn::LoadInterleaved2(d, x, v[0], v[1]);
-    if constexpr (kStride == 3) hn::LoadInterleaved3(d, x, v[0], v[1], v[2]);
-    if constexpr (kStride == 4) hn::LoadInterleaved4(d, x, v[0], v[1], v[2], v[3]);
-    return v[0];
   }
 }
 
@@ -121,16 +124,22 @@ class LinePooler {
 
   /// Rows [begin, end) of all items'. All that it reads of some results is read before these are written.
   void rows(const T* x, T* y, std::int64_t begin, std::int64_t end) {
-    for (; begin < end; begin += lines_) {
+    std::int64_t n = begin / g_.y.h;
+    std::int64_t oy = begin % g_.y.h;
+    while (begin < end) {
       const std::int64_t lines = std::min(lines_, end - begin);
+      for (std::int64_t i = 0; i < lines; ++i) {
+        lines_at_[i] = line_at(x, y, n, oy);
+        if (++oy == g_.y.h) oy = 0, ++n;
+      }
       for (std::int64_t ox = 0; ox < g_.y.w; ox += strip_) {
         place_strip(ox, std::min(strip_, g_.y.w - ox));
-        for (std::int64_t i = 0; i < lines; ++i) fold_rows(x, begin + i, i);
+        for (std::int64_t i = 0; i < lines; ++i) fold_rows(lines_at_[i], line_ + i * pitch_ + start_);
         with_stride([&](auto stride) HWY_ATTR {
-          for (std::int64_t i = 0; i < lines; ++i)
-            fold_line<stride>(y + g_.y.offset((begin + i) / g_.y.h, (begin + i) % g_.y.h, ox), i);
+          for (std::int64_t i = 0; i < lines; ++i) fold_line<stride>(lines_at_[i], line_ + i * pitch_ + start_);
         });
       }
+      begin += lines;
     }
   }
 
@@ -143,6 +152,21 @@ class LinePooler {
 
   static constexpr std::int64_t kLine = 64 / sizeof(Column);  ///< where columns of an image begin: a multiple of it
   static constexpr std::int64_t kMostLines = 8;
+
+  /// A row of results, and the taps of its windows.
+  struct Line {
+    const T* from;  ///< column 0 of the first row of taps
+    std::int64_t taps;
+    T* to;
+    std::int32_t counted;  ///< rows that count in an average, or 1
+  };
+
+  Line line_at(const T* x, T* y, std::int64_t n, std::int64_t oy) const {
+    const PoolTaps rows = pool_taps(g_.vertical, oy, g_.x.h, p_.count_include_pad != 0);
+    const std::int64_t first = rows.origin + std::int64_t{rows.inside.first} * g_.vertical.dilation;
+    return {x + n * g_.x.n_stride + first * g_.x.h_stride, rows.inside.size(), y + g_.y.offset(n, oy, 0),
+            static_cast<std::int32_t>(std::max<std::int64_t>(rows.counted, 1))};
+  }
 
   std::int64_t columns_of(std::int64_t results) const {
     return (results - 1) * g_.horizontal.stride + window_reach(g_.horizontal);
@@ -165,23 +189,19 @@ class LinePooler {
     }
   }
 
-  /// Folds the taps in each column of the strip, for a row of results.
-  void fold_rows(const T* x, std::int64_t row, std::int64_t line) {
-    const PoolTaps rows = pool_taps(g_.vertical, row % g_.y.h, g_.x.h, p_.count_include_pad != 0);
-    const std::int64_t taps = rows.inside.size();
-    const std::int64_t inside = taps > 0 ? inside_ : 0;
+  /// Folds the taps in each column of the strip.
+  HWY_INLINE void fold_rows(const Line& line, Column* columns) const {
+    const std::int64_t inside = line.taps > 0 ? inside_ : 0;
     const std::int64_t step = g_.x.h_stride * g_.vertical.dilation;
-    const T* first = x + row / g_.y.h * g_.x.n_stride + rows.origin * g_.x.h_stride + rows.inside.first * step + left_;
-    Column* const columns = line_ + line * pitch_ + start_;
     std::fill_n(columns, before_, Fold::kStart);
-    cover(D(), inside, [&](auto d, std::int64_t i) HWY_ATTR {
-      const T* from = first + i;
-      auto sum = hn::Set(d, Fold::kStart);
-      for (std::int64_t tap = 0; tap < taps; ++tap, from += step) sum = Fold::step(sum, Fold::load(d, from));
-      hn::StoreU(sum, d, columns + before_ + i);
-    });
+    cover(
+        D(), inside, [&](auto d, std::int64_t i) __attribute__((always_inline)) HWY_ATTR {
+          const T* from = line.from + left_ + i;
+          auto sum = hn::Set(d, Fold::kStart);
+          for (std::int64_t tap = 0; tap < line.taps; ++tap, from += step) sum = Fold::step(sum, Fold::load(d, from));
+          hn::StoreU(sum, d, columns + before_ + i);
+        });
     std::fill(columns + before_ + inside, columns + columns_of(count_), Fold::kStart);
-    rows_counted_[line] = static_cast<std::int32_t>(std::max<std::int64_t>(rows.counted, 1));
   }
 
   template <typename F>
@@ -189,24 +209,23 @@ class LinePooler {
     switch (g_.horizontal.stride) {
       case 1: return f(std::integral_constant<int, 1>());
       case 2: return f(std::integral_constant<int, 2>());
-      case 3: return f(std::integral_constant<int, 3>());
-      case 4: return f(std::integral_constant<int, 4>());
       default: return f(std::integral_constant<int, 0>());
     }
   }
 
   template <int kStride>
-  HWY_INLINE void fold_line(T* to, std::int64_t line) {
-    const Column* const columns = line_ + line * pitch_ + start_;
-    cover(D(), count_, [&](auto d, std::int64_t i) HWY_ATTR {
-      const auto sum = window<kStride>(d, columns + i * g_.horizontal.stride);
-      if constexpr (is_average()) {
-        const hn::Rebind<std::int32_t, decltype(d)> di;
-        finish(d, average(d, sum, hn::Mul(hn::LoadU(di, counts_ + i), hn::Set(di, rows_counted_[line]))), to + i);
-      } else {
-        finish(d, sum, to + i);
-      }
-    });
+  HWY_INLINE void fold_line(const Line& line, const Column* columns) const {
+    T* const to = line.to + first_;
+    cover(
+        D(), count_, [&](auto d, std::int64_t i) __attribute__((always_inline)) HWY_ATTR {
+          const auto sum = window<kStride>(d, columns + i * g_.horizontal.stride);
+          if constexpr (is_average()) {
+            const hn::Rebind<std::int32_t, decltype(d)> di;
+            finish(d, average(d, sum, hn::Mul(hn::LoadU(di, counts_ + i), hn::Set(di, line.counted))), to + i);
+          } else {
+            finish(d, sum, to + i);
+          }
+        });
   }
 
   /// The folds of the windows that begin at x and every stride-th element behind.
@@ -216,7 +235,7 @@ class LinePooler {
     const std::int64_t dilation = g_.horizontal.dilation;
     std::int64_t left = g_.horizontal.kernel;
     auto sum = hn::Set(d, Fold::kStart);
-    if constexpr (kStride == 2 && hn::MaxLanes(DC()) * sizeof(Column) >= 16) {
+    if constexpr (kStride == 2 && kHasPairs<DC>) {
       // Neighbours come together.
       for (; dilation == 1 && left > 1; left -= 2, x += 2) {
         hn::Vec<DC> even;
@@ -271,7 +290,7 @@ class LinePooler {
   std::int64_t inside_ = 0;
   std::int64_t before_ = 0;
   std::int64_t start_ = 0;
-  std::int32_t rows_counted_[kMostLines];
+  Line lines_at_[kMostLines];
   HWY_ALIGN Column line_[kLineRoom + 2 * kLine];
   HWY_ALIGN std::int32_t counts_[kLineRoom];
 };
