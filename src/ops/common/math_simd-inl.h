@@ -159,20 +159,35 @@ HWY_INLINE V reduced_power_of_two(D d, V n) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(hn::RebindToSigned<D>(), n)));
 }
 
+/// (y + 1) 2^n of what reduce_exp gave, for n in [-150, 128]; results below 2^-126 are rounded once more.
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V scale_exp(D d, V y, V n) {
+  const V one_more = hn::Add(y, hn::Set(d, 1.0F));
+  const V power = hn::Sub(n, hn::Set(d, kRounder));
+  if constexpr (hn::MaxLanes(D()) == 16) return V{_mm512_scalef_ps(one_more.raw, power.raw)};
+  if constexpr (hn::MaxLanes(D()) == 8) return V{_mm256_scalef_ps(one_more.raw, power.raw)};
+  if constexpr (hn::MaxLanes(D()) <= 4) return V{_mm_scalef_ps(one_more.raw, power.raw)};
+}
+#else
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V scale_exp(D d, V y, V n) {
+  // Two steps keep both factors normal.
+  const hn::RebindToSigned<D> di;
+  const auto power = hn::Sub(hn::BitCast(di, n), hn::BitCast(di, hn::Set(d, kRounder)));
+  const auto half = hn::ShiftRight<1>(power);
+  const V first = power_of_two(d, half);
+  return hn::Mul(hn::MulAdd(y, first, first), power_of_two(d, hn::Sub(power, half)));
+}
+#endif
+
 /// e^x for any x; results below 2^-126 are rounded once more, beyond the range they are 0 and infinity.
 template <class D, int kCount, class V = hn::Vec<D>>
 HWY_INLINE Lockstep<kCount, V> exp_f32(D d, Lockstep<kCount, V> x) {
-  const hn::RebindToSigned<D> di;
   x.set([&](auto i) HWY_ATTR { return at_least(d, at_most(d, x.v[i], hn::Set(d, 89.0F)), hn::Set(d, -104.0F)); });
-  Lockstep<kCount, V> reduced;
-  Lockstep<kCount, V> y = reduce_exp(d, x, &reduced);
-  // Two steps keep both factors normal: n is in [-150, 128].
-  y.set([&](auto i) HWY_ATTR {
-    const auto n = hn::Sub(hn::BitCast(di, reduced.v[i]), hn::BitCast(di, hn::Set(d, kRounder)));
-    const auto half = hn::ShiftRight<1>(n);
-    const V first = power_of_two(d, half);
-    return hn::Mul(hn::MulAdd(y.v[i], first, first), power_of_two(d, hn::Sub(n, half)));
-  });
+  Lockstep<kCount, V> n;
+  Lockstep<kCount, V> y = reduce_exp(d, x, &n);
+  y.set([&](auto i) HWY_ATTR { return scale_exp(d, y.v[i], n.v[i]); });
   return y;
 }
 
