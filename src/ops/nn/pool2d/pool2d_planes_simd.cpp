@@ -120,7 +120,7 @@ class LinePooler {
         store_(p.activation),
         strip_(std::min<std::int64_t>((kLineRoom - window_reach(g.horizontal)) / g.horizontal.stride + 1, g.y.w)),
         pitch_((columns_of(strip_) + kLine) / kLine * kLine),
-        lines_(std::clamp<std::int64_t>(kLineRoom / pitch_, 1, kMostLines)) {}
+        lines_(strip_ < g.y.w ? 1 : std::clamp<std::int64_t>(kLineRoom / pitch_, 1, kMostLines)) {}
 
   /// Rows [begin, end) of all items'. All that it reads of some results is read before these are written.
   void rows(const T* x, T* y, std::int64_t begin, std::int64_t end) {
@@ -146,7 +146,6 @@ class LinePooler {
  private:
   using Column = typename Fold::Column;
   using D = hn::CappedTag<Column, 64 / sizeof(Column)>;
-  using D32 = hn::CappedTag<std::int32_t, 16>;
 
   static constexpr bool is_average() { return std::is_same_v<Fold, Total<T>>; }
 
@@ -181,7 +180,7 @@ class LinePooler {
     const std::int64_t origin = window_origin(g_.horizontal, ox);
     left_ = std::clamp<std::int64_t>(origin, 0, g_.x.w);
     inside_ = std::clamp<std::int64_t>(origin + columns_of(count), left_, g_.x.w) - left_;
-    before_ = std::min(left_ - origin, columns_of(count));
+    before_ = std::clamp<std::int64_t>(left_ - origin, 0, columns_of(count));
     start_ = (kLine - before_ % kLine) % kLine;
     for (std::int64_t i = 0; is_average() && i < count; ++i) {
       const PoolTaps columns = pool_taps(g_.horizontal, ox + i, g_.x.w, p_.count_include_pad != 0);
@@ -283,7 +282,7 @@ class LinePooler {
   const ClampedStore store_;
   const std::int64_t strip_;  ///< results of which a line holds the windows
   const std::int64_t pitch_;  ///< from one line to the next
-  const std::int64_t lines_;  ///< at a time
+  const std::int64_t lines_;  ///< at a time: rows in parts come one by one, so that memory is read in order
   std::int64_t first_ = -1;   ///< of the strip, and how many, and their columns: see place_strip
   std::int64_t count_ = 0;
   std::int64_t left_ = 0;

@@ -216,8 +216,9 @@ TEST(Pool2d, ImagesOfOneChannelMatchReference) {
                        .stride_w = small(1, 6)};
         p.dilation_h = small(1, 2);
         p.dilation_w = small(0, 3) == 0 ? 3 : 1;
+        if (small(0, 9) == 0) p.stride_w = small(500, 1500);
         p.pad_left = small(0, 9);
-        p.pad_right = small(0, 9);
+        p.pad_right = small(0, 9) == 0 ? small(2000, 3000) : small(0, 9);
         p.pad_top = small(0, 5);
         p.pad_bottom = small(0, 5);
         p.ceil_mode = small(0, 1);
