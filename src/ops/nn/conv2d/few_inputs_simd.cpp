@@ -215,9 +215,9 @@ class RowConvolver {
   template <int kCount, int kStride, int kVectors>
   HWY_INLINE void tile(const WindowRows& rows, int first, std::int64_t at, std::int64_t offset) const {
     V sums[kCount][kVectors];
-    unroll<kVectors>([&](auto v) HWY_ATTR {
+    unroll<kVectors>([&](auto v) __attribute__((always_inline)) HWY_ATTR {
       const V bias = hn::LoadU(kD, bias_ + (first + v) * kLanes);
-      unroll<kCount>([&](auto i) HWY_ATTR { sums[i][v] = bias; });
+      unroll<kCount>([&](auto i) __attribute__((always_inline)) HWY_ATTR { sums[i][v] = bias; });
     });
     const std::int64_t taps = o_.p.g.horizontal.kernel;
     const std::int64_t channels = o_.p.g.x.c;
@@ -244,18 +244,21 @@ class RowConvolver {
     const ClampedStore store = store_;
     const std::int64_t step = o_.p.g.y.w_stride;
     if (store.clamps())
-      unroll<kVectors>([&](auto v) HWY_ATTR {
-        unroll<kCount>([&](auto i) HWY_ATTR { sums[i][v] = store.limited(kD, sums[i][v]); });
+      unroll<kVectors>([&](auto v) __attribute__((always_inline)) HWY_ATTR {
+        unroll<kCount>([&](auto i) __attribute__((always_inline))
+                       HWY_ATTR { sums[i][v] = store.limited(kD, sums[i][v]); });
       });
-    unroll<kCount>([&](auto i) HWY_ATTR {
-      unroll<kVectors - 1>([&](auto v) HWY_ATTR { hn::StoreU(sums[i][v], kD, y + i * step + v * kLanes); });
+    unroll<kCount>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
+      unroll<kVectors - 1>([&](auto v) __attribute__((always_inline))
+                           HWY_ATTR { hn::StoreU(sums[i][v], kD, y + i * step + v * kLanes); });
     });
     constexpr int kLast = kVectors - 1;
     const std::int64_t lanes = outputs - kLast * kLanes;
     if (lanes >= kLanes) {
-      unroll<kCount>([&](auto i) HWY_ATTR { hn::StoreU(sums[i][kLast], kD, y + i * step + kLast * kLanes); });
+      unroll<kCount>([&](auto i) __attribute__((always_inline))
+                     HWY_ATTR { hn::StoreU(sums[i][kLast], kD, y + i * step + kLast * kLanes); });
     } else if (lanes > 0) {
-      unroll<kCount>([&](auto i) HWY_ATTR {
+      unroll<kCount>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
         store_partial(sums[i][kLast], kD, y + i * step + kLast * kLanes, static_cast<std::size_t>(lanes));
       });
     }
@@ -270,24 +273,28 @@ class RowConvolver {
     asm("" : "+r"(x));
 #endif
     V weights[kNumber][kVectors];
-    unroll<kNumber>([&](auto t) HWY_ATTR {
-      unroll<kVectors>([&](auto v) HWY_ATTR {
+    unroll<kNumber>([&](auto t) __attribute__((always_inline)) HWY_ATTR {
+      unroll<kVectors>([&](auto v) __attribute__((always_inline)) HWY_ATTR {
         const std::int64_t at = vector_offset(panel_, lane + v) - lane * kLanes;
         weights[t][v] = hn::LoadU(kD, w + t * kPanel + at);
       });
     });
-    unroll<(kCount - 1) * kStride + kNumber>([&](auto i) HWY_ATTR {
+    unroll<(kCount - 1) * kStride + kNumber>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
       constexpr int kFirst = i < kNumber ? 0 : (i - kNumber) / kStride + 1;  // the first result that may see column i
       if constexpr (kFirst * kStride <= i) {
+#if HWY_COMPILER_GCC && !HWY_COMPILER_CLANG && HWY_ARCH_ARM_A64
+        // No more at a time: gcc would load all columns first, and run out of registers.
+        if constexpr (i % 6 == 5) asm volatile("" : "+r"(x));
+#endif
         V input = hn::Set(kD, x[i]);
         // With strides, what a single multiply-add uses it reads itself, where it can.
         if constexpr (kStride == 1 || kVectors * windows_of_column<i, kNumber, kStride, kCount>() > 1)
           input = in_register(input);
-        unroll<kNumber>([&](auto t) HWY_ATTR {
+        unroll<kNumber>([&](auto t) __attribute__((always_inline)) HWY_ATTR {
           constexpr int kResult = (i - t) / kStride;
           if constexpr (i >= t && (i - t) % kStride == 0 && kResult < kCount)
-            unroll<kVectors>([&](auto v)
-                                 HWY_ATTR { sums[kResult][v] = hn::MulAdd(input, weights[t][v], sums[kResult][v]); });
+            unroll<kVectors>([&](auto v) __attribute__((always_inline))
+                             HWY_ATTR { sums[kResult][v] = hn::MulAdd(input, weights[t][v], sums[kResult][v]); });
         });
       }
     });
