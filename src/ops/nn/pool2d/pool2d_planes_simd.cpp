@@ -162,8 +162,10 @@ class LinePooler {
 
   Line line_at(const T* x, T* y, std::int64_t n, std::int64_t oy) const {
     const PoolTaps rows = pool_taps(g_.vertical, oy, g_.x.h, p_.count_include_pad != 0);
-    const std::int64_t first = rows.origin + std::int64_t{rows.inside.first} * g_.vertical.dilation;
-    return {x + n * g_.x.n_stride + first * g_.x.h_stride, rows.inside.size(), y + g_.y.offset(n, oy, 0),
+    const std::int64_t taps = rows.inside.size();
+    const std::int64_t first =
+        taps > 0 ? rows.origin + std::int64_t{rows.inside.first} * g_.vertical.dilation : 0;  // inside the image
+    return {x + n * g_.x.n_stride + first * g_.x.h_stride, taps, y + g_.y.offset(n, oy, 0),
             static_cast<std::int32_t>(std::max<std::int64_t>(rows.counted, 1))};
   }
 
