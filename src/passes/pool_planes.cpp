@@ -22,6 +22,9 @@ using graph::ValueId;
 /// Of an operand, by measurement on x86-64.
 constexpr std::int64_t kLeastWidth = 80;
 
+/// Poolings behind each other: with a reshape at both ends no more than a rule may emit.
+constexpr std::size_t kMostPools = Rewriter::kMaxEmitted / 2;
+
 bool moves_channels(const Node& node, const std::vector<int>& order) {
   return Permutation::of(node.as<ops::TransposeParams>().perm) == Permutation::of(order);
 }
@@ -41,7 +44,9 @@ std::optional<ValueId> pool_as_planes(Rewriter& rewriter, const Node& node) {
   if (!node.is(ops::kTranspose) || !moves_channels(node, {0, 3, 1, 2})) return std::nullopt;
   std::vector<const Node*> pools;
   ValueId image = node.inputs[0];
-  while (const Node* pool = rewriter.only_producer(image, ops::kPool2d)) {
+  while (pools.size() < kMostPools) {
+    const Node* pool = rewriter.only_producer(image, ops::kPool2d);
+    if (pool == nullptr) break;
     pools.insert(pools.begin(), pool);
     image = pool->inputs[0];
   }

@@ -74,5 +74,13 @@ TEST(PoolPlanes, KeepsWhatOthersReadShortRowsAndBytes) {
     EXPECT_EQ(after(pool_planes, text), normalised(text));
 }
 
+TEST(PoolPlanes, KeepsMorePoolingsThanARuleMayEmit) {
+  std::string pools;
+  for (int i = 1; i < 100; ++i)
+    pools += "    %p" + std::to_string(i) + " = pool2d(%" + (i == 1 ? "1" : "p" + std::to_string(i - 1)) + ")\n";
+  const std::string text = between_transposes("80", pools + "    %8 = pool2d(%p99)");
+  EXPECT_EQ(after(pool_planes, text), normalised(text));
+}
+
 }  // namespace
 }  // namespace bantam::passes
