@@ -33,6 +33,7 @@ Result<bool> common_subexpressions(graph::Graph& graph);
 Result<bool> join_groups(graph::Graph& graph);
 Result<bool> order_channels(graph::Graph& graph);
 Result<bool> pool_planes(graph::Graph& graph);
+Result<bool> pool_planes_at_any_size(graph::Graph& graph);
 Result<bool> turn_weights(graph::Graph& graph);
 Result<bool> merge_convolutions(graph::Graph& graph);
 

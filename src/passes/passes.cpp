@@ -34,7 +34,7 @@ constexpr Pass kPasses[] = {
     {"common-subexpressions", "computes equal expressions once", common_subexpressions},
     {"join-groups", "computes integer 1x1 convolutions of groups of few channels as one", join_groups},
     {"order-channels", "gives channels in the order in which a transpose behind wants them", order_channels},
-    {"pool-planes", "pools images whose channels come first plane by plane", pool_planes},
+    {"pool-planes", "pools images whose channels come first plane by plane", pool_planes, pool_planes_at_any_size},
     {"turn-weights", "multiplies what is flattened as it lies, by weights in that order", turn_weights},
     {"merge-convolutions", "computes small convolutions of one image as one", merge_convolutions},
 };
