@@ -48,6 +48,11 @@ inline PoolTaps pool_taps(const WindowAxis& axis, std::int64_t position, std::in
   return taps;
 }
 
+/// Columns from the first that a window sees to the last.
+inline std::int64_t window_columns(const WindowAxis& axis) noexcept {
+  return (axis.kernel - std::int64_t{1}) * axis.dilation + 1;
+}
+
 /// The smallest value of T: what a maximum over nothing yields.
 template <typename T>
 inline constexpr T kPoolLowest = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity()

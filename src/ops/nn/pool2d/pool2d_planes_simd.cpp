@@ -15,9 +15,6 @@ namespace {
 /// Columns of all lines that are kept at once.
 constexpr std::int64_t kLineRoom = 2048;
 
-/// Columns from the first that a window sees to the last.
-std::int64_t window_reach(const WindowAxis& axis) { return (axis.kernel - std::int64_t{1}) * axis.dilation + 1; }
-
 }  // namespace
 }  // namespace bantam::ops::pool
 #endif
@@ -118,7 +115,7 @@ class LinePooler {
       : g_(g),
         p_(p),
         store_(p.activation),
-        strip_(std::min<std::int64_t>((kLineRoom - window_reach(g.horizontal)) / g.horizontal.stride + 1, g.y.w)),
+        strip_(std::min<std::int64_t>((kLineRoom - window_columns(g.horizontal)) / g.horizontal.stride + 1, g.y.w)),
         pitch_((columns_of(strip_) + kLine) / kLine * kLine),
         lines_(strip_ < g.y.w ? 1 : std::clamp<std::int64_t>(kLineRoom / pitch_, 1, kMostLines)) {}
 
@@ -170,7 +167,7 @@ class LinePooler {
   }
 
   std::int64_t columns_of(std::int64_t results) const {
-    return (results - 1) * g_.horizontal.stride + window_reach(g_.horizontal);
+    return (results - 1) * g_.horizontal.stride + window_columns(g_.horizontal);
   }
 
   /// Where the columns are that results [ox, ox + count) see, of which a line holds those inside the image at a
@@ -339,7 +336,7 @@ HWY_EXPORT(pool_rows_u8);
 bool planes_supports(const OpCall& call) {
   const PoolGeometry g = pool_geometry(call.as<Pool2dParams>(), call.in(0), call.out());
   return channels_supports(call) && g.x.c == 1 && g.x.w_stride == 1 && g.y.w_stride == 1 &&
-         window_reach(g.horizontal) <= kLineRoom / 2;
+         window_columns(g.horizontal) <= kLineRoom / 2;
 }
 
 Status run_planes(const Invocation& call) {

@@ -264,9 +264,6 @@ void pool_along(const PoolGeometry& g, const Pool2dParams& p, const WindowRow<T>
 template <typename T>
 constexpr std::int64_t kColumnRoom = 16384 / sizeof(T);
 
-/// Columns from the first that a window sees to the last.
-std::int64_t window_columns(const WindowAxis& axis) { return (axis.kernel - std::int64_t{1}) * axis.dilation + 1; }
-
 /// Windows whose columns fit; those of one must.
 template <typename T>
 std::int64_t columns_strip(const PoolGeometry& g) {
