@@ -93,6 +93,26 @@ std::vector<OperatorTime> by_kernel(const std::vector<OperatorTime>& layers) {
   return kernels;
 }
 
+// Models of microseconds are invoked often: what else the machine does, and clocks that rise, last for milliseconds.
+constexpr std::int64_t kUsualRuns = 50;
+constexpr std::int64_t kMostUsualRuns = 100000;
+constexpr double kUsualSeconds = 0.25;
+
+std::int64_t most_runs(const BenchmarkOptions& options) { return options.runs > 0 ? options.runs : kMostUsualRuns; }
+
+/// Is there another invoke after so many, which took so long?
+bool goes_on(const BenchmarkOptions& options, std::int64_t runs, double seconds) {
+  const bool enough = options.runs == 0 && runs >= kUsualRuns && seconds >= kUsualSeconds;
+  return runs < most_runs(options) && seconds < options.seconds && !enough;
+}
+
+/// Invokes in which layers are timed: ten, or as many as take a tenth of the usual time, but no more than `result` had.
+std::int64_t layer_runs(const BenchmarkResult& result) {
+  constexpr double kLeast = 10;
+  const double fitting = 1e5 * kUsualSeconds / std::max(result.median_us, 1e-3);
+  return std::min(result.runs, static_cast<std::int64_t>(std::clamp(fitting, kLeast, double{kMostUsualRuns})));
+}
+
 Factors factors_of(const Session& session, std::size_t step) {
   if (session.step_inputs(step) > 0 && !is_float(session.step_operand(step, 0).desc->type)) return Factors::kBytes;
   const ops::OpDef* op = ops::find_op(session.step_operator(step));
@@ -144,14 +164,14 @@ Result<BenchmarkResult> benchmark(Session& session, const BenchmarkOptions& opti
   for (std::int64_t i = 0; i < options.warmup; ++i)
     if (const auto [status, time] = invoke(); !status.ok()) return fail(error_from(status));
   std::vector<double> samples;
-  samples.reserve(static_cast<std::size_t>(options.runs));
+  samples.reserve(static_cast<std::size_t>(most_runs(options)));
   const auto begin = Clock::now();
   do {
     const auto [status, time] = invoke();
     if (!status.ok()) return fail(error_from(status));
     samples.push_back(time);
-  } while (static_cast<std::int64_t>(samples.size()) < options.runs &&
-           std::chrono::duration<double>(Clock::now() - begin).count() < options.seconds);
+  } while (goes_on(options, static_cast<std::int64_t>(samples.size()),
+                   std::chrono::duration<double>(Clock::now() - begin).count()));
 
   BenchmarkResult result;
   result.runs = static_cast<std::int64_t>(samples.size());
@@ -160,7 +180,7 @@ Result<BenchmarkResult> benchmark(Session& session, const BenchmarkOptions& opti
   result.min_us = samples.front();
   result.p99_us = quantile(samples, 0.99);
   if (options.by_operator) {
-    auto layers = time_layers(session, std::min<std::int64_t>(result.runs, 10), options.outputs, inputs);
+    auto layers = time_layers(session, layer_runs(result), options.outputs, inputs);
     if (!layers) return fail(std::move(layers.error()));
     result.layers = std::move(*layers);
     result.operators = by_kernel(result.layers);

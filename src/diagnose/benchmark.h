@@ -14,8 +14,8 @@ namespace bantam::diagnose {
 
 struct BenchmarkOptions {
   std::int64_t warmup = 3;  ///< invokes that are not counted
-  std::int64_t runs = 50;   ///< counted invokes, at most ...
-  double seconds = 2.0;     ///< ... and about this long
+  std::int64_t runs = 0;  ///< counted invokes, at most, or 0: 50, and more as long as they take under a quarter second
+  double seconds = 2.0;   ///< about the longest that they take
   bool by_operator = true;  ///< time every kernel in further invokes of their own
   OutputSet outputs = OutputSet::all();
 };

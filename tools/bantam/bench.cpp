@@ -203,7 +203,10 @@ void add_bench(CLI::App& app, int* exit_code) {
   command->add_flag("--kernels", options->kernels, "list the kernels and instruction sets of this build")
       ->excludes(model);
   command->add_flag("--layers", options->layers, "times layer by layer, in the order of the plan");
-  command->add_option("--runs", options->bench.runs, "counted invokes at most")->check(CLI::Range(1, 1000000));
+  command
+      ->add_option("--runs", options->bench.runs,
+                   "counted invokes at most (default: 50, and more while they take under a quarter second)")
+      ->check(CLI::Range(1, 1000000));
   command->add_option("--warmup", options->bench.warmup, "invokes before counting")->check(CLI::Range(0, 100000));
   command->add_option("--seconds", options->bench.seconds, "stop counting after about this long")
       ->check(CLI::Range(0.0, 3600.0));
