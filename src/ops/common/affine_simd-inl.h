@@ -58,8 +58,8 @@ class AffineVector {
 
   HWY_INLINE AffineVector(D d, const AffineScaler& s, std::int64_t first, std::int64_t lanes)
       : bias_(s.bias != nullptr ? load_channels(d, s.bias + first, lanes) : hn::Zero(d)),
-        real_bias_(s.real_bias != nullptr ? load_channels(DF(), s.real_bias + first, lanes) : hn::Zero(DF())),
-        has_real_bias_(s.real_bias != nullptr),
+        // -0 is what changes no number, 0 neither.
+        real_bias_(s.real_bias != nullptr ? load_channels(DF(), s.real_bias + first, lanes) : hn::Set(DF(), -0.0F)),
         scale_(scales(s, first, lanes)),
         limited_scale_(limited(scale_)),
         low_(hn::Set(DF(), static_cast<float>(s.minimum - s.zero_point))),
@@ -90,10 +90,7 @@ class AffineVector {
   }
 
   /// The f32 result before an activation.
-  HWY_INLINE VF real(V sum) const {
-    const auto scaled = hn::Mul(hn::ConvertTo(DF(), sum), scale_);
-    return has_real_bias_ ? hn::Add(scaled, real_bias_) : scaled;
-  }
+  HWY_INLINE VF real(V sum) const { return hn::Add(hn::Mul(hn::ConvertTo(DF(), sum), scale_), real_bias_); }
 
   /// The same of an activation whose result is quantised: -0 may be 0.
   HWY_INLINE VF argument(V sum) const { return hn::Add(hn::Mul(hn::ConvertTo(DF(), sum), scale_), real_bias_); }
@@ -167,7 +164,6 @@ class AffineVector {
 
   V bias_;
   VF real_bias_;
-  bool has_real_bias_;
   VF scale_;
   VF limited_scale_;
   VF low_;
