@@ -30,7 +30,7 @@ bool int8_supports(const OpCall& call) {
 Footprint int8_footprint(const OpCall& call, int threads) {
   const Problem p = problem_of(call);
   const bool hybrid = linear_form(call.in(0), call.in(1)) == LinearForm::kHybrid;
-  const ProductScratch scratch = product_scratch(p);
+  const gemm::ProductScratch scratch = product_scratch(p);
   const std::int64_t copy = hybrid ? hybrid_bytes(p) : 0;
   Footprint result{.scratch_bytes = scratch.least * threads + copy,
                    .useful_scratch_bytes = scratch.useful * threads + copy};

@@ -242,28 +242,12 @@ inline std::int64_t rows_of_lines(const Invocation& call, const Problem& p, std:
   return std::min(rows, pixels_at_once(call, p.g, index, kOverlapPixels) / p.g.y.w);
 }
 
-/// Scratch of the integer matrix products of a convolution, whose threads get equal parts.
-struct ProductScratch {
-  std::int64_t least = 0;  ///< bytes of one thread
-  std::int64_t useful = 0;
-};
-
-/// The least: what products need anyway, but whole windows of half a tile or more where those are a small part of both
-/// images: in pieces of windows products take about twice as long, and each block of windows begins and ends every
-/// panel of weights.
-inline ProductScratch product_scratch(const Problem& p) {
-  constexpr std::int64_t kNumber = sizeof(std::int16_t);
-  constexpr std::int64_t kPart = 32;
-  constexpr std::int64_t kEnough = 8192;
+/// Scratch of the integer matrix products of a convolution, for each thread; those of wider numbers than bytes get no
+/// more.
+inline gemm::ProductScratch product_scratch(const Problem& p) {
   const auto elements = [](const ImageShape& s) { return static_cast<std::int64_t>(s.n) * s.h * s.w * s.c; };
   const std::int64_t pixels = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w;
-  const std::int64_t useful = gemm::useful_numbers(pixels, p.k) * kNumber;
-  const std::int64_t tile = gemm::kMaxTileRows * gemm::row_numbers(p.k) * kNumber;
-  const std::int64_t small_part = (elements(p.g.x) + elements(p.g.y)) / kPart;
-  std::int64_t affordable = small_part < tile / 2 ? 0 : tile / 2;
-  if (small_part >= tile) affordable = std::max(std::min(small_part, kEnough) / tile, std::int64_t{1}) * tile;
-  const std::int64_t least = std::max(gemm::least_numbers(pixels, p.k) * kNumber, std::min(affordable, useful));
-  return {align_up(least, kAlignment), align_up(useful, kAlignment)};
+  return gemm::product_scratch(pixels, p.k, elements(p.g.x) + elements(p.g.y));
 }
 
 /// The scratch of one slot.

@@ -57,7 +57,7 @@ bool gemm_supports(const OpCall& call) {
 
 Footprint gemm_footprint(const OpCall& call, int threads) {
   const Problem p = problem_of(call);
-  const conv2d::ProductScratch scratch = conv2d::product_scratch(p);
+  const gemm::ProductScratch scratch = conv2d::product_scratch(p);
   return {.scratch_bytes = scratch.least * threads,
           .useful_scratch_bytes = scratch.useful * threads,
           .lead_bytes = lead_bytes(call, p.g, conv2d::kOverlapPixels, threads)};

@@ -87,7 +87,7 @@ inline std::int64_t columns_results_bytes(const ColumnsProblem& p, ElementType t
 
 inline Footprint columns_footprint_of(const OpCall& call, const Geometry& g, int threads) {
   const ColumnsProblem p(g, call.in(0));
-  const conv2d::ProductScratch product = conv2d::product_scratch(p.product);
+  const gemm::ProductScratch product = conv2d::product_scratch(p.product);
   const std::int64_t results = columns_results_bytes(p, call.out().type);
   const std::int64_t lists = columns_lists_bytes(p);
   return {.scratch_bytes = lists + (results + product.least) * threads,

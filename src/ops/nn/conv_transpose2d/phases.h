@@ -121,9 +121,9 @@ inline std::int64_t phases_packed_bytes(const OpCall& call, const Geometry& g) {
 }
 
 inline Footprint phases_footprint(const OpCall& call, const Geometry& g, int threads) {
-  conv2d::ProductScratch most;
+  gemm::ProductScratch most;
   for_each_phase(call, g, [&](const OutputPhase& phase) {
-    const conv2d::ProductScratch scratch = conv2d::product_scratch(phase.problem);
+    const gemm::ProductScratch scratch = conv2d::product_scratch(phase.problem);
     most = {std::max(most.least, scratch.least), std::max(most.useful, scratch.useful)};
   });
   return {.scratch_bytes = most.least * threads, .useful_scratch_bytes = most.useful * threads};

@@ -153,6 +153,29 @@ constexpr std::int64_t useful_numbers(std::int64_t rows, std::int64_t k) noexcep
   return (rows < most ? rows : most) * row_numbers(k);
 }
 
+/// Bytes of the workspace of one thread, multiples of kAlignment.
+struct ProductScratch {
+  std::int64_t least = 0;
+  std::int64_t useful = 0;
+};
+
+/// For products of so many rows whose operand and result take `bytes`. The least: what they need anyway, but whole rows
+/// of half a tile or more where those are a small part of these bytes: in pieces of rows products take up to twice as
+/// long, and each block of rows begins and ends every panel of weights.
+constexpr ProductScratch product_scratch(std::int64_t rows, std::int64_t k, std::int64_t bytes) noexcept {
+  constexpr std::int64_t kNumber = sizeof(std::int16_t);
+  constexpr std::int64_t kPart = 32;
+  constexpr std::int64_t kEnough = 8192;
+  const std::int64_t useful = useful_numbers(rows, k) * kNumber;
+  const std::int64_t tile = kMaxTileRows * row_numbers(k) * kNumber;
+  const std::int64_t small_part = bytes / kPart;
+  std::int64_t affordable = small_part < tile / 2 ? 0 : tile / 2;
+  if (tile > 0 && small_part >= tile)
+    affordable = std::max(std::min(small_part, kEnough) / tile, std::int64_t{1}) * tile;
+  const std::int64_t least = std::max(least_numbers(rows, k) * kNumber, std::min(affordable, useful));
+  return {align_up(least, kAlignment), align_up(useful, kAlignment)};
+}
+
 struct RightPanelsI8 {
   const std::int8_t* data = nullptr;  ///< panel 0
   std::int64_t n = 0;                 ///< columns of the whole matrix

@@ -26,23 +26,22 @@ std::int64_t panel_grain(const MatmulGeometry& g) {
   return std::max<std::int64_t>(200'000 / (gemm::kPanel * g.k * block_rows(g)), 4);
 }
 
-/// Calls product(workspace, first row, rows, panels) for blocks of all rows of one product and ranges of panels.
+/// Calls product(workspace, first row, rows, panels) for parts of all rows of one product or of its panels.
 template <typename Product>
-void for_each_block(const Invocation& call, const MatmulGeometry& g, Product product) {
+void for_each_part(const Invocation& call, const MatmulGeometry& g, Product product) {
   const std::int64_t bytes = slot_scratch_bytes(call);
-  const auto block = [&](std::int64_t slot, std::int64_t m, std::int64_t first, std::int64_t last) {
+  const auto part = [&](std::int64_t slot, std::int64_t m, std::int64_t rows, std::int64_t first, std::int64_t last) {
     const gemm::Workspace workspace{reinterpret_cast<std::int16_t*>(call.scratch + slot * bytes), bytes / kNumber};
-    product(workspace, m, std::min(kBlockRows, g.m - m),
-            gemm::RightPanelsI8{call.input<std::int8_t>(1), g.n, first, last});
+    product(workspace, m, rows, gemm::RightPanelsI8{call.input<std::int8_t>(1), g.n, first, last});
   };
   const std::int64_t panels = gemm::panel_count(g.n);
   if (g.m > kBlockRows) {
     parallel_slots(*call.threads, g.m, kBlockRows, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-      for (std::int64_t m = begin; m < end; m += kBlockRows) block(slot, m, 0, panels);
+      part(slot, begin, end - begin, 0, panels);
     });
   } else {
     parallel_slots(*call.threads, panels, panel_grain(g),
-                   [&](std::int64_t slot, std::int64_t first, std::int64_t last) { block(slot, 0, first, last); });
+                   [&](std::int64_t slot, std::int64_t first, std::int64_t last) { part(slot, 0, g.m, first, last); });
   }
 }
 
@@ -64,7 +63,7 @@ void run_integer_form(const Invocation& call, const MatmulGeometry& g, std::int6
                       const Requantize& requantize) {
   const X* a = call.input<X>(0) + a_offset;
   X* y = call.output<X>() + y_offset;
-  for_each_block(
+  for_each_part(
       call, g,
       [&](const gemm::Workspace& workspace, std::int64_t m, std::int64_t rows, const gemm::RightPanelsI8& weights) {
         const X* first_row = a + m * g.a.row_stride;
@@ -133,10 +132,11 @@ void run_hybrid_form(const Invocation& call, const MatmulGeometry& g, std::int64
   const HybridScaler scaler = make_hybrid_scaler(call);
   const float* a = call.input<float>(0) + a_offset;
   float* y = call.output<float>() + y_offset;
-  for_each_block(
+  for_each_part(
       call, g,
       [&](const gemm::Workspace& workspace, std::int64_t m, std::int64_t rows, const gemm::RightPanelsI8& weights) {
-        const std::int64_t fit = std::clamp<std::int64_t>(workspace.count / gemm::row_numbers(g.k), 1, rows);
+        const std::int64_t most = std::min(rows, kBlockRows);
+        const std::int64_t fit = std::clamp<std::int64_t>(workspace.count / gemm::row_numbers(g.k), 1, most);
         for (std::int64_t i = m; i < m + rows; i += fit) {
           float scales[kBlockRows] = {};
           const HybridRows left{a + i * g.a.row_stride, g.a.row_stride, call.as<MatmulParams>().asymmetric != 0,
@@ -161,9 +161,11 @@ bool int8_supports(const OpCall& call) {
 Footprint int8_footprint(const OpCall& call, int threads) {
   const MatmulGeometry g = fold_batch(geometry(call));
   const bool hybrid = linear_form(call.in(0), call.in(1)) == LinearForm::kHybrid;
-  const std::int64_t least = hybrid ? gemm::row_numbers(g.k) : gemm::least_numbers(g.m, g.k);
-  return {.scratch_bytes = align_up(least * kNumber, kAlignment) * threads,
-          .useful_scratch_bytes = align_up(block_rows(g) * gemm::row_numbers(g.k) * kNumber, kAlignment) * threads};
+  const std::int64_t bytes = call.in(0).bytes() + call.out().bytes();
+  const gemm::ProductScratch scratch = gemm::product_scratch(hybrid ? block_rows(g) : g.m, g.k, bytes);
+  // Rows of the hybrid form come in full.
+  const std::int64_t row = hybrid ? align_up(gemm::row_numbers(g.k) * kNumber, kAlignment) : 0;
+  return {.scratch_bytes = std::max(scratch.least, row) * threads, .useful_scratch_bytes = scratch.useful * threads};
 }
 
 std::int64_t int8_packed_bytes(const OpCall& call, int input) {

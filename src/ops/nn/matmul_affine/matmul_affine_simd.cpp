@@ -18,15 +18,9 @@ MatmulGeometry call_geometry(const OpCall& call) {
 }
 
 /// One thread's scratch: rows of a.
-struct BlockScratch {
-  std::int64_t least = 0;
-  std::int64_t useful = 0;
-};
-
-BlockScratch block_scratch(const MatmulGeometry& g) {
-  constexpr std::int64_t kNumber = sizeof(std::int16_t);
-  return {align_up(gemm::least_numbers(g.m, g.k) * kNumber, kAlignment),
-          align_up(gemm::useful_numbers(g.m, g.k) * kNumber, kAlignment)};
+gemm::ProductScratch block_scratch(const OpCall& call) {
+  const MatmulGeometry g = call_geometry(call);
+  return gemm::product_scratch(g.m, g.k, call.in(0).bytes() + call.out().bytes());
 }
 
 /// How many panels one task takes: about ten microseconds of work.
@@ -136,7 +130,7 @@ bool packed_supports(const OpCall& call) {
 }
 
 Footprint packed_footprint(const OpCall& call, int threads) {
-  const BlockScratch scratch = block_scratch(call_geometry(call));
+  const gemm::ProductScratch scratch = block_scratch(call);
   return {.scratch_bytes = scratch.least * threads, .useful_scratch_bytes = scratch.useful * threads};
 }
 
@@ -172,9 +166,8 @@ std::int64_t panels_bytes(const MatmulGeometry& g) { return align_up(gemm::packe
 bool dynamic_supports(const OpCall& call) { return has_elements(call); }
 
 Footprint dynamic_footprint(const OpCall& call, int threads) {
-  const MatmulGeometry g = call_geometry(call);
-  const BlockScratch scratch = block_scratch(g);
-  const std::int64_t panels = panels_bytes(g);
+  const gemm::ProductScratch scratch = block_scratch(call);
+  const std::int64_t panels = panels_bytes(call_geometry(call));
   return {.scratch_bytes = scratch.least * threads + panels, .useful_scratch_bytes = scratch.useful * threads + panels};
 }
 
