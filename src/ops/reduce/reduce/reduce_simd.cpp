@@ -111,11 +111,24 @@ HWY_INLINE float reduce_in_order(const StridedRows<1>& reduced, const float* x) 
   return hn::GetLane(total);
 }
 
+/// One step with the first `left` of a vector's elements.
+template <class R, class D, class V = hn::Vec<D>>
+HWY_INLINE V step_of_some(D d, V total, const float* x, std::size_t left) {
+  const V v = hn::IfThenElse(hn::FirstN(d, left), load_partial(d, x, left), hn::Set(d, R::kStart));
+  return R::step(total, R::term(v));
+}
+
 /// The reduction of n contiguous elements to one vector.
 template <class R, class D, class V = hn::Vec<D>>
 HWY_INLINE V reduce_row(D d, const float* x, std::int64_t n) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   V total = hn::Set(d, R::kStart);
+  // Of short rows nothing else would come to the first of the chains below.
+  if (n < 2 * lanes) {
+    const std::int64_t whole = n / lanes * lanes;
+    if (whole > 0) total = R::step(total, R::term(hn::LoadU(d, x)));
+    return whole < n ? step_of_some<R>(d, total, x + whole, static_cast<std::size_t>(n - whole)) : total;
+  }
   for (std::int64_t begin = 0; begin < n; begin += kBlock * lanes) {
     const std::int64_t end = std::min(n, begin + kBlock * lanes);
     // Two independent chains hide the latency of the addition.
@@ -126,11 +139,8 @@ HWY_INLINE V reduce_row(D d, const float* x, std::int64_t n) {
       even = R::step(even, R::term(hn::LoadU(d, x + i)));
       odd = R::step(odd, R::term(hn::LoadU(d, x + i + lanes)));
     }
-    for (; i < end; i += lanes) {
-      const auto left = static_cast<std::size_t>(std::min(lanes, end - i));
-      const V v = hn::IfThenElse(hn::FirstN(d, left), load_partial(d, x + i, left), hn::Set(d, R::kStart));
-      even = R::step(even, R::term(v));
-    }
+    for (; i + lanes <= end; i += lanes) even = R::step(even, R::term(hn::LoadU(d, x + i)));
+    if (i < end) even = step_of_some<R>(d, even, x + i, static_cast<std::size_t>(end - i));
     total = R::step(total, R::step(even, odd));
   }
   return total;
@@ -146,6 +156,64 @@ HWY_INLINE float reduce_lanes(D /*d*/, V v) {
     return reduce_lanes<R>(half, R::step(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
   }
 }
+
+/// The reductions of as many contiguous rows as a vector has lanes, each in its own: reduce_lanes of all at once, whose
+/// pairs of lanes it folds in the same order.
+template <class R>
+class RowsOfLanes {
+ public:
+  using D = hn::ScalableTag<float>;
+  using V = hn::Vec<D>;
+  static constexpr int kRows = static_cast<int>(hn::MaxLanes(D()));
+  static constexpr bool kApplies = kRows == 4 || kRows == 8 || kRows == 16;
+
+  /// Rows of n elements, each `stride` behind the one before.
+  HWY_INLINE RowsOfLanes(const float* x, std::int64_t stride, std::int64_t n) {
+    for (int row = 0; row < kRows; ++row, x += stride) hn::Store(reduce_row<R>(kD, x, n), kD, vectors_ + row * kRows);
+  }
+
+  HWY_INLINE V reduced() const {
+    const V first = fold_halves(blocks(0), blocks(1));
+    const V second = fold_halves(blocks(2), blocks(3));
+    const hn::Repartition<double, D> pairs;
+    const auto a = hn::BitCast(pairs, first);
+    const auto b = hn::BitCast(pairs, second);
+    return R::step(hn::BitCast(kD, hn::InterleaveLower(pairs, a, b)),
+                   hn::BitCast(kD, hn::InterleaveUpper(pairs, a, b)));
+  }
+
+ private:
+  static constexpr D kD{};
+  static constexpr int kBlock = 4;  ///< lanes
+
+  HWY_INLINE V vector(int row) const { return hn::Load(kD, vectors_ + row * kRows); }
+
+  /// In block i, row kBlock * i + `row` reduced to a block.
+  HWY_INLINE V blocks(int row) const {
+    if constexpr (kRows == 16) {
+      const V even = fold_upper(vector(row), vector(row + 2 * kBlock));
+      const V odd = fold_upper(vector(row + kBlock), vector(row + 3 * kBlock));
+      return R::step(hn::OddEvenBlocks(hn::SwapAdjacentBlocks(odd), even),
+                     hn::OddEvenBlocks(odd, hn::SwapAdjacentBlocks(even)));
+    } else if constexpr (kRows == 8) {
+      return fold_upper(vector(row), vector(row + kBlock));
+    } else {
+      return vector(row);
+    }
+  }
+
+  /// The halves of a, and behind them those of b.
+  static HWY_INLINE V fold_upper(V a, V b) {
+    return R::step(hn::ConcatLowerLower(kD, b, a), hn::ConcatUpperUpper(kD, b, a));
+  }
+
+  /// The halves of each block of a and of b, one number of them after the other.
+  static HWY_INLINE V fold_halves(V a, V b) {
+    return R::step(hn::InterleaveLower(kD, a, b), hn::InterleaveUpper(kD, a, b));
+  }
+
+  HWY_ALIGN float vectors_[kRows * kRows];
+};
 
 /// Reduces rows that are contiguous in x to one number.
 template <class R>
@@ -246,13 +314,33 @@ HWY_INLINE void reduce_columns(const StridedRows<1>& reduced, const float* x, st
   });
 }
 
+/// Reduces as many of n rows as fill vectors with their results, if each lies in one piece. How many that were.
+template <class R>
+HWY_INLINE std::int64_t reduce_many_rows(const ReduceLoops& loops, const float* x, std::int64_t n, float scale,
+                                         float* y) {
+  using Rows = RowsOfLanes<R>;
+  std::int64_t done = 0;
+  if constexpr (Rows::kApplies) {
+    const hn::ScalableTag<float> d;
+    const std::int64_t stride = loops.kept.row_strides[1];
+    if (loops.reduced.outer_rank != 0 || loops.kept.row_strides[0] != 1) return 0;
+    for (; done + Rows::kRows <= n; done += Rows::kRows) {
+      const auto totals = Rows(x + done * stride, stride, loops.reduced.row_length).reduced();
+      hn::StoreU(R::finish(hn::Div(totals, hn::Set(d, scale))), d, y + done);
+    }
+  }
+  return done;
+}
+
 template <class R>
 void reduce_range(const ReduceLoops& loops, const float* x, float* y, float scale, bool in_order, std::int64_t begin,
                   std::int64_t end) {
   const hn::CappedTag<float, 1> one;
   for_each_segment(loops.kept, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
     if (loops.by_columns()) return reduce_columns<R>(loops.reduced, x + offsets[1], n, scale, in_order, y + offsets[0]);
-    for (std::int64_t i = 0; i < n; ++i) {
+    std::int64_t i = 0;
+    if (!in_order) i = reduce_many_rows<R>(loops, x + offsets[1], n, scale, y + offsets[0]);
+    for (; i < n; ++i) {
       const float* from = x + offsets[1] + i * loops.kept.row_strides[1];
       const float result =
           in_order ? reduce_in_order<R>(loops.reduced, from) : reduce_contiguous<R>(loops.reduced, from);

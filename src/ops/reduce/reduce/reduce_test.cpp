@@ -137,6 +137,27 @@ TEST(Reduce, ExtremesOfWhatIsNoNumberAreNone) {
   }
 }
 
+TEST(Reduce, RowsGiveTheSameAloneAndAmongOthers) {
+  Random random(6);
+  for (int round = 0; round < 60; ++round) {
+    const std::int64_t rows = random_int(random, 1, 50);
+    const std::int64_t length = random_int(random, 1, round % 4 == 0 ? 5000 : 80);
+    const auto values = random_tensor(ElementType::kF32, {rows, length}, random).values<float>();
+    constexpr ReduceFunction kFunctions[] = {ReduceFunction::kSum, ReduceFunction::kMean, ReduceFunction::kL2};
+    const ReduceParams params{kFunctions[random() % 3], {1, {1}}, 0};
+    const KernelVariant& variant = kReduce.variants[0];
+    const auto reduced = [&](std::int64_t first, std::int64_t count) {
+      const auto from = values.begin() + first * length;
+      const TestTensor some = tensor_of<float>({count, length}, std::vector<float>(from, from + count * length));
+      return run_variant(make_case(kReduce, params, {some}), variant).outputs[0].values<float>();
+    };
+    const auto together = reduced(0, rows);
+    for (std::int64_t row = 0; row < rows; ++row)
+      EXPECT_EQ(reduced(row, 1)[0], together[static_cast<std::size_t>(row)])
+          << "round " << round << ": row " << row << " of " << rows << " by " << length;
+  }
+}
+
 TEST(Reduce, WideSumsHaveRoom) {
   const TestTensor x = tensor_of<std::int8_t>({2, 2}, {100, 100, -128, -128});
   const Outcome y = run_reference(make_case(kReduce, ReduceParams{.axes = {1, {1}}, .keep_dims = 0, .wide = 1}, {x}));
