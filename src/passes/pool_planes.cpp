@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "ops/data/reshape/reshape.h"
 #include "ops/data/transpose/transpose.h"
 #include "ops/nn/pool2d/pool2d.h"
 #include "passes/list.h"
