@@ -18,7 +18,6 @@ HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::narrow_groups::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using ops::HWY_NAMESPACE::cover;
 using ops::HWY_NAMESPACE::cover_exactly;
 using ops::HWY_NAMESPACE::in_register;
 using ops::HWY_NAMESPACE::unroll;
@@ -107,7 +106,7 @@ struct LaneInputs {
 
 /// One block of channels of results along a row. Products: how units are multiplied and summed. Result: begin(v, taps)
 /// gives what the sums of vector v of the block over these kernel rows begin with, finish(sums, v, offset) stores those
-/// of neighbouring pixels. kHasAllTiles: is code for tiles of nearly every size worth its room?
+/// of neighbouring pixels.
 template <typename Products, typename Result>
 class RowConvolver {
  public:
@@ -182,11 +181,7 @@ class RowConvolver {
     constexpr int kMost = tile_pixels<kUsed>();
     const auto tile = [&](auto pixels, std::int64_t first)
                           HWY_ATTR { this->pixels<pixels, kSpreading, kTaps, kStride, kUsed>(rows, first, offset); };
-    if constexpr (Result::kHasAllTiles) {
-      cover_exactly<kMost, (kLeastSums + kUsed - 1) / kUsed>(count, tile);
-    } else {
-      cover<kMost>(count, tile);
-    }
+    cover_exactly<kMost, (kLeastSums + kUsed - 1) / kUsed>(count, tile);
   }
 
   template <int kCount, Spreading kSpreading, int kTaps, int kStride, int kUsed>

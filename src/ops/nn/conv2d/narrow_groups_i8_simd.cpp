@@ -44,6 +44,7 @@ using ops::HWY_NAMESPACE::AffineVector;
 using ops::HWY_NAMESPACE::demote_to_bytes;
 using ops::HWY_NAMESPACE::RequantizeVector;
 using ops::HWY_NAMESPACE::store_lanes;
+using ops::HWY_NAMESPACE::with_zero_point;
 
 using D32 = Tag<std::int32_t>;
 using D16 = hn::RepartitionToNarrow<D32>;
@@ -264,16 +265,73 @@ class ByteSpreader {
   std::int64_t units_;  ///< of a group
 };
 
-/// Of one block. Y: Int8Result or AffineResult.
-template <typename Y>
+/// The sums of some neighbouring pixels, a vector of channels each, and where their results go.
+struct PixelSums {
+  std::int32_t* sums;
+  std::int64_t pixels;
+  std::int64_t first;  ///< channel
+  std::int64_t lanes;  ///< channels that there are
+  std::int64_t offset;
+  std::int64_t stride;  ///< from one pixel's results to the next
+
+  HWY_INLINE V32 load(std::int64_t pixel) const { return hn::Load(D32(), sums + pixel * kLanes); }
+};
+
+HWY_INLINE void finish_sums(const gemm::Int8Result& y, const PixelSums& of) {
+  const hn::Rebind<std::int8_t, D32> d8;
+  const RequantizeVector<D32> scale(D32(), y.requantize, of.first, of.lanes);
+  for (std::int64_t i = 0; i < of.pixels; ++i)
+    store_lanes(d8, demote_to_bytes(D32(), scale(of.load(i))), of.lanes, y.data + of.offset + i * of.stride);
+}
+
+template <typename T>
+HWY_INLINE void finish_sums(const gemm::AffineResult<T>& y, const PixelSums& of) {
+  const AffineVector<D32> scale(D32(), y.scaler, of.first, of.lanes);
+  const auto store = [&](auto result) HWY_ATTR {
+    for (std::int64_t i = 0; i < of.pixels; ++i)
+      scale.store(result(of.load(i)), of.lanes, y.data + of.offset + i * of.stride);
+  };
+  if constexpr (!std::is_same_v<T, std::uint8_t>) {
+    store([](V32 sum) HWY_ATTR { return sum; });
+  } else if (!y.scaler.has_activation()) {
+    store([&](V32 sum) HWY_ATTR { return scale(sum); });
+  } else {
+    for (std::int64_t i = 0; i < of.pixels; ++i)
+      hn::Store(hn::BitCast(D32(), scale.argument(of.load(i))), D32(), of.sums + i * kLanes);
+    round_activated(y.scaler, of.sums, of.pixels * kLanes);
+    store([&](V32 steps) HWY_ATTR { return with_zero_point(D32(), y.scaler, steps); });
+  }
+}
+
+/// Int8Result or AffineResult, whichever it is: the loops that make sums are compiled once for them.
+class AnyResult {
+ public:
+  template <typename Y>
+  explicit AnyResult(const Y& y)
+      : y_(&y), finish_([](const void* result, const PixelSums& of) HWY_ATTR {
+          finish_sums(*static_cast<const Y*>(result), of);
+        }) {
+    if constexpr (std::is_same_v<Y, gemm::AffineResult<float>>) real_ = &y;
+  }
+
+  /// Not null: f32 results.
+  const gemm::AffineResult<float>* real() const { return real_; }
+
+  friend void finish_sums(const AnyResult& y, const PixelSums& of) { y.finish_(y.y_, of); }
+
+ private:
+  const void* y_;
+  void (*finish_)(const void* y, const PixelSums& of);
+  const gemm::AffineResult<float>* real_ = nullptr;
+};
+
+/// Of one block. Result: AnyResult, or the type that is usual.
+template <typename Result>
 class ByteImageBlock {
  public:
-  /// Not of the rare results.
-  static constexpr bool kHasAllTiles =
-      std::is_same_v<Y, gemm::Int8Result> || std::is_same_v<Y, gemm::AffineResult<std::uint8_t>>;
-
   /// row_sums: those of the block's weights, kBlock for each kernel row; `surplus` times these are taken off.
-  ByteImageBlock(const Problem& p, const Y& y, const Block& block, const std::int32_t* row_sums, std::int32_t surplus)
+  ByteImageBlock(const Problem& p, const Result& y, const Block& block, const std::int32_t* row_sums,
+                 std::int32_t surplus)
       : p_(p), y_(y), first_(block.first), channels_(block.count), row_sums_(row_sums), surplus_(surplus) {}
 
   HWY_INLINE V32 begin(int v, const TapRange& taps) const {
@@ -285,39 +343,24 @@ class ByteImageBlock {
   }
 
   template <int kCount>
-  HWY_INLINE void finish(V32 (&sums)[kCount], int v, std::int64_t offset) const {
+  HWY_INLINE void finish(const V32 (&totals)[kCount], int v, std::int64_t offset) const {
+    HWY_ALIGN std::int32_t sums[kCount * kLanes];
+    unroll<kCount>([&](auto i) HWY_ATTR { hn::Store(totals[i], D32(), sums + i * kLanes); });
     const std::int64_t lane = static_cast<std::int64_t>(v) * kLanes;
-    store(y_, sums, lane, offset + lane);
+    finish_sums(y_, {sums, kCount, first_ + lane, std::min<std::int64_t>(channels_ - lane, kLanes), offset + lane,
+                     p_.g.y.w_stride});
   }
 
   void row_done(std::int64_t offset, std::int64_t count) const {
     // f32 results get their activation when all channels are there.
-    if constexpr (std::is_same_v<Y, gemm::AffineResult<float>>)
-      activate_rows(y_.scaler.activation, y_.data + offset, count, p_.g.y.w_stride, channels_);
+    if constexpr (std::is_same_v<Result, AnyResult>)
+      if (const auto* y = y_.real())
+        activate_rows(y->scaler.activation, y->data + offset, count, p_.g.y.w_stride, channels_);
   }
 
  private:
-  template <int kCount>
-  HWY_INLINE void store(const gemm::Int8Result& y, V32 (&sums)[kCount], std::int64_t lane, std::int64_t offset) const {
-    const hn::Rebind<std::int8_t, D32> d8;
-    const std::int64_t lanes = std::min<std::int64_t>(channels_ - lane, kLanes);
-    const RequantizeVector<D32> scale(D32(), y.requantize, first_ + lane, lanes);
-    unroll<kCount>([&](auto i) HWY_ATTR {
-      store_lanes(d8, demote_to_bytes(D32(), scale(sums[i])), lanes, y.data + offset + i * p_.g.y.w_stride);
-    });
-  }
-
-  template <int kCount, typename T>
-  HWY_INLINE void store(const gemm::AffineResult<T>& y, V32 (&sums)[kCount], std::int64_t lane,
-                        std::int64_t offset) const {
-    const std::int64_t lanes = std::min<std::int64_t>(channels_ - lane, kLanes);
-    const AffineVector<D32> scale(D32(), y.scaler, first_ + lane, lanes);
-    if constexpr (std::is_same_v<T, std::uint8_t>) scale.to_bytes(y.scaler, sums);
-    unroll<kCount>([&](auto i) HWY_ATTR { scale.store(sums[i], lanes, y.data + offset + i * p_.g.y.w_stride); });
-  }
-
   const Problem& p_;
-  const Y& y_;
+  const Result& y_;
   std::int64_t first_;
   std::int64_t channels_;
   const std::int32_t* row_sums_;
@@ -345,7 +388,7 @@ void convolve(const ByteOperands& o, const Y& y, const Part& part, std::int32_t*
 }
 
 void convolve_int8(const ByteOperands& o, const gemm::Int8Result& y, const Part& part, std::int32_t* ring) {
-  convolve(o, y, part, ring);
+  convolve(o, AnyResult(y), part, ring);
 }
 void convolve_affine_u8(const ByteOperands& o, const gemm::AffineResult<std::uint8_t>& y, const Part& part,
                         std::int32_t* ring) {
@@ -353,11 +396,11 @@ void convolve_affine_u8(const ByteOperands& o, const gemm::AffineResult<std::uin
 }
 void convolve_affine_i32(const ByteOperands& o, const gemm::AffineResult<std::int32_t>& y, const Part& part,
                          std::int32_t* ring) {
-  convolve(o, y, part, ring);
+  convolve(o, AnyResult(y), part, ring);
 }
 void convolve_affine_f32(const ByteOperands& o, const gemm::AffineResult<float>& y, const Part& part,
                          std::int32_t* ring) {
-  convolve(o, y, part, ring);
+  convolve(o, AnyResult(y), part, ring);
 }
 
 }  // namespace

@@ -129,8 +129,6 @@ class FloatSpreader {
 /// Of one block.
 class FloatResult {
  public:
-  static constexpr bool kHasAllTiles = true;
-
   FloatResult(const Operands& o, const Block& block) : o_(o), channels_(block.count), store_(o.activation) {
     for (std::int64_t i = 0; i < channels_ && o.bias != nullptr; ++i) bias_[i] = o.bias[block.first + i];
   }
