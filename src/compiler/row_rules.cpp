@@ -14,6 +14,7 @@
 #include "ops/elementwise/cast/cast.h"
 #include "ops/elementwise/dequantize/dequantize.h"
 #include "ops/elementwise/lookup8/lookup8.h"
+#include "ops/elementwise/multiply_add/multiply_add.h"
 #include "ops/elementwise/quantize/quantize.h"
 #include "ops/elementwise/requantize/requantize.h"
 #include "ops/elementwise/select/select.h"
@@ -318,6 +319,7 @@ constexpr RowRule kRules[] = {
     {&ops::kBinaryQ, elementwise},
     {&ops::kBinaryAffine, elementwise},
     {&ops::kSelect, elementwise},
+    {&ops::kMultiplyAdd, elementwise},
     {&ops::kTranspose, transpose},
     {&ops::kConcat, concat},
     {&ops::kSlice, slice},

@@ -37,6 +37,7 @@ constexpr Pass kPasses[] = {
     {"pool-planes", "pools images whose channels come first plane by plane", pool_planes, pool_planes_at_any_size},
     {"turn-weights", "multiplies what is flattened as it lies, by weights in that order", turn_weights},
     {"merge-convolutions", "computes small convolutions of one image as one", merge_convolutions},
+    {"multiply-adds", "scales and shifts in one step", multiply_adds},
 };
 
 std::string pass_names() {

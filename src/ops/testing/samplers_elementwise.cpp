@@ -4,6 +4,7 @@
 #include "ops/elementwise/cast/cast.h"
 #include "ops/elementwise/dequantize/dequantize.h"
 #include "ops/elementwise/lookup8/lookup8.h"
+#include "ops/elementwise/multiply_add/multiply_add.h"
 #include "ops/elementwise/quantize/quantize.h"
 #include "ops/elementwise/requantize/requantize.h"
 #include "ops/elementwise/select/select.h"
@@ -87,6 +88,13 @@ void dequantize(Sampling& s) {
   s.set_params(DequantizeParams{quantization_operands(s, x, x.type)});
 }
 
+void multiply_add(Sampling& s) {
+  const TensorDesc x = s.any(s.type({ElementType::kF32}), 0, 4);
+  s.like(broadcastable(x, s));
+  s.like(broadcastable(x, s));
+  s.set_params(MultiplyAddParams{s.one_in(2) ? s.activation() : Activation{}});
+}
+
 void quantize(Sampling& s) {
   const TensorDesc x = s.any(0, 4);
   const ElementType to = s.one_of({ElementType::kI8, ElementType::kI8, ElementType::kU8, ElementType::kI16});
@@ -119,9 +127,11 @@ void unary(Sampling& s) {
   s.set_params(UnaryParams{s.enumerator<UnaryFunction>(), s.real(0.1, 1.0), s.real(0.5, 1.5)});
 }
 
-constexpr SamplerRow kRows[] = {{&kBinary, binary},         {&kBinaryQ, binary_q}, {&kCast, cast},
-                                {&kDequantize, dequantize}, {&kLookup8, lookup8},  {&kQuantize, quantize},
-                                {&kRequantize, requantize}, {&kSelect, select},    {&kUnary, unary}};
+constexpr SamplerRow kRows[] = {{&kBinary, binary},     {&kBinaryQ, binary_q},
+                                {&kCast, cast},         {&kDequantize, dequantize},
+                                {&kLookup8, lookup8},   {&kMultiplyAdd, multiply_add},
+                                {&kQuantize, quantize}, {&kRequantize, requantize},
+                                {&kSelect, select},     {&kUnary, unary}};
 
 }  // namespace
 
