@@ -101,11 +101,11 @@ TEST(Norm, ShortRowsMatchReference) {
       {.cases = 200, .must_cover = {"f32_blocks__simd"}});
 }
 
-// Sums of millions of squares, as over all of a sound's features: rounding does not grow with them.
+// Sums of a million squares, as over all of a sound's features: rounding does not grow with them.
 TEST(Norm, LongRowsOfLikeSignMatchReference) {
   expect_variants_match_reference(
       [](Random& random) {
-        return make_case(kNorm, over({1}), {random_tensor(ElementType::kF32, {1, 2'000'003}, random, 0, 4)});
+        return make_case(kNorm, over({1}), {random_tensor(ElementType::kF32, {1, 1'000'003}, random, 0, 4)});
       },
       {.cases = 1, .must_cover = {"f32_blocks__simd"}});
 }
