@@ -10,15 +10,15 @@ namespace {
 using testing::after;
 using testing::normalised;
 
-/// A sum of a product, with `more` before the output, which is value `output`.
-std::string scaled_and_shifted(const std::string& product, const std::string& sum, const std::string& output) {
+/// A sum of a product; `outputs`: their lines.
+std::string scaled_and_shifted(const std::string& product, const std::string& sum, const std::string& outputs) {
   return R"(graph "g" {
     %0 "x" = input : f32[2,3]
     %1 "z" = input : f32[3]
     %2 = const : f32[3] {1, 2, 3}
     %3 = const : f32[1] {4}
     %4 = )" +
-         product + "\n    %5 = " + sum + "\n" + output + "\n  }";
+         product + "\n    %5 = " + sum + "\n" + outputs + "\n  }";
 }
 
 std::string fused(const std::string& params) {
