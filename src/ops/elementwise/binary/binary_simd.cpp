@@ -8,6 +8,7 @@
 
 #include "hwy/highway.h"
 #include "ops/common/elementwise.h"
+#include "ops/common/float_row_simd-inl.h"
 #include "ops/common/parallel.h"
 #include "ops/common/rows_simd-inl.h"
 #include "ops/common/shared_row.h"
@@ -26,29 +27,6 @@ namespace {
 struct Limits {
   float low;
   float high;
-};
-
-/// An operand row: contiguous, or one element for all.
-template <bool kBroadcast>
-struct Row {
-  const float* data;
-
-  template <class D>
-  HWY_INLINE hn::Vec<D> load(D d, std::size_t i) const {
-    if constexpr (kBroadcast) {
-      return hn::Set(d, *data);
-    } else {
-      return hn::LoadU(d, data + i);
-    }
-  }
-  template <class D>
-  HWY_INLINE hn::Vec<D> load_tail(D d, std::size_t i, std::size_t n) const {
-    if constexpr (kBroadcast) {
-      return hn::Set(d, *data);
-    } else {
-      return load_partial(d, data + i, n);
-    }
-  }
 };
 
 /// y[i] = clip(f(a[i], b[i])); y may be a or b.
@@ -124,8 +102,8 @@ struct RowRun {
 template <bool kBroadcastA, bool kBroadcastB, class F>
 HWY_INLINE void combine_rows(RowRun run, Limits limits, F f) {
   for (; run.count > 0; --run.count) {
-    combine_row(static_cast<std::size_t>(run.length), run.y, Row<kBroadcastA>{run.a}, Row<kBroadcastB>{run.b}, limits,
-                f);
+    combine_row(static_cast<std::size_t>(run.length), run.y, FloatRow<kBroadcastA>{run.a}, FloatRow<kBroadcastB>{run.b},
+                limits, f);
     run.advance(1);
   }
 }
@@ -180,8 +158,8 @@ HWY_NOINLINE void combine_shared(const Invocation& invocation, const StridedRows
   const SharedRow<float> copies(shared == 1 ? a : b, rows.row_length, begin, end);
   with_function(invocation.as<BinaryParams>().function, [&](auto f) HWY_ATTR {
     copies.for_each_run(begin, end, [&](std::int64_t first, std::int64_t n, const float* row) HWY_ATTR {
-      combine_row(static_cast<std::size_t>(n), y + first, Row<false>{shared == 1 ? row : a + first},
-                  Row<false>{shared == 2 ? row : b + first}, limits, f);
+      combine_row(static_cast<std::size_t>(n), y + first, FloatRow<false>{shared == 1 ? row : a + first},
+                  FloatRow<false>{shared == 2 ? row : b + first}, limits, f);
     });
   });
 }

@@ -2,12 +2,11 @@
 #define HWY_TARGET_INCLUDE "ops/elementwise/multiply_add/multiply_add_simd.cpp"
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
-#include <algorithm>
-
 #include "hwy/highway.h"
 #include "ops/common/activate_rows.h"
 #include "ops/common/clamped_store_simd-inl.h"
 #include "ops/common/elementwise.h"
+#include "ops/common/float_row_simd-inl.h"
 #include "ops/common/parallel.h"
 #include "ops/common/rows_simd-inl.h"
 #include "ops/common/shared_row.h"
@@ -19,33 +18,18 @@ HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
 namespace {
 
-/// A row of factors or addends: contiguous, or one number for all.
-template <bool kMoves>
-struct Numbers {
-  const float* data;
-
-  template <class D>
-  HWY_INLINE hn::Vec<D> load(D d, std::size_t i) const {
-    return kMoves ? hn::LoadU(d, data + i) : hn::Set(d, *data);
-  }
-  template <class D>
-  HWY_INLINE hn::Vec<D> load_end(D d, std::size_t i, std::size_t n) const {
-    return kMoves ? load_partial(d, data + i, n) : hn::Set(d, *data);
-  }
-};
-
 /// y[i] = x[i] * a[i] + b[i], within the store's limits; y may be x.
-template <bool kAMoves, bool kBMoves>
-HWY_INLINE void multiply_add_row(std::size_t n, float* y, const float* x, Numbers<kAMoves> a, Numbers<kBMoves> b,
-                                 const ClampedStore& store) {
+template <bool kBroadcastA, bool kBroadcastB>
+HWY_INLINE void multiply_add_row(std::size_t n, float* y, const float* x, FloatRow<kBroadcastA> a,
+                                 FloatRow<kBroadcastB> b, const ClampedStore& store) {
   const hn::ScalableTag<float> d;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) store(d, hn::Add(hn::Mul(hn::LoadU(d, x + i), a.load(d, i)), b.load(d, i)), y + i);
   if (i == n) return;
   with_few_lanes(d, n - i, [&](auto few) HWY_ATTR {
-    const auto product = hn::Mul(load_partial(few, x + i, n - i), a.load_end(few, i, n - i));
-    store_few(store.limited(few, hn::Add(product, b.load_end(few, i, n - i))), few, y + i, n - i);
+    const auto product = hn::Mul(load_partial(few, x + i, n - i), a.load_tail(few, i, n - i));
+    store_few(store.limited(few, hn::Add(product, b.load_tail(few, i, n - i))), few, y + i, n - i);
   });
 }
 
@@ -76,19 +60,19 @@ HWY_NOINLINE void multiply_add_shared(const Operands& o, const StridedRows<4>& r
   const SharedRow<float> factors(o.a, rows.row_length, begin, end);
   const SharedRow<float> addends(o.b, rows.row_length, begin, end);
   factors.for_each_run(begin, end, [&](std::int64_t first, std::int64_t n, const float* a) HWY_ATTR {
-    multiply_add_row(static_cast<std::size_t>(n), o.y + first, o.x + first, Numbers<true>{a},
-                     Numbers<true>{addends.from(first)}, store);
+    multiply_add_row(static_cast<std::size_t>(n), o.y + first, o.x + first, FloatRow<false>{a},
+                     FloatRow<false>{addends.from(first)}, store);
     complete(o, store, n, o.y + first);
   });
 }
 
-template <bool kAMoves, bool kBMoves>
+template <bool kBroadcastA, bool kBroadcastB>
 HWY_NOINLINE void multiply_add_rows(const Operands& o, const StridedRows<4>& rows, std::int64_t begin,
                                     std::int64_t end) {
   const ClampedStore store(o.activation);
   for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
     multiply_add_row(static_cast<std::size_t>(n), o.y + offsets[0], o.x + offsets[1],
-                     Numbers<kAMoves>{o.a + offsets[2]}, Numbers<kBMoves>{o.b + offsets[3]}, store);
+                     FloatRow<kBroadcastA>{o.a + offsets[2]}, FloatRow<kBroadcastB>{o.b + offsets[3]}, store);
     complete(o, store, n, o.y + offsets[0]);
   });
 }
@@ -98,9 +82,9 @@ void run_multiply_add(const Invocation& invocation, const StridedRows<4>& rows) 
                           invocation.input<float>(2), invocation.as<MultiplyAddParams>().activation};
   const bool shared = share_rows(rows);
   const auto by_rows = rows.contiguous(2)
-                           ? rows.contiguous(3) ? multiply_add_rows<true, true> : multiply_add_rows<true, false>
-                       : rows.contiguous(3) ? multiply_add_rows<false, true>
-                                            : multiply_add_rows<false, false>;
+                           ? rows.contiguous(3) ? multiply_add_rows<false, false> : multiply_add_rows<false, true>
+                       : rows.contiguous(3) ? multiply_add_rows<true, false>
+                                            : multiply_add_rows<true, true>;
   parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
     const bool copies = shared && SharedRow<float>::saves_time(rows.row_length, begin, end);
     copies ? multiply_add_shared(operands, rows, begin, end) : by_rows(operands, rows, begin, end);
