@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
+#include "ops/common/activate_rows.h"
 #include "ops/common/activation_steps_simd-inl.h"
 #include "ops/common/affine_simd-inl.h"
 #include "ops/common/byte_rows_avx2-inl.h"

@@ -9,19 +9,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <new>
 #include <type_traits>
 
 #include "hwy/highway.h"
 #include "ops/common/activate_rows.h"
-#include "ops/common/activation_steps_simd-inl.h"
 #include "ops/common/affine_simd-inl.h"
-#include "ops/common/byte_rows_avx2-inl.h"
-#include "ops/common/byte_rows_avx512-inl.h"
 #include "ops/common/requantize_simd-inl.h"
-#include "ops/common/short_copy.h"
 #include "ops/nn/gemm/gemm_i8_tiles-inl.h"
-#include "ops/nn/gemm/store_neon-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::gemm::HWY_NAMESPACE {
@@ -29,12 +23,10 @@ namespace {
 
 using ops::HWY_NAMESPACE::AffineVector;
 using ops::HWY_NAMESPACE::demote_to_bytes;
-using ops::HWY_NAMESPACE::has_short_steps;
 using ops::HWY_NAMESPACE::load_channels;
 using ops::HWY_NAMESPACE::load_zero_points;
 using ops::HWY_NAMESPACE::RequantizeVector;
 using ops::HWY_NAMESPACE::store_lanes;
-using ops::HWY_NAMESPACE::with_short_steps;
 using ops::HWY_NAMESPACE::with_zero_point;
 
 /// The sums of one tile that are of more products than int32 holds.
