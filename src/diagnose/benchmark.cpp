@@ -108,9 +108,9 @@ bool goes_on(const BenchmarkOptions& options, std::int64_t runs, double seconds)
 
 /// Invokes in which layers are timed: ten, or as many as take a tenth of the usual time, but no more than `result` had.
 std::int64_t layer_runs(const BenchmarkResult& result) {
-  constexpr double kLeast = 10;
-  const double fitting = 1e5 * kUsualSeconds / std::max(result.median_us, 1e-3);
-  return std::min(result.runs, static_cast<std::int64_t>(std::clamp(fitting, kLeast, double{kMostUsualRuns})));
+  constexpr double kMicroseconds = 1e6 * kUsualSeconds / 10;
+  return std::min(result.runs,
+                  static_cast<std::int64_t>(std::max(10.0, kMicroseconds / std::max(result.median_us, 1e-3))));
 }
 
 Factors factors_of(const Session& session, std::size_t step) {
