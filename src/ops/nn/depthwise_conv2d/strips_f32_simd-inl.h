@@ -41,6 +41,19 @@ struct Strip {
   std::int64_t origin;     ///< the first column of the image that windows read; -1 where it lies outside
 };
 
+/// Calls f(i) for i = 0 ... rows - 1, four in turn by instructions of their own. Where one load instruction goes on by
+/// the same step three times, processors fetch what it would read next (Software Optimization Guide for the AMD Zen4
+/// Microarchitecture, "L1 Stride" prefetcher): at the last rows of a strip that is what another thread has written,
+/// which then has to ask for its own lines before it writes them again. Layers of 12x12 took longer with two threads
+/// than one.
+template <class F>
+HWY_INLINE void for_each_row(std::int64_t rows, F f) {
+  for (std::int64_t i = 0; i < rows;)
+    unroll<4>([&](auto) __attribute__((always_inline)) HWY_ATTR {
+      if (i < rows) f(i++);
+    });
+}
+
 /// Calls f(c) for all vectors of at least as many channels; the last one may overlap the one before, which writes equal
 /// values twice.
 template <class DF, class F>
@@ -60,7 +73,7 @@ struct StripSums {
 /// Adds what column kColumn of a strip's, in a row of the image, gives to the windows that read it.
 template <int kColumn, int kPixels, class V>
 HWY_INLINE void accumulate_strip_pixel(V pixel, const V (&weights)[3][3], StripSums<kPixels, V>& sums) {
-  unroll<3>([&](auto kx) HWY_ATTR {
+  unroll<3>([&](auto kx) __attribute__((always_inline)) HWY_ATTR {
     constexpr int kPixel = kColumn - kx;
     if constexpr (kPixel >= 0 && kPixel < kPixels) {
       sums.last[kPixel] = hn::MulAdd(pixel, weights[2][kx], sums.last[kPixel]);
@@ -79,7 +92,7 @@ HWY_INLINE void accumulate_strip_row(DF d, const FloatProblem& problem, const St
                                      const ClampedStore& store) {
   const std::int64_t x_step = problem.g.x.w_stride;
   const std::int64_t y_step = problem.g.y.w_stride;
-  unroll<kPixels + 2>([&](auto l) HWY_ATTR {
+  unroll<kPixels + 2>([&](auto l) __attribute__((always_inline)) HWY_ATTR {
     if constexpr ((kLeft || l > 0) && (kRight || l <= kPixels))
       accumulate_strip_pixel<l>(in_register(hn::LoadU(d, x + (strip.origin + l) * x_step)), weights, sums);
     if constexpr (kStores && l >= 2) store(d, sums.last[l - 2], y + (l - 2) * y_step);
@@ -89,7 +102,7 @@ HWY_INLINE void accumulate_strip_row(DF d, const FloatProblem& problem, const St
 /// Goes on to the next row of the image.
 template <int kPixels, class V>
 HWY_INLINE void advance_sums(V start, StripSums<kPixels, V>& sums) {
-  unroll<kPixels>([&](auto i) HWY_ATTR {
+  unroll<kPixels>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
     sums.last[i] = sums.middle[i];
     sums.middle[i] = sums.first[i];
     sums.first[i] = start;
@@ -104,31 +117,41 @@ HWY_NOINLINE void convolve_strip(DF d, const FloatProblem& problem, const Strip&
   using V = hn::Vec<DF>;
   const ConvGeometry& g = problem.g;
   V weights[3][3];
-  unroll<9>([&](auto i) HWY_ATTR { weights[i / 3][i % 3] = in_register(hn::LoadU(d, problem.w + i * g.x.c + c)); });
+  unroll<9>([&](auto i) __attribute__((always_inline))
+            HWY_ATTR { weights[i / 3][i % 3] = in_register(hn::LoadU(d, problem.w + i * g.x.c + c)); });
   const V start = problem.bias != nullptr ? hn::LoadU(d, problem.bias + c) : hn::Zero(d);
   StripSums<kPixels, V> sums;
-  unroll<kPixels>([&](auto i) HWY_ATTR { sums.last[i] = sums.middle[i] = sums.first[i] = start; });
+  unroll<kPixels>([&](auto i) __attribute__((always_inline))
+                  HWY_ATTR { sums.last[i] = sums.middle[i] = sums.first[i] = start; });
   float* y = strip.y + c;
-  for (std::int64_t i = 0; i < strip.rows + 2; ++i) {
-    const std::int64_t row = strip.first_row + i;
-    const float* x = strip.x + row * g.x.h_stride + c;
-    if (row < 0 || row >= g.x.h) {
-      if (i >= 2) unroll<kPixels>([&](auto pixel) HWY_ATTR { store(d, sums.last[pixel], y + pixel * g.y.w_stride); });
-    } else if (i >= 2) {
-      accumulate_strip_row<true, kLeft, kRight>(d, problem, strip, x, weights, sums, y, store);
-    } else {
+  const float* x = strip.x + strip.first_row * g.x.h_stride + c;
+  const std::int64_t above = -strip.first_row;  // rows of the image above it
+  const std::int64_t below = g.x.h - strip.first_row;
+  unroll<2>([&](auto i) __attribute__((always_inline)) HWY_ATTR {
+    if (i >= above && i < below)
       accumulate_strip_row<false, kLeft, kRight>(d, problem, strip, x, weights, sums, y, store);
-    }
-    if (i >= 2) y += g.y.h_stride;
+    x += g.x.h_stride;
     advance_sums(start, sums);
-  }
+  });
+  for_each_row(
+      strip.rows, [&](std::int64_t i) __attribute__((always_inline)) HWY_ATTR {
+        if (i + 2 >= above && i + 2 < below) {
+          accumulate_strip_row<true, kLeft, kRight>(d, problem, strip, x, weights, sums, y, store);
+        } else {
+          unroll<kPixels>([&](auto pixel) __attribute__((always_inline))
+                          HWY_ATTR { store(d, sums.last[pixel], y + pixel * g.y.w_stride); });
+        }
+        x += g.x.h_stride;
+        y += g.y.h_stride;
+        advance_sums(start, sums);
+      });
 }
 
 /// Adds what column kColumn of a strip of stride 2, in a row of the image, gives to the windows that read it: `weights`
 /// are those of one row.
 template <int kColumn, int kPixels, class V>
 HWY_INLINE void accumulate_strided_pixel(V pixel, const V (&weights)[3], V (&sums)[kPixels]) {
-  unroll<3>([&](auto kx) HWY_ATTR {
+  unroll<3>([&](auto kx) __attribute__((always_inline)) HWY_ATTR {
     constexpr int kOffset = kColumn - kx;
     if constexpr (kOffset >= 0 && kOffset % 2 == 0 && kOffset / 2 < kPixels)
       sums[kOffset / 2] = hn::MulAdd(pixel, weights[kx], sums[kOffset / 2]);
@@ -139,7 +162,7 @@ HWY_INLINE void accumulate_strided_pixel(V pixel, const V (&weights)[3], V (&sum
 /// first channel in column 0 of a row.
 template <int kColumns, bool kLeft, bool kRight, class DF, class F>
 HWY_INLINE void for_strip_columns(DF d, const FloatProblem& problem, const Strip& strip, const float* x, F f) {
-  unroll<kColumns>([&](auto l) HWY_ATTR {
+  unroll<kColumns>([&](auto l) __attribute__((always_inline)) HWY_ATTR {
     if constexpr ((kLeft || l > 0) && (kRight || l + 1 < kColumns))
       f(l, in_register(hn::LoadU(d, x + (strip.origin + l) * problem.g.x.w_stride)));
   });
@@ -154,36 +177,42 @@ HWY_NOINLINE void convolve_strided_strip(DF d, const FloatProblem& problem, cons
   constexpr int kColumns = 2 * kPixels + 1;
   const ConvGeometry& g = problem.g;
   V weights[3][3];
-  unroll<9>([&](auto i) HWY_ATTR { weights[i / 3][i % 3] = in_register(hn::LoadU(d, problem.w + i * g.x.c + c)); });
+  unroll<9>([&](auto i) __attribute__((always_inline))
+            HWY_ATTR { weights[i / 3][i % 3] = in_register(hn::LoadU(d, problem.w + i * g.x.c + c)); });
   const V start = problem.bias != nullptr ? hn::LoadU(d, problem.bias + c) : hn::Zero(d);
   V sums[kPixels];
   V next[kPixels];
-  unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = start; });
+  unroll<kPixels>([&](auto i) __attribute__((always_inline)) HWY_ATTR { sums[i] = start; });
   const auto has_row = [&](std::int64_t row) { return row >= 0 && row < g.x.h; };
   const float* x = strip.x + strip.first_row * g.x.h_stride + c;
   if (has_row(strip.first_row))
     for_strip_columns<kColumns, kLeft, kRight>(
         d, problem, strip, x, [&](auto l, V pixel) HWY_ATTR { accumulate_strided_pixel<l>(pixel, weights[0], sums); });
   float* y = strip.y + c;
-  for (std::int64_t i = 0; i < strip.rows; ++i, y += g.y.h_stride) {
-    const std::int64_t middle = strip.first_row + 2 * i + 1;
-    x += g.x.h_stride;
-    if (has_row(middle))
-      for_strip_columns<kColumns, kLeft, kRight>(d, problem, strip, x, [&](auto l, V pixel) HWY_ATTR {
-        accumulate_strided_pixel<l>(pixel, weights[1], sums);
+  std::int64_t middle = strip.first_row + 1;
+  for_each_row(
+      strip.rows, [&](std::int64_t /*i*/) __attribute__((always_inline)) HWY_ATTR {
+        x += g.x.h_stride;
+        if (has_row(middle))
+          for_strip_columns<kColumns, kLeft, kRight>(
+              d, problem, strip, x, [&](auto l, V pixel) __attribute__((always_inline)) HWY_ATTR {
+                accumulate_strided_pixel<l>(pixel, weights[1], sums);
+              });
+        x += g.x.h_stride;
+        unroll<kPixels>([&](auto pixel) __attribute__((always_inline)) HWY_ATTR { next[pixel] = start; });
+        if (has_row(middle + 1))
+          for_strip_columns<kColumns, kLeft, kRight>(
+              d, problem, strip, x, [&](auto l, V pixel) __attribute__((always_inline)) HWY_ATTR {
+                accumulate_strided_pixel<l>(pixel, weights[2], sums);
+                accumulate_strided_pixel<l>(pixel, weights[0], next);
+              });
+        unroll<kPixels>([&](auto pixel) __attribute__((always_inline)) HWY_ATTR {
+          store(d, sums[pixel], y + pixel * g.y.w_stride);
+          sums[pixel] = next[pixel];
+        });
+        y += g.y.h_stride;
+        middle += 2;
       });
-    x += g.x.h_stride;
-    unroll<kPixels>([&](auto pixel) HWY_ATTR { next[pixel] = start; });
-    if (has_row(middle + 1))
-      for_strip_columns<kColumns, kLeft, kRight>(d, problem, strip, x, [&](auto l, V pixel) HWY_ATTR {
-        accumulate_strided_pixel<l>(pixel, weights[2], sums);
-        accumulate_strided_pixel<l>(pixel, weights[0], next);
-      });
-    unroll<kPixels>([&](auto pixel) HWY_ATTR {
-      store(d, sums[pixel], y + pixel * g.y.w_stride);
-      sums[pixel] = next[pixel];
-    });
-  }
 }
 
 /// The vector of channels from c on of one row of a strip at `y`, whose windows have the rows of `taps` inside the
@@ -195,22 +224,23 @@ HWY_INLINE void convolve_row_of_strip(DF d, const FloatProblem& problem, const f
   const ConvGeometry& g = problem.g;
   V sums[kPixels];
   const V start = problem.bias != nullptr ? hn::LoadU(d, problem.bias + c) : hn::Zero(d);
-  unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = start; });
+  unroll<kPixels>([&](auto i) __attribute__((always_inline)) HWY_ATTR { sums[i] = start; });
   x += c;
   const float* w = problem.w + taps.first * 3 * g.x.c + c;
   for (std::int64_t ky = taps.first; ky < taps.last; ++ky, x += g.x.h_stride, w += 3 * g.x.c) {
     V weights[3];
-    unroll<3>([&](auto kx) HWY_ATTR { weights[kx] = in_register(hn::LoadU(d, w + kx * g.x.c)); });
-    unroll<kPixels + 2>([&](auto l) HWY_ATTR {
+    unroll<3>([&](auto kx) __attribute__((always_inline))
+              HWY_ATTR { weights[kx] = in_register(hn::LoadU(d, w + kx * g.x.c)); });
+    unroll<kPixels + 2>([&](auto l) __attribute__((always_inline)) HWY_ATTR {
       if constexpr ((!kLeft && l == 0) || (!kRight && l == kPixels + 1)) return;
       const V pixel = in_register(hn::LoadU(d, x + l * g.x.w_stride));
-      unroll<3>([&](auto kx) HWY_ATTR {
+      unroll<3>([&](auto kx) __attribute__((always_inline)) HWY_ATTR {
         constexpr int kPixel = l - kx;
         if constexpr (kPixel >= 0 && kPixel < kPixels) sums[kPixel] = hn::MulAdd(pixel, weights[kx], sums[kPixel]);
       });
     });
   }
-  unroll<kPixels>([&](auto i) HWY_ATTR { store(d, sums[i], y + i * g.y.w_stride + c); });
+  unroll<kPixels>([&](auto i) __attribute__((always_inline)) HWY_ATTR { store(d, sums[i], y + i * g.y.w_stride + c); });
 }
 
 /// All channels of a strip, row by row.
