@@ -187,7 +187,9 @@ HWY_NOINLINE void convolve_strided_strip(DF d, const FloatProblem& problem, cons
   const float* x = strip.x + strip.first_row * g.x.h_stride + c;
   if (has_row(strip.first_row))
     for_strip_columns<kColumns, kLeft, kRight>(
-        d, problem, strip, x, [&](auto l, V pixel) HWY_ATTR { accumulate_strided_pixel<l>(pixel, weights[0], sums); });
+        d, problem, strip, x, [&](auto l, V pixel) __attribute__((always_inline)) HWY_ATTR {
+          accumulate_strided_pixel<l>(pixel, weights[0], sums);
+        });
   float* y = strip.y + c;
   std::int64_t middle = strip.first_row + 1;
   for_each_row(

@@ -345,11 +345,12 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
             false};
   const std::int64_t least_rows = tiles == 1 ? a.rows : a.rows / tiles;
   const std::int64_t longer_tiles = a.rows - least_rows * tiles;
+  // Rows behind the last may be another thread's, which would have to ask for their lines before it writes them.
+  const bool rows_touch = a.row_stride == a.k();
   for (std::int64_t i = 0; i < tiles; ++i) {
     const std::int64_t rows = i < longer_tiles ? least_rows + 1 : least_rows;
     const TileFunction function = few_rows ? function_of_few_rows(rows) : tile_function(rows, columns, b.cached);
-    // Rows behind the last ones are another thread's, which would have to ask for their lines before it writes them.
-    tile.rows_touch = a.row_stride == a.k() && i + 1 < tiles;
+    tile.rows_touch = rows_touch && i + 1 < tiles;
     function(a, tile, y.row_stride);
     tile.a += rows * a.row_stride;
     tile.y += rows * y.row_stride;
