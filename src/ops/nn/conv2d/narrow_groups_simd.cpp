@@ -84,7 +84,31 @@ class FloatSpreader {
   using DI = hn::RebindToSigned<TagF>;
 
   /// The inputs of all groups as they are.
-  HWY_NOINLINE void copy(const float* x, std::int64_t count, float* to) const {
+  void copy(const float* x, std::int64_t count, float* to) const {
+    const std::int64_t inputs = block_inputs(p_, block_);
+    if (inputs < kLanes || inputs > 4 * kLanes) return copy_any(x, count, to);
+    switch ((inputs - 1) / kLanes) {
+      case 0: return copy_vectors<1>(x, count, to);
+      case 1: return copy_vectors<2>(x, count, to);
+      case 2: return copy_vectors<3>(x, count, to);
+      default: return copy_vectors<4>(x, count, to);
+    }
+  }
+
+  /// The same of so many vectors for each pixel, of which the last one may lie over the one before.
+  template <int kCount>
+  HWY_NOINLINE void copy_vectors(const float* x, std::int64_t count, float* to) const {
+    const TagF d;
+    const std::int64_t last = block_inputs(p_, block_) - kLanes;
+    const std::int64_t step = p_.g.x.w_stride;
+    for (const std::int64_t pixel = ring_pixel<FloatProducts>(p_); count > 0; --count, x += step, to += pixel)
+      unroll<kCount>([&](auto i) HWY_ATTR {
+        const std::int64_t at = i + 1 < kCount ? i * kLanes : last;
+        hn::StoreU(hn::LoadU(d, x + at), d, to + at);
+      });
+  }
+
+  HWY_NOINLINE void copy_any(const float* x, std::int64_t count, float* to) const {
     const std::int64_t bytes = block_inputs(p_, block_) * static_cast<std::int64_t>(sizeof(float));
     for (const std::int64_t pixel = ring_pixel<FloatProducts>(p_); count > 0;
          --count, x += p_.g.x.w_stride, to += pixel)
