@@ -50,7 +50,11 @@ constexpr ParamField kFields[] = {
     bool_field("column_major", offsetof(MaxPoolIndicesParams, column_major)),
 };
 constexpr KernelVariant kVariants[] = {
-    {.name = "any__ref", .supports = all_dense, .run = max_pool_indices::run_reference}};
+#if BANTAM_SIMD
+    {.name = "f32__simd", .supports = max_pool_indices::supports_simd, .run = max_pool_indices::run_simd},
+#endif
+    {.name = "any__ref", .supports = all_dense, .run = max_pool_indices::run_reference},
+};
 
 }  // namespace
 

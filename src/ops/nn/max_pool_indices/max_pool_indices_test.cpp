@@ -99,6 +99,35 @@ TEST(MaxPoolIndices, ThreadsGiveTheSame) {
   });
 }
 
+/// Few different values, so that many maxima are equal, and some that do not count.
+TestTensor repeating(const std::vector<std::int64_t>& dims, Random& random) {
+  TestTensor x(dense_desc(ElementType::kF32, dims));
+  std::vector<float> values(static_cast<std::size_t>(x.desc().elements()));
+  const float some[] = {-1, 0, 1, 2, std::nanf(""), -INFINITY};
+  for (float& value : values) value = some[random_int(random, 0, 5)];
+  x.set_values(values);
+  return x;
+}
+
+TEST(MaxPoolIndices, VariantsMatchReferenceForImagesAndSequencesOfAllWidths) {
+  expect_variants_match_reference([](Random& random) {
+    const int axes = static_cast<int>(random_int(random, 1, 2));
+    MaxPoolIndicesParams p = window(axes, 1, 1);
+    std::vector<std::int64_t> dims{random_int(random, 1, 2), random_int(random, 1, 3)};
+    for (int i = 0; i < axes; ++i) {
+      p.kernel.v[i] = static_cast<std::int32_t>(random_int(random, 1, 4));
+      p.strides.v[i] = static_cast<std::int32_t>(random_int(random, 1, 3));
+      p.dilations.v[i] = static_cast<std::int32_t>(random_int(random, 1, 2));
+      p.before.v[i] = static_cast<std::int32_t>(random_int(random, 0, 4));
+      p.after.v[i] = static_cast<std::int32_t>(random_int(random, 0, 4));
+      dims.push_back(random_int(random, 7, i + 1 < axes ? 9 : 90));
+    }
+    p.ceil_mode = static_cast<std::int32_t>(random_int(random, 0, 1));
+    p.column_major = static_cast<std::int32_t>(random_int(random, 0, 1));
+    return make_case(kMaxPoolIndices, p, {repeating(dims, random)});
+  });
+}
+
 TEST(MaxPoolIndices, RefusesWhatIsNoWindow) {
   std::vector<TensorDesc> outputs;
   const auto refused = [&](const MaxPoolIndicesParams& p, const TestTensor& x) {
