@@ -172,6 +172,22 @@ TEST(Binary, ComparisonsMatchTheReferenceForEveryTypeAndBroadcast) {
       {.cases = 200, .must_cover = {"bool__simd"}});
 }
 
+TEST(Binary, IntegersOfAllSizesMatchTheReferenceForEveryBroadcast) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        constexpr BinaryFunction kFunctions[] = {
+            BinaryFunction::kAdd, BinaryFunction::kSub,    BinaryFunction::kMul,   BinaryFunction::kMin,
+            BinaryFunction::kMax, BinaryFunction::kBitAnd, BinaryFunction::kBitOr, BinaryFunction::kBitXor};
+        const ElementType type = random() % 2 == 0 ? ElementType::kI32 : ElementType::kI64;
+        const auto dims = random_dims(random, static_cast<int>(random_int(random, 0, 3)), 0, 70);
+        // Products beyond 2^31, of which 64-bit ones are exact and others wrap.
+        const auto operand = [&] { return random_tensor(type, shrink(dims, random), random, -2e9, 2e9); };
+        const auto a = operand();
+        return make_case(kBinary, BinaryParams{kFunctions[random() % std::size(kFunctions)], {}}, {a, operand()});
+      },
+      {.cases = 200, .must_cover = {"integer__simd"}});
+}
+
 TEST(Binary, PowersOfAllKindsOfNumbersAreThoseOfTheCLibrary) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::vector<float> numbers = {0,        -0.0F, 1,      -1,        2,          -2,     3,       0.5F,

@@ -15,6 +15,10 @@ Status run_binary_f32_portable(const Invocation& invocation);
 bool supports_binary_f32_simd(const OpCall& call);
 Status run_binary_f32_simd(const Invocation& invocation);
 
+/// Sums, differences, products, extremes and bits of i32 and i64; rows as above. Results wrap.
+bool supports_binary_integer_simd(const OpCall& call);
+Status run_binary_integer_simd(const Invocation& invocation);
+
 /// Comparisons of f32, i8, u8, i32 and i64, and logic; rows as above.
 bool supports_compare_simd(const OpCall& call);
 Status run_compare_simd(const Invocation& invocation);
