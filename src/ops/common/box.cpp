@@ -175,6 +175,25 @@ bool filled_short_runs(Box box, std::int64_t element_bytes, const void* value, v
   return true;
 }
 
+/// Calls f(part, its first source element, its first destination element) for parts that make up a simplified box, on
+/// all threads.
+template <typename F>
+void for_each_part(const Threads& threads, const Box& box, F f) noexcept {
+  constexpr std::int64_t kEnough = 4;  // iterations for each thread, so that all get about as many
+  if (threads.count <= 1 || box.rank == 0) return f(box, 0, 0);
+  int shared = 0;
+  while (shared < box.rank && box.levels[shared].size < kEnough * threads.count) ++shared;
+  if (shared == box.rank) shared = 0;
+  const Level level = box.levels[shared];
+  const std::int64_t elements = iterations(box) / level.size;
+  parallel_ranges(threads, level.size, (kElementwiseGrain + elements - 1) / elements,
+                  [&](std::int64_t begin, std::int64_t end) {
+                    Box part = box;
+                    part.levels[shared].size = end - begin;
+                    f(part, begin * level.source, begin * level.destination);
+                  });
+}
+
 }  // namespace
 
 bool simplify(Box* box) noexcept {
@@ -220,27 +239,20 @@ void copy_box(const Box& box, std::int64_t element_bytes, const void* source, vo
 
 void copy_box(const Threads& threads, Box box, std::int64_t element_bytes, const void* source,
               void* destination) noexcept {
-  constexpr std::int64_t kEnough = 4;  // iterations for each thread, so that all get about as many
   if (!simplify(&box)) return;
-  if (threads.count <= 1 || box.rank == 0) return copy_simple(box, element_bytes, source, destination);
-  int shared = 0;
-  while (shared < box.rank && box.levels[shared].size < kEnough * threads.count) ++shared;
-  if (shared == box.rank) shared = 0;
-  const Level level = box.levels[shared];
-  const std::int64_t elements = iterations(box) / level.size;
-  parallel_ranges(threads, level.size, (kElementwiseGrain + elements - 1) / elements,
-                  [&](std::int64_t begin, std::int64_t end) {
-                    Box part = box;
-                    part.levels[shared].size = end - begin;
-                    copy_simple(part, element_bytes, advance(source, begin * level.source, element_bytes),
-                                advance(destination, begin * level.destination, element_bytes));
-                  });
+  for_each_part(threads, box, [&](const Box& part, std::int64_t from, std::int64_t to) {
+    copy_simple(part, element_bytes, advance(source, from, element_bytes), advance(destination, to, element_bytes));
+  });
 }
 
-void fill_box(Box box, std::int64_t element_bytes, const void* value, void* destination) noexcept {
+void fill_box(const Threads& threads, Box box, std::int64_t element_bytes, const void* value,
+              void* destination) noexcept {
   for (int i = 0; i < box.rank; ++i) box.levels[i].source = 0;
-  if (simplify(&box) && !filled_short_runs(box, element_bytes, value, destination))
-    copy_box(box, element_bytes, value, destination);
+  if (!simplify(&box)) return;
+  for_each_part(threads, box, [&](const Box& part, std::int64_t, std::int64_t to) {
+    void* const first = advance(destination, to, element_bytes);
+    if (!filled_short_runs(part, element_bytes, value, first)) copy_simple(part, element_bytes, value, first);
+  });
 }
 
 }  // namespace bantam::ops

@@ -90,8 +90,9 @@ void copy_box(const Box& box, std::int64_t element_bytes, const void* source, vo
 void copy_box(const Threads& threads, Box box, std::int64_t element_bytes, const void* source,
               void* destination) noexcept;
 
-/// Sets every destination element of the box to the element at `value`.
-void fill_box(Box box, std::int64_t element_bytes, const void* value, void* destination) noexcept;
+/// Sets every destination element of the box to the element at `value`; all threads share the box.
+void fill_box(const Threads& threads, Box box, std::int64_t element_bytes, const void* value,
+              void* destination) noexcept;
 
 /// `base` moved by a number of elements.
 inline const void* advance(const void* base, std::int64_t elements, std::int64_t element_bytes) noexcept {

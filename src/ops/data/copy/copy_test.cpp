@@ -60,7 +60,7 @@ TEST(Box, FillHonoursDestinationStrides) {
   Box box;
   box.add(2, 0, 3);
   box.add(2, 0, 1);
-  fill_box(box, 2, &value, to);
+  fill_box(Threads{}, box, 2, &value, to);
   EXPECT_THAT(to, ::testing::ElementsAre(4, 4, 9, 4, 4, 9));
 }
 
@@ -128,7 +128,7 @@ TEST(Box, FillsRunsOfAnyLength) {
       for (std::int64_t i = 0; i < 6; ++i)
         for (std::int64_t b = 0; b < run * bytes; ++b)
           expected[static_cast<std::size_t>(i * step * bytes + b)] = value[b % bytes];
-      fill_box(box, bytes, value, filled.data());
+      fill_box(Threads{}, box, bytes, value, filled.data());
       EXPECT_EQ(filled, expected);
     }
 }

@@ -31,8 +31,8 @@ Section inner_section(const PadParams& p, const TensorDesc& x, const TensorDesc&
 }
 
 /// An operand that lies within the result is there already.
-void copy_unless_there(const Box& box, std::int64_t bytes, const void* from, void* to) {
-  if (from != to) copy_box(box, bytes, from, to);
+void copy_unless_there(const Threads& threads, const Box& box, std::int64_t bytes, const void* from, void* to) {
+  if (from != to) copy_box(threads, box, bytes, from, to);
 }
 
 /// The part of the result that repeats the operand itself.
@@ -50,7 +50,8 @@ void copy_inside(const Invocation& call, const Section* sections) {
     from += s.source * x.strides[i];
     to += s.begin * out.strides[i];
   }
-  copy_unless_there(box, bytes, advance(call.input<void>(0), from, bytes), advance(call.output<void>(), to, bytes));
+  copy_unless_there(*call.threads, box, bytes, advance(call.input<void>(0), from, bytes),
+                    advance(call.output<void>(), to, bytes));
 }
 
 /// Sets everything outside the inner sections: per axis one slab before and one after, which spans the inner sections
@@ -70,7 +71,7 @@ void fill_outside(const Invocation& call, const Section* sections, const void* v
       }
       box.add(end - begin, 0, out.strides[axis]);
       for (int i = axis + 1; i < out.rank; ++i) box.add(out.dims[i], 0, out.strides[i]);
-      fill_box(box, bytes, value, advance(call.output<void>(), first, bytes));
+      fill_box(*call.threads, box, bytes, value, advance(call.output<void>(), first, bytes));
     }
   }
 }
@@ -83,6 +84,7 @@ class Repeater {
         x_(call.in(0)),
         out_(call.out()),
         sections_(sections),
+        threads_(*call.threads),
         bytes_(element_size(x_.type)),
         from_(call.input<std::byte>(0)),
         to_(call.output<std::byte>()) {
@@ -132,13 +134,14 @@ class Repeater {
     Box box;
     box.add(size, step * x_.strides[axis], out_.strides[axis]);
     for (int i = axis + 1; i < x_.rank; ++i) box.add(x_.dims[i], x_.strides[i], out_.strides[i]);
-    copy_unless_there(box, bytes_, advance(from_, from, bytes_), advance(to_, to, bytes_));
+    copy_unless_there(threads_, box, bytes_, advance(from_, from, bytes_), advance(to_, to, bytes_));
   }
 
   const PadParams& params_;
   const TensorDesc& x_;
   const TensorDesc& out_;
   const Section* sections_;
+  const Threads& threads_;
   std::int64_t bytes_;
   const std::byte* from_;
   std::byte* to_;

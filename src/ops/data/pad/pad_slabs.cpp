@@ -12,6 +12,7 @@ class Slabs {
       : params_(call.as<PadParams>()),
         x_(call.in(0)),
         out_(call.out()),
+        threads_(*call.threads),
         bytes_(element_size(out_.type)),
         from_(call.input<std::byte>(0)),
         to_(call.output<std::byte>()) {}
@@ -19,7 +20,7 @@ class Slabs {
   void run() const {
     void* inside = advance(to_, offset_inside(out_.rank), bytes_);
     // An operand that lies within the result is there already.
-    if (inside != from_) copy_box(make_box(x_, x_, out_), bytes_, from_, inside);
+    if (inside != from_) copy_box(threads_, make_box(x_, x_, out_), bytes_, from_, inside);
     for (int axis = out_.rank - 1; axis >= 0; --axis) {
       const std::int64_t before = params_.before[axis];
       repeat(axis, 0, before);
@@ -62,6 +63,7 @@ class Slabs {
   const PadParams& params_;
   const TensorDesc& x_;
   const TensorDesc& out_;
+  const Threads& threads_;
   std::int64_t bytes_;
   const std::byte* from_;
   std::byte* to_;

@@ -3,9 +3,9 @@
 
 #include "ops/common/byte_products.h"
 #include "ops/common/linear_form.h"
-#include "ops/common/parallel.h"
 #include "ops/nn/conv2d/few_outputs.h"
 #include "ops/nn/conv2d/few_outputs_operands.h"
+#include "ops/nn/conv2d/parallel_rows.h"
 
 #ifndef BANTAM_FEW_OUTPUTS_OPERANDS_
 #define BANTAM_FEW_OUTPUTS_OPERANDS_
@@ -270,13 +270,18 @@ HWY_EXPORT(convolve_affine_f32);
 
 namespace {
 
+FloatOperands with_problem(const FloatOperands& o, const Problem& p) { return {p, o.x, o.w}; }
+ByteOperands with_problem(const ByteOperands& o, const Problem& p) { return {p, o.x, o.w, o.form, o.flip}; }
+
 template <class Operands, class Result, typename Convolve>
 void run_rows(const Invocation& call, const Operands& operands, const Result& y, Convolve convolve) {
-  const ImageShape& shape = operands.p.g.y;
-  const std::int64_t row_work = shape.w * operands.p.group_outputs * operands.p.k;
-  const std::int64_t grain = std::max<std::int64_t>(50'000 / row_work, 1);
-  parallel_ranges(*call.threads, static_cast<std::int64_t>(shape.n) * shape.h, grain,
-                  [&](std::int64_t begin, std::int64_t end) { convolve(operands, y, begin, end); });
+  constexpr std::int64_t kWork = 50'000;
+  const Grain pixels(kWork / (operands.p.group_outputs * operands.p.k) + 1, kPixels);
+  parallel_rows(*call.threads, operands.p.g, pixels, [&](const ConvGeometry& g, std::int64_t begin, std::int64_t end) {
+    Problem part = operands.p;
+    part.g = g;
+    convolve(with_problem(operands, part), y, begin, end);
+  });
 }
 
 ByteOperands byte_operands(const Invocation& call, const Problem& p, gemm::ByteForm x, std::uint8_t flip) {

@@ -118,13 +118,18 @@ std::int64_t least_rows(const Geometry& g) {
   return std::max<std::int64_t>(4 * (g.vertical.kernel - 1) * g.vertical.dilation, 4);
 }
 
-/// Do threads share output rows? Else, as of sequences, they share the products of each block.
-bool shares_rows(const Geometry& g) { return g.vertical.out >= 2 * least_rows(g); }
+/// May items be cut between output rows?
+bool cuts_items(const Geometry& g) { return g.vertical.out >= 2 * least_rows(g); }
 
+/// Do threads share output rows, or items? Else, as of one sequence, they share the products of each block.
+bool shares_rows(const Geometry& g) { return g.batch > 1 || cuts_items(g); }
+
+/// Of the output rows of all items.
 Grain row_grain(const Geometry& g) {
   constexpr std::int64_t kWork = 400'000;
   const std::int64_t row_work = g.vertical.in * g.horizontal.in * g.channels_in * columns(g) / g.vertical.out;
-  return std::max(kWork / std::max<std::int64_t>(row_work, 1) + 1, least_rows(g));
+  const std::int64_t worth = kWork / std::max<std::int64_t>(row_work, 1) + 1;
+  return cuts_items(g) ? Grain(std::max(worth, least_rows(g)), 1) : Grain(worth, g.vertical.out);
 }
 
 /// The input positions [first, last) of those whose tap k meets an output.
@@ -345,20 +350,25 @@ Status run_columns(const Invocation& call) {
   const Geometry g =
       conv_transpose2d::geometry_of(call.as<ConvTranspose2dParams>(), call.in(0), call.in(1), call.out());
   const std::int64_t positions = g.vertical.in * g.horizontal.in;
-  const std::int64_t image = g.vertical.out * g.horizontal.out * g.channels_out;
+  const std::int64_t rows = g.vertical.out;
+  const std::int64_t image = rows * g.horizontal.out * g.channels_out;
+  const auto item = [&](std::int64_t n) {
+    return Item{call, g, call.input<float>(0) + n * positions * g.channels_in, call.output<float>() + n * image};
+  };
   auto* products = reinterpret_cast<float*>(call.scratch);
-  const std::int64_t block_floats = block_of(g) * product_row(g);
-  for (std::int64_t n = 0; n < g.batch; ++n) {
-    const Item item{call, g, call.input<float>(0) + n * positions * g.channels_in, call.output<float>() + n * image};
-    if (!shares_rows(g)) {
-      item.compute(*call.threads, {0, g.vertical.out}, products);
-      continue;
-    }
-    parallel_slots(*call.threads, g.vertical.out, row_grain(g),
-                   [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-                     item.compute({}, {begin, end}, products + slot * block_floats);
-                   });
+  if (!shares_rows(g)) {
+    item(0).compute(*call.threads, {0, rows}, products);
+    return ok_status();
   }
+  const std::int64_t block_floats = block_of(g) * product_row(g);
+  parallel_slots(*call.threads, g.batch * rows, row_grain(g),
+                 [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t at = begin, next; at < end; at = next) {
+                     const std::int64_t first = at / rows * rows;
+                     next = std::min(first + rows, end);
+                     item(at / rows).compute({}, {at - first, next - first}, products + slot * block_floats);
+                   }
+                 });
   return ok_status();
 }
 

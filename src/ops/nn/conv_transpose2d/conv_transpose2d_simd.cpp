@@ -102,24 +102,43 @@ void pack_panel(const Geometry& g, const Phase& vertical, const Phase& horizonta
     }
 }
 
-void pad_image(const Geometry& g, const PaddedImage& image, const float* x, float* padded) {
-  std::memset(padded, 0, static_cast<std::size_t>(image.floats()) * sizeof(float));
+/// Floats [begin, end) of the padded image.
+void pad_range(const Geometry& g, const PaddedImage& image, const float* x, std::int64_t begin, std::int64_t end,
+               float* padded) {
+  std::memset(padded + begin, 0, static_cast<std::size_t>(end - begin) * sizeof(float));
   const std::int64_t row = g.horizontal.in * g.channels_in;
-  for (std::int64_t h = 0; h < g.vertical.in; ++h)
-    std::memcpy(padded + (image.vertical.before + h) * image.row() + image.horizontal.before * image.channels,
-                x + h * row, static_cast<std::size_t>(row) * sizeof(float));
+  for (std::int64_t h = 0; h < g.vertical.in; ++h) {
+    const std::int64_t at = (image.vertical.before + h) * image.row() + image.horizontal.before * image.channels;
+    const std::int64_t first = std::max(at, begin);
+    const std::int64_t last = std::min(at + row, end);
+    if (first < last)
+      std::memcpy(padded + first, x + h * row + first - at, static_cast<std::size_t>(last - first) * sizeof(float));
+  }
+}
+
+void pad_image(const Invocation& call, const Geometry& g, const PaddedImage& image, const float* x) {
+  constexpr std::int64_t kGrain = 16384;
+  auto* padded = reinterpret_cast<float*>(call.scratch);
+  parallel_ranges(*call.threads, image.floats(), kGrain,
+                  [&](std::int64_t begin, std::int64_t end) { pad_range(g, image, x, begin, end, padded); });
 }
 
 /// Weights that stay in the second-level cache while they meet one row after the other.
 constexpr std::int64_t kCacheFloats = 131072;
 
-/// A part of the result: output rows [first_row, last_row), and of each group the columns of panels [first, last).
+/// A part of the result: output rows [first_row, last_row), of each the outputs [first_output, last_output) of every
+/// phase, and of each group the columns of panels [first, last).
 struct Part {
   std::int64_t first_row;
   std::int64_t last_row;
+  std::int64_t first_output;
+  std::int64_t last_output;
   std::int64_t first;
   std::int64_t last;
 };
+
+/// The most outputs of a row that one phase has.
+std::int64_t phase_outputs(const Axis& a) { return (a.out + a.stride - 1) / a.stride; }
 
 /// Every group and horizontal phase of the rows, phase by phase: weights of a few panels, which stay in the
 /// second-level cache meanwhile, meet all rows of their vertical phase.
@@ -131,24 +150,27 @@ void run_part(const Invocation& call, const Geometry& g, const PaddedImage& imag
   for_each_phase(g, [&](std::int64_t group, std::int64_t v, const Phase& vertical, std::int64_t h,
                         const Phase& horizontal, std::int64_t offset) {
     const std::int64_t ow = (h - axis.pad % axis.stride + axis.stride) % axis.stride;
-    if (ow >= axis.out) return;
-    const std::int64_t column_base = (ow + axis.pad) / axis.stride + image.horizontal.before - horizontal.back;
+    const std::int64_t outputs = std::min((axis.out - ow + axis.stride - 1) / axis.stride, part.last_output);
+    if (ow >= axis.out || outputs <= part.first_output) return;
+    const std::int64_t column_base =
+        part.first_output + (ow + axis.pad) / axis.stride + image.horizontal.before - horizontal.back;
     const auto multiply_row = [&](std::int64_t oh, std::int64_t first, std::int64_t last) {
       const std::int64_t row_base = (oh + g.vertical.pad) / g.vertical.stride + image.vertical.before;
       const gemm::LeftRows left{.data = padded + (row_base - vertical.back) * image.row() +
                                         column_base * image.channels + group * g.group_in(),
-                                .rows = (axis.out - ow + axis.stride - 1) / axis.stride,
+                                .rows = outputs - part.first_output,
                                 .row_stride = image.channels,
                                 .outer = vertical.count,
                                 .outer_stride = -vertical.back_step * image.row(),
                                 .segments = horizontal.count,
                                 .segment_stride = -horizontal.back_step * image.channels,
                                 .length = g.group_in()};
-      gemm::multiply(left, {.data = call.input<float>(1) + offset, .n = g.group_out(), .first = first, .last = last},
-                     {.data = y + (oh * axis.out + ow) * g.channels_out + group * g.group_out(),
-                      .row_stride = axis.stride * g.channels_out,
-                      .bias = call.has(2) ? call.input<float>(2) + group * g.group_out() : nullptr,
-                      .activation = p.activation});
+      gemm::multiply(
+          left, {.data = call.input<float>(1) + offset, .n = g.group_out(), .first = first, .last = last},
+          {.data = y + (oh * axis.out + ow + part.first_output * axis.stride) * g.channels_out + group * g.group_out(),
+           .row_stride = axis.stride * g.channels_out,
+           .bias = call.has(2) ? call.input<float>(2) + group * g.group_out() : nullptr,
+           .activation = p.activation});
     };
     const std::int64_t panel =
         std::max<std::int64_t>(vertical.count * horizontal.count * g.group_in(), 1) * gemm::kPanel;
@@ -163,19 +185,26 @@ void run_part(const Invocation& call, const Geometry& g, const PaddedImage& imag
 }
 
 /// One item of the batch, whose image is padded. Few weights stay in a cache from row to row, so that each row of the
-/// result is written once; threads share rows then, else, or if there is only one, panels.
+/// result is written once; threads share rows then, else, or if there is only one, panels, or where there are few of
+/// those the outputs of a row.
 void run_item(const Invocation& call, const Geometry& g, const PaddedImage& image, float* y) {
+  constexpr Grain kPanels{1, 4};
   const std::int64_t panels = gemm::panel_count(g.group_out());
   const std::int64_t rows = g.vertical.out;
-  if (rows == 1 || call.in(1).elements() > kCacheFloats * g.vertical.stride) {
-    parallel_ranges(*call.threads, panels, {1, 4}, [&](std::int64_t first, std::int64_t last) {
-      run_part(call, g, image, {0, rows, first, last}, y);
+  const std::int64_t outputs = phase_outputs(g.horizontal);
+  if (rows > 1 && call.in(1).elements() <= kCacheFloats * g.vertical.stride) {
+    parallel_ranges(*call.threads, rows, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t oh = begin; oh < end; ++oh) run_part(call, g, image, {oh, oh + 1, 0, outputs, 0, panels}, y);
     });
-    return;
+  } else if (panels >= kPanels.step * call.threads->count) {
+    parallel_ranges(*call.threads, panels, kPanels, [&](std::int64_t first, std::int64_t last) {
+      run_part(call, g, image, {0, rows, 0, outputs, first, last}, y);
+    });
+  } else {
+    parallel_ranges(*call.threads, outputs, gemm::kMaxTileRows, [&](std::int64_t begin, std::int64_t end) {
+      run_part(call, g, image, {0, rows, begin, end, 0, panels}, y);
+    });
   }
-  parallel_ranges(*call.threads, rows, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t oh = begin; oh < end; ++oh) run_part(call, g, image, {oh, oh + 1, 0, panels}, y);
-  });
 }
 
 }  // namespace
@@ -227,8 +256,7 @@ Status run_gemm(const Invocation& call) {
   const PaddedImage image(g);
   const std::int64_t row = g.horizontal.out * g.channels_out;
   for (std::int64_t n = 0; n < g.batch; ++n) {
-    pad_image(g, image, call.input<float>(0) + n * g.vertical.in * g.horizontal.in * g.channels_in,
-              reinterpret_cast<float*>(call.scratch));
+    pad_image(call, g, image, call.input<float>(0) + n * g.vertical.in * g.horizontal.in * g.channels_in);
     run_item(call, g, image, call.output<float>() + n * g.vertical.out * row);
   }
   return ok_status();

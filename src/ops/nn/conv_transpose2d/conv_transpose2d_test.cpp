@@ -204,6 +204,31 @@ TEST(ConvTranspose2d, SharedRowsMatchReference) {
       "f32_columns", 25);
 }
 
+// Sequences so long that threads share the outputs of the one row that there is, of few columns and of many.
+TEST(ConvTranspose2d, LongSequencesMatchReference) {
+  expect_packing_variants_match_reference(
+      [](Random& random) {
+        return random_case(random, random_int(random, 1, 2), random_int(random, 8, 40),
+                           random_int(random, 1, random_int(random, 0, 3) == 0 ? 200 : 70), 160, 1);
+      },
+      "f32_gemm", 60);
+}
+
+// Batches of small images, of which threads take whole ones.
+TEST(ConvTranspose2d, BatchesMatchReference) {
+  expect_packing_variants_match_reference(
+      [](Random& random) {
+        const std::int64_t n = random_int(random, 3, 20), side = random_int(random, 2, 9),
+                           c = random_int(random, 8, 40);
+        const ConvTranspose2dParams p{.stride_h = 2, .stride_w = 2, .pad_left = 1};
+        return make_case(
+            kConvTranspose2d, p,
+            {random_tensor(ElementType::kF32, {n, side, side, c}, random),
+             constant(random_tensor(ElementType::kF32, {random_int(random, 1, 9), 2, 2, c}, random)), absent()});
+      },
+      "f32_columns", 30);
+}
+
 TEST(ConvTranspose2d, ReferenceAgreesWithScattering) {
   Random random(12);
   for (int round = 0; round < 100; ++round) {
