@@ -72,14 +72,49 @@ void multiply_matrix(const Invocation& call, const MatmulGeometry& g, const floa
   }
 }
 
-/// Calls f(y, a, offset of b) for each product of the batch.
+/// Calls f(y, a, offset of b) for the products [begin, end) of the batch.
 template <typename F>
-void for_each_product(const Invocation& call, const MatmulGeometry& g, F f) {
+void for_each_product(const Invocation& call, const MatmulGeometry& g, std::int64_t begin, std::int64_t end, F f) {
   const gemm::Result y{nullptr, g.y.row_stride, optional_input<float>(call, 2), call.as<MatmulParams>().activation};
-  for_each_element(g.batch, [&](const auto& offsets) {
-    gemm::Result result = y;
-    result.data = call.output<float>() + offsets[0];
-    f(result, call.input<float>(0) + offsets[1], offsets[2]);
+  for_each_segment(g.batch, begin, end, [&](auto offsets, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      gemm::Result result = y;
+      result.data = call.output<float>() + offsets[0];
+      f(result, call.input<float>(0) + offsets[1], offsets[2]);
+      for (std::size_t k = 0; k < offsets.size(); ++k) offsets[k] += g.batch.row_strides[k];
+    }
+  });
+}
+
+/// Do threads take whole products of a batch, about as many each, instead of parts of every product?
+bool shares_products(const MatmulGeometry& g, std::int32_t threads) {
+  constexpr std::int64_t kEven = 4;  // for each thread are shared well enough
+  const std::int64_t products = g.batch.elements;
+  return threads > 1 && products >= threads && (products % threads == 0 || products >= kEven * threads);
+}
+
+/// Products of a batch that are worth a thread: some microseconds of work.
+Grain product_grain(const MatmulGeometry& g) {
+  constexpr double kWork = 300'000;
+  return static_cast<std::int64_t>(kWork / (double{1} * g.m * g.n * g.k)) + 1;
+}
+
+/// Floats for one right operand that is packed when it is used, and rows that are gathered, of one thread.
+std::int64_t product_floats(const MatmulGeometry& g) {
+  return align_up(gemm::packed_floats(g.k, g.n), kAlignment / kFloat) + gathered_floats(g);
+}
+
+/// The products [begin, end) of the batch by one thread.
+void multiply_products(const Invocation& call, const MatmulGeometry& g, std::int64_t begin, std::int64_t end,
+                       float* panels) {
+  const std::int64_t last = gemm::panel_count(g.n);
+  std::int64_t packed_offset = -1;
+  for_each_product(call, g, begin, end, [&](const gemm::Result& y, const float* a, std::int64_t b_offset) {
+    if (b_offset != packed_offset)
+      gemm::pack_panels_simd(call.input<float>(1) + b_offset, g.k, g.n, g.b.row_stride, g.b.column_stride, 0, last,
+                             panels);
+    packed_offset = b_offset;
+    multiply_rows(g, a, {panels, g.n, 0, last}, y, 0, g.m, panels + gemm::packed_floats(g.k, g.n));
   });
 }
 
@@ -111,7 +146,7 @@ Status run_packed(const Invocation& call) {
   const MatmulGeometry g = fold_batch(matmul_geometry(call.as<MatmulParams>(), call.in(0), call.in(1), call.out()));
   const std::int64_t matrix = static_cast<std::int64_t>(g.k) * g.n;
   auto* gathered = reinterpret_cast<float*>(call.scratch);
-  for_each_product(call, g, [&](const gemm::Result& y, const float* a, std::int64_t b_offset) {
+  for_each_product(call, g, 0, g.batch.elements, [&](const gemm::Result& y, const float* a, std::int64_t b_offset) {
     const float* panels = call.input<float>(1) + b_offset / matrix * gemm::packed_floats(g.k, g.n);
     multiply_matrix(call, g, a, panels, y, gathered);
   });
@@ -121,17 +156,30 @@ Status run_packed(const Invocation& call) {
 bool dynamic_supports(const OpCall& call) { return is_float(call); }
 
 Footprint dynamic_footprint(const OpCall& call, int threads) {
-  const MatmulGeometry g = geometry(call);
-  return {.scratch_bytes = (gemm::packed_floats(g.k, g.n) + gathered_floats(g) * threads) * kFloat};
+  constexpr std::int64_t kSmallShare = 16;  // of the result: a plan hardly grows by it
+  const MatmulGeometry g = fold_batch(geometry(call));
+  const std::int64_t least = (gemm::packed_floats(g.k, g.n) + gathered_floats(g) * threads) * kFloat;
+  if (!shares_products(g, threads)) return {.scratch_bytes = least};
+  const std::int64_t useful = product_floats(g) * threads * kFloat;
+  return {.scratch_bytes = useful - least <= call.out().bytes() / kSmallShare * threads ? useful : least,
+          .useful_scratch_bytes = useful};
 }
 
 Status run_dynamic(const Invocation& call) {
   const MatmulGeometry g = fold_batch(matmul_geometry(call.as<MatmulParams>(), call.in(0), call.in(1), call.out()));
   auto* panels = reinterpret_cast<float*>(call.scratch);
+  const Threads& threads = *call.threads;
+  if (shares_products(g, threads.count) && call.scratch_bytes >= product_floats(g) * threads.count * kFloat) {
+    parallel_slots(threads, g.batch.elements, product_grain(g),
+                   [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+                     multiply_products(call, g, begin, end, panels + slot * product_floats(g));
+                   });
+    return ok_status();
+  }
   std::int64_t packed_offset = -1;
-  for_each_product(call, g, [&](const gemm::Result& y, const float* a, std::int64_t b_offset) {
+  for_each_product(call, g, 0, g.batch.elements, [&](const gemm::Result& y, const float* a, std::int64_t b_offset) {
     if (b_offset != packed_offset) {
-      parallel_ranges(*call.threads, gemm::panel_count(g.n), gemm::packing_grain(g.k),
+      parallel_ranges(threads, gemm::panel_count(g.n), gemm::packing_grain(g.k),
                       [&](std::int64_t first, std::int64_t last) {
                         gemm::pack_panels_simd(call.input<float>(1) + b_offset, g.k, g.n, g.b.row_stride,
                                                g.b.column_stride, first, last, panels);
