@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "ops/common/operands.h"
+#include "ops/common/parallel.h"
 #include "ops/common/params.h"
 
 namespace bantam::ops {
@@ -45,27 +47,81 @@ bool gather_view(const OpCall& call, TensorDesc* view, std::int64_t* offset) {
   return finish_view(view);
 }
 
+/// Rows of slices: each picks `count` of `size` slices.
+struct Slices {
+  std::int64_t batches;
+  std::int64_t outer;  ///< rows of a batch item, which share its indices
+  std::int64_t size;
+  std::int64_t count;
+  std::int64_t bytes;  ///< of a slice
+};
+
+/// Are all indices inside the dimension?
+template <typename Index>
+Status check_indices(const Slices& s, const Index* indices) {
+  for (std::int64_t i = 0; i < s.batches * s.count; ++i)
+    if (wrap_index(indices[i], s.size) < 0) return index_fault(indices[i], s.size);
+  return ok_status();
+}
+
+/// Slices [begin, end) of the result, counted through all rows, by copy(from, to). The indices are checked.
+template <typename Index, typename Copy>
+void copy_slices(const Slices& s, const std::byte* from, const Index* indices, std::int64_t begin, std::int64_t end,
+                 std::byte* to, Copy copy) {
+  for (std::int64_t at = begin; at < end;) {
+    const std::int64_t row = at / s.count;
+    const std::int64_t first = at % s.count;
+    const std::int64_t n = std::min(s.count - first, end - at);
+    const Index* given = indices + row / s.outer * s.count + first;
+    const std::byte* source = from + row * s.size * s.bytes;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t index = given[i];
+      copy(source + (index < 0 ? index + s.size : index) * s.bytes, to + (at + i) * s.bytes);
+    }
+    at += n;
+  }
+}
+
+/// Calls run(copy) with what copies a slice of so many bytes; of a number's it is known while compiling.
+template <typename Run>
+void with_copy(std::int64_t bytes, Run run) {
+  const auto copy_number = [&](auto size) {
+    run([size](const std::byte* from, std::byte* to) { std::memcpy(to, from, size()); });
+  };
+  switch (bytes) {
+    case 1: return copy_number(std::integral_constant<std::size_t, 1>());
+    case 2: return copy_number(std::integral_constant<std::size_t, 2>());
+    case 4: return copy_number(std::integral_constant<std::size_t, 4>());
+    case 8: return copy_number(std::integral_constant<std::size_t, 8>());
+    default:
+      run([bytes](const std::byte* from, std::byte* to) { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
+  }
+}
+
+template <typename Index>
+Status gather(const Invocation& call, const Slices& s) {
+  constexpr std::int64_t kGrainBytes = 32768;
+  const auto* indices = call.input<Index>(1);
+  BANTAM_RETURN_IF_ERROR(check_indices(s, indices));
+  with_copy(s.bytes, [&](auto copy) {
+    parallel_ranges(*call.threads, s.batches * s.outer * s.count, kGrainBytes / std::max<std::int64_t>(s.bytes, 1) + 1,
+                    [&](std::int64_t begin, std::int64_t end) {
+                      copy_slices(s, call.input<std::byte>(0), indices, begin, end, call.output<std::byte>(), copy);
+                    });
+  });
+  return ok_status();
+}
+
 Status run_gather(const Invocation& call) {
   const auto& p = call.as<GatherParams>();
   const TensorDesc& x = call.in(0);
-  const std::int64_t batches = elements_between(x, 0, p.batch_dims);
-  const std::int64_t outer = elements_between(x, p.batch_dims, p.axis);
-  const std::int64_t size = x.dims[p.axis];
-  const std::int64_t count = elements_between(call.in(1), p.batch_dims, call.in(1).rank);
-  const std::int64_t bytes = elements_between(x, p.axis + 1, x.rank) * element_size(x.type);
-  const auto* from = call.input<std::byte>(0);
-  auto* to = call.output<std::byte>();
-  for (std::int64_t b = 0; b < batches; ++b) {
-    for (std::int64_t o = 0; o < outer; ++o, from += size * bytes) {
-      for (std::int64_t k = 0; k < count; ++k, to += bytes) {
-        const std::int64_t given = index_at(call.inputs[1], b * count + k);
-        const std::int64_t index = wrap_index(given, size);
-        if (index < 0) return index_fault(given, size);
-        std::memcpy(to, from + index * bytes, static_cast<std::size_t>(bytes));
-      }
-    }
-  }
-  return ok_status();
+  const Slices slices{.batches = elements_between(x, 0, p.batch_dims),
+                      .outer = elements_between(x, p.batch_dims, p.axis),
+                      .size = x.dims[p.axis],
+                      .count = elements_between(call.in(1), p.batch_dims, call.in(1).rank),
+                      .bytes = elements_between(x, p.axis + 1, x.rank) * element_size(x.type)};
+  if (slices.outer == 0) return ok_status();
+  return call.in(1).type == ElementType::kI32 ? gather<std::int32_t>(call, slices) : gather<std::int64_t>(call, slices);
 }
 
 constexpr GatherParams kDefaults{};

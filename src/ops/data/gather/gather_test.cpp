@@ -28,6 +28,21 @@ TEST(Gather, BatchDimensionsPairOperandAndIndices) {
   EXPECT_EQ(y.outputs[0].values<std::int32_t>(), (std::vector<std::int32_t>{3, 1, 5, 5}));
 }
 
+TEST(Gather, ThreadsGiveTheSameForSlicesOfAllSizes) {
+  expect_variants_match_reference([](Random& random) {
+    constexpr ElementType kTypes[] = {ElementType::kI8, ElementType::kF16, ElementType::kF32, ElementType::kI64};
+    const std::int64_t batches = random_int(random, 1, 3), size = random_int(random, 1, 70);
+    const std::int64_t inner = random_int(random, 0, 1) == 0 ? 1 : random_int(random, 0, 9);
+    const TestTensor x =
+        random_tensor(kTypes[random() % std::size(kTypes)], {batches, random_int(random, 0, 90), size, inner}, random);
+    const ElementType type = random_int(random, 0, 1) == 0 ? ElementType::kI32 : ElementType::kI64;
+    const GatherParams p{.axis = 2, .batch_dims = static_cast<std::int32_t>(random_int(random, 0, 1))};
+    const TestTensor indices = random_tensor(type, {batches, random_int(random, 0, 80)}, random,
+                                             -static_cast<double>(size), static_cast<double>(size) - 1);
+    return make_case(kGather, p, {x, indices});
+  });
+}
+
 TEST(Gather, IndexOutsideIsAFault) {
   const TestTensor x = tensor_of<std::int32_t>({3}, {1, 2, 3});
   for (const std::int64_t index : {std::int64_t{3}, std::int64_t{-4}, std::int64_t{1} << 62})
