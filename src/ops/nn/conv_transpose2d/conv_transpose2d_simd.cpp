@@ -192,11 +192,13 @@ void run_item(const Invocation& call, const Geometry& g, const PaddedImage& imag
   const std::int64_t panels = gemm::panel_count(g.group_out());
   const std::int64_t rows = g.vertical.out;
   const std::int64_t outputs = phase_outputs(g.horizontal);
+  const std::int64_t panel_tasks = (panels - 1) / kPanels.step + 1;
+  const std::int64_t output_tasks = (outputs - 1) / gemm::kMaxTileRows + 1;
   if (rows > 1 && call.in(1).elements() <= kCacheFloats * g.vertical.stride) {
     parallel_ranges(*call.threads, rows, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t oh = begin; oh < end; ++oh) run_part(call, g, image, {oh, oh + 1, 0, outputs, 0, panels}, y);
     });
-  } else if (panels >= kPanels.step * call.threads->count) {
+  } else if (panel_tasks >= std::min<std::int64_t>(output_tasks, call.threads->count)) {
     parallel_ranges(*call.threads, panels, kPanels, [&](std::int64_t first, std::int64_t last) {
       run_part(call, g, image, {0, rows, 0, outputs, first, last}, y);
     });
