@@ -73,13 +73,18 @@ class Row {
     const WindowAxis& across = w_.horizontal;
     const Places apart =
         hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<std::int32_t>(across.stride * w_.column_step)));
+    // Those that lie in the image for the last window or for the first: others do for none.
+    const std::int64_t origin = window_origin(across, ox);
+    const TapRange taps{taps_inside(across, window_origin(across, ox + n - 1), 0, w_.width).first,
+                        taps_inside(across, origin, 0, w_.width).last};
+    const std::int64_t first_x = origin + std::int64_t{taps.first} * across.dilation;
     Maxima best = hn::Set(d, -std::numeric_limits<float>::infinity());
     Places place = hn::Set(di, -1);
     for (std::int32_t ky = taps_.first; ky < taps_.last; ++ky) {
       const std::int64_t iy = origin_ + std::int64_t{ky} * w_.vertical.dilation;
       const float* const row = channel_ + iy * w_.width;
-      std::int64_t ix = window_origin(across, ox);
-      for (std::int32_t kx = 0; kx < across.kernel; ++kx, ix += across.dilation) {
+      std::int64_t ix = first_x;
+      for (std::int32_t kx = taps.first; kx < taps.last; ++kx, ix += across.dilation) {
         const Maxima x = load_columns(row, w_.width, ix, across.stride, n);
         // Within the image an int32, and lanes outside it do not count.
         const auto here = static_cast<std::int32_t>(iy * w_.row_step + ix * w_.column_step);
@@ -107,12 +112,14 @@ class Row {
 /// Rows [begin, end) of results, counted through all channels.
 void search_rows(const Windows& w, const float* x, std::int64_t begin, std::int64_t end, float* y,
                  std::int64_t* indices) {
+  // Windows further apart than the image is wide have no taps in it together.
+  const std::int64_t together = std::min(kLanes, w.width / w.horizontal.stride + 1);
   for (std::int64_t i = begin; i < end; ++i) {
     const std::int64_t base = i / w.rows * w.height * w.width;
     const Row row(w, i % w.rows, x + base);
-    for (std::int64_t ox = 0; ox < w.columns; ox += kLanes) {
+    for (std::int64_t ox = 0; ox < w.columns; ox += together) {
       const std::int64_t at = i * w.columns + ox;
-      row.search(ox, std::min(kLanes, w.columns - ox), base, y + at, indices + at);
+      row.search(ox, std::min(together, w.columns - ox), base, y + at, indices + at);
     }
   }
 }

@@ -128,6 +128,19 @@ TEST(MaxPoolIndices, VariantsMatchReferenceForImagesAndSequencesOfAllWidths) {
   });
 }
 
+TEST(MaxPoolIndices, WindowsFarLargerThanTheImageTakeNoLongerThanTheImage) {
+  constexpr std::int32_t kHuge = 1 << 30;
+  expect_variants_match_reference(
+      [](Random& random) {
+        const bool is_near = random_int(random, 0, 1) == 0;
+        MaxPoolIndicesParams p = window(2, kHuge, is_near ? 1 : kHuge / 16);
+        p.before = int_list({kHuge - 1, is_near ? kHuge - 2 : kHuge});
+        p.after = int_list({0, is_near ? 3 : kHuge - 1});
+        return make_case(kMaxPoolIndices, p, {repeating({1, 2, 3, 40}, random)});
+      },
+      {.cases = 6});
+}
+
 TEST(MaxPoolIndices, RefusesWhatIsNoWindow) {
   std::vector<TensorDesc> outputs;
   const auto refused = [&](const MaxPoolIndicesParams& p, const TestTensor& x) {
