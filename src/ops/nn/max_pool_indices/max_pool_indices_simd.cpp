@@ -73,10 +73,8 @@ class Row {
     const WindowAxis& across = w_.horizontal;
     const Places apart =
         hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<std::int32_t>(across.stride * w_.column_step)));
-    // Those that lie in the image for the last window or for the first: others do for none.
     const std::int64_t origin = window_origin(across, ox);
-    const TapRange taps{taps_inside(across, window_origin(across, ox + n - 1), 0, w_.width).first,
-                        taps_inside(across, origin, 0, w_.width).last};
+    const TapRange taps = columns_of(origin, n);
     const std::int64_t first_x = origin + std::int64_t{taps.first} * across.dilation;
     Maxima best = hn::Set(d, -std::numeric_limits<float>::infinity());
     Places place = hn::Set(di, -1);
@@ -103,6 +101,15 @@ class Row {
   }
 
  private:
+  /// The taps that lie in the image for the last of n windows or for the first, whose tap 0 lies at `origin`: others do
+  /// for none.
+  HWY_INLINE TapRange columns_of(std::int64_t origin, std::int64_t n) const {
+    const WindowAxis& across = w_.horizontal;
+    const std::int64_t last = origin + (n - 1) * across.stride;
+    if (origin >= 0 && last + std::int64_t{across.kernel - 1} * across.dilation < w_.width) return {0, across.kernel};
+    return {taps_inside(across, last, 0, w_.width).first, taps_inside(across, origin, 0, w_.width).last};
+  }
+
   const Windows& w_;
   const float* channel_;
   std::int64_t origin_;
