@@ -121,8 +121,8 @@ std::int64_t least_rows(const Geometry& g) {
 /// May items be cut between output rows?
 bool cuts_items(const Geometry& g) { return g.vertical.out >= 2 * least_rows(g); }
 
-/// Do threads share output rows, or items? Else, as of one sequence, they share the products of each block.
-bool shares_rows(const Geometry& g) { return g.batch > 1 || cuts_items(g); }
+/// Do so many threads share output rows, or items? Else, as of one sequence, they share the products of each block.
+bool shares_rows(const Geometry& g, std::int64_t threads) { return cuts_items(g) || g.batch >= threads; }
 
 /// Of the output rows of all items.
 Grain row_grain(const Geometry& g) {
@@ -268,7 +268,7 @@ bool columns_supports(const OpCall& call) {
 Footprint columns_footprint(const OpCall& call, int threads) {
   const Geometry g = geometry_of(call);
   Footprint footprint;
-  footprint.scratch_bytes = block_of(g) * product_row(g) * 4 * (shares_rows(g) ? threads : 1);
+  footprint.scratch_bytes = block_of(g) * product_row(g) * 4 * (shares_rows(g, threads) ? threads : 1);
   return footprint;
 }
 
@@ -356,8 +356,8 @@ Status run_columns(const Invocation& call) {
     return Item{call, g, call.input<float>(0) + n * positions * g.channels_in, call.output<float>() + n * image};
   };
   auto* products = reinterpret_cast<float*>(call.scratch);
-  if (!shares_rows(g)) {
-    item(0).compute(*call.threads, {0, rows}, products);
+  if (!shares_rows(g, call.threads->count)) {
+    for (std::int64_t n = 0; n < g.batch; ++n) item(n).compute(*call.threads, {0, rows}, products);
     return ok_status();
   }
   const std::int64_t block_floats = block_of(g) * product_row(g);

@@ -96,7 +96,7 @@ bool shares_products(const MatmulGeometry& g, std::int32_t threads) {
 /// Products of a batch that are worth a thread: some microseconds of work.
 Grain product_grain(const MatmulGeometry& g) {
   constexpr double kWork = 300'000;
-  return static_cast<std::int64_t>(kWork / (double{1} * g.m * g.n * g.k)) + 1;
+  return static_cast<std::int64_t>(kWork / (static_cast<double>(g.m) * g.n * g.k)) + 1;
 }
 
 /// Floats for one right operand that is packed when it is used, and rows that are gathered, of one thread.
