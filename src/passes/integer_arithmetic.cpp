@@ -11,7 +11,8 @@
 //     averages over windows that all count as many: conv2d_affine of ones
 //   linear and cubic resampling: resize_affine (in steps of the operand's grid, where floats would round each product
 //     by its scale: what lies halfway between two steps may come to the other one)
-//   any function of one 8-bit operand, another grid for the same numbers: lookup8, bit for bit
+//   what any operators make of each 8-bit integer of one tensor (byte_function.h), such as GELU written out, and
+//     another grid for the same numbers: lookup8, bit for bit
 //   relu and clip: limits of the results; other activations of convolutions and products: in their last step, bit for
 //     bit what they compute apart (but for activations with exponentials, see affine_form.h)
 //   concatenation, selection and movement: of integers
@@ -22,7 +23,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -46,6 +46,7 @@
 #include "ops/reduce/reduce/reduce.h"
 #include "ops/reduce/reduce_affine/reduce_affine.h"
 #include "passes/block_weights.h"
+#include "passes/byte_function.h"
 #include "passes/list.h"
 #include "passes/quantized_values.h"
 
@@ -338,51 +339,17 @@ Replacement multiply_integers(Rewriter& rewriter, const Node& node, ValueId bias
 
 Replacement quantized_form(Rewriter& rewriter, ValueId x, const Target& target);
 
-/// The table of `function`, which is given the numbers of all `arguments`, functions of the same 8-bit integers, looked
-/// up by these.
-Replacement look_up(Rewriter& rewriter, std::span<const Quantized> arguments, const Target& target,
-                    const std::function<Replacement(Rewriter&, std::span<const ValueId>)>& function) {
-  std::vector<ByteFunction> functions;
-  for (const Quantized& x : arguments) {
-    if (!is_8_bit(x.grid.type)) return std::nullopt;
-    functions.push_back(ByteFunction::of(rewriter, x));
-    if (functions.back().argument != functions.front().argument) return std::nullopt;
-  }
-  if (!is_8_bit(target.grid->type)) return std::nullopt;
-  const ValueId argument = functions.front().argument;
-  const auto table = lookup_table(rewriter, rewriter.desc(argument).type, *target.grid, target.limits,
-                                  [&](Rewriter& r, ValueId integers) -> Replacement {
-                                    std::vector<ValueId> real;
-                                    for (const ByteFunction& f : functions) {
-                                      const auto numbers = f(r, integers);
-                                      if (!numbers) return std::nullopt;
-                                      real.push_back(*numbers);
-                                    }
-                                    return function(r, real);
-                                  });
-  return table ? rewriter.emit(ops::kLookup8, graph::Params{}, {argument, *table}) : std::nullopt;
+/// The table of `function` on the target's grid, looked up by its argument.
+Replacement look_up(Rewriter& rewriter, const std::optional<ByteFunction>& function, const Target& target) {
+  if (!function || !is_8_bit(target.grid->type)) return std::nullopt;
+  const auto table = lookup_table(rewriter, *function, *target.grid, target.limits);
+  return table ? rewriter.emit(ops::kLookup8, graph::Params{}, {function->argument(), *table}) : std::nullopt;
 }
 
 /// The same numbers on the target's grid, within its limits.
 Replacement regrid(Rewriter& rewriter, const Quantized& x, const Target& target) {
   if (x.grid == *target.grid && target.is_unlimited()) return x.q;
-  return look_up(rewriter, std::span(&x, 1), target,
-                 [](Rewriter&, std::span<const ValueId> real) -> Replacement { return real[0]; });
-}
-
-/// `node`, a float function of the quantised operands `places` alone, as a table.
-Replacement look_up(Rewriter& rewriter, const Node& node, std::span<const std::size_t> places, const Target& target) {
-  std::vector<Quantized> arguments;
-  for (const std::size_t i : places) {
-    const auto x = as_quantized(rewriter, node.inputs[i]);
-    if (!x) return std::nullopt;
-    arguments.push_back(*x);
-  }
-  return look_up(rewriter, arguments, target, [&](Rewriter& r, std::span<const ValueId> real) {
-    std::vector<ValueId> inputs = node.inputs;
-    for (std::size_t i = 0; i < places.size(); ++i) inputs[places[i]] = real[i];
-    return r.emit(*node.op, node.params, std::move(inputs));
-  });
+  return look_up(rewriter, ByteFunction::of(rewriter, x), target);
 }
 
 /// 8-bit integers of the other signedness, where the type is not the wanted one.
@@ -417,20 +384,6 @@ Replacement quantized_product_with_bias(Rewriter& rewriter, const Node& add, con
   return std::nullopt;
 }
 
-/// Arithmetic of a quantised operand and one number, or of two functions of the same 8-bit integers, such as
-/// x sigmoid(x), whose parts are quantised apart.
-Replacement look_up_binary(Rewriter& rewriter, const Node& node, const Target& target) {
-  constexpr std::size_t kPlaces[] = {0, 1};
-  const TensorDesc shape = rewriter.desc(node.outputs[0]);
-  const auto has_shape = [&](std::size_t i) { return same_shape_and_type(rewriter.desc(node.inputs[i]), shape); };
-  for (const std::size_t i : kPlaces) {
-    const ValueId other = node.inputs[1 - i];
-    if (rewriter.graph().is_constant(other) && rewriter.desc(other).elements() == 1 && has_shape(i))
-      if (const auto looked_up = look_up(rewriter, node, std::span(&i, 1), target)) return looked_up;
-  }
-  return has_shape(0) && has_shape(1) ? look_up(rewriter, node, kPlaces, target) : std::nullopt;
-}
-
 /// Is operand i real, and such as a number per channel, so that it is no image that integers would do without? Minima
 /// and maxima with what is not a number are none, which binary_affine does not say.
 bool is_real_row(const Rewriter& rewriter, const Node& node, std::size_t i) {
@@ -451,7 +404,7 @@ Replacement quantized_binary(Rewriter& rewriter, const Node& node, const Target&
   if (target->has_activation())
     return p.function == ops::BinaryFunction::kAdd ? quantized_product_with_bias(rewriter, node, *target)
                                                    : std::nullopt;
-  if (const auto looked_up = look_up_binary(rewriter, node, wanted)) return looked_up;
+  if (const auto looked_up = look_up(rewriter, ByteFunction::of(rewriter, node.outputs[0]), wanted)) return looked_up;
   if (p.function == ops::BinaryFunction::kAdd)
     if (const auto product = quantized_product_with_bias(rewriter, node, *target)) return product;
   const ElementType type = target->grid->type;
@@ -561,8 +514,7 @@ Replacement quantized_form(Rewriter& rewriter, ValueId x, const Target& target) 
   if (node.is(ops::kUnary)) {
     if (target.has_activation()) return std::nullopt;
     const auto& p = node.as<ops::UnaryParams>();
-    constexpr std::size_t kArgument[] = {0};
-    if (const auto looked_up = look_up(rewriter, node, kArgument, target)) return looked_up;
+    if (const auto looked_up = look_up(rewriter, ByteFunction::of(rewriter, x), target)) return looked_up;
     const auto inner = target_behind({p.function, p.a, p.b}, target);
     return inner ? quantized_form(rewriter, node.inputs[0], *inner) : std::nullopt;
   }

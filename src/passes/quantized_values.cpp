@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "ops/elementwise/dequantize/dequantize.h"
-#include "ops/elementwise/lookup8/lookup8.h"
 #include "ops/elementwise/quantize/quantize.h"
 
 namespace bantam::passes {
@@ -128,40 +127,6 @@ std::optional<IntegerWeights> as_integer_weights(Rewriter& rewriter, ValueId w, 
   const auto usable = [](float scale) { return std::isfinite(scale) && scale >= 0.0F; };
   if (!std::all_of(source->scales.begin(), source->scales.end(), usable)) return std::nullopt;
   return IntegerWeights{integers_of(rewriter, w, *source), source->scales, source->zero_points};
-}
-
-ByteFunction ByteFunction::of(const Rewriter& rewriter, const Quantized& x) {
-  ByteFunction result{x.q, {}, x.grid};
-  while (const Node* lookup = rewriter.producer(result.argument, ops::kLookup8)) {
-    result.tables.insert(result.tables.begin(), lookup->inputs[1]);
-    result.argument = lookup->inputs[0];
-  }
-  return result;
-}
-
-std::optional<ValueId> ByteFunction::operator()(Rewriter& rewriter, ValueId integers) const {
-  for (const ValueId table : tables) {
-    const auto looked_up = rewriter.emit(ops::kLookup8, graph::Params{}, {integers, table});
-    if (!looked_up) return std::nullopt;
-    integers = *looked_up;
-  }
-  return dequantize_from(rewriter, integers, grid);
-}
-
-std::optional<ValueId> lookup_table(Rewriter& rewriter, ElementType from, const Grid& to, const Limits& limits,
-                                    const RealFunction& function) {
-  constexpr std::int64_t kDims[] = {256};
-  std::vector<std::int32_t> numbers;
-  for (int pattern = 0; pattern < 256; ++pattern)  // entry 255 of an i8 is -1
-    numbers.push_back(from == ElementType::kI8 && pattern > 127 ? pattern - 256 : pattern);
-  const auto y = function(rewriter, integers_of_type(rewriter, from, kDims, numbers));
-  const auto q = y ? quantize_on(rewriter, *y, to) : std::nullopt;
-  const auto results = q ? graph::constant_integers(rewriter.graph(), *q) : std::nullopt;
-  if (!results || results->size() != numbers.size()) return std::nullopt;
-  std::transform(results->begin(), results->end(), numbers.begin(), [&](std::int64_t v) {
-    return static_cast<std::int32_t>(std::clamp<std::int64_t>(v, limits.low, limits.high));
-  });
-  return integers_of_type(rewriter, to.type, kDims, numbers);
 }
 
 }  // namespace bantam::passes

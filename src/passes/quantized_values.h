@@ -1,9 +1,8 @@
 // What integer_arithmetic knows about quantised values: which float values are dequantised integers, which constants
-// were, and tables of functions of one 8-bit number.
+// were.
 #pragma once
 
 #include <cmath>
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -79,23 +78,5 @@ graph::ValueId integer_constant(Rewriter& rewriter, ElementType type, std::int32
 
 /// The same as a list.
 graph::ValueId integer_list(Rewriter& rewriter, ElementType type, std::span<const std::int32_t> values);
-
-/// A quantised value as a function of 8-bit integers: behind tables that are looked up one after the other, if any.
-struct ByteFunction {
-  graph::ValueId argument = graph::kNone;
-  std::vector<graph::ValueId> tables;
-  Grid grid;  ///< of the integers in the end
-
-  /// Of a value of 8 bits. The argument is the first in the row that was not looked up.
-  static ByteFunction of(const Rewriter& rewriter, const Quantized& x);
-  /// The numbers, as f32, that belong to integers of the argument's type.
-  std::optional<graph::ValueId> operator()(Rewriter& rewriter, graph::ValueId integers) const;
-};
-
-/// The 256 results of `function`, given all integers of the 8-bit type `from`, on the grid `to` of 8 bits: computed
-/// with the reference kernels of the operators that `function` emits and of quantize.
-using RealFunction = std::function<std::optional<graph::ValueId>(Rewriter&, graph::ValueId integers)>;
-std::optional<graph::ValueId> lookup_table(Rewriter& rewriter, ElementType from, const Grid& to, const Limits& limits,
-                                           const RealFunction& function);
 
 }  // namespace bantam::passes
