@@ -66,11 +66,16 @@ inline MatmulGeometry matmul_geometry(const MatmulParams& p, const TensorDesc& a
 /// The batch as one tall matrix, where all rows of a and y are equally far apart and there is one b.
 inline MatmulGeometry fold_batch(const MatmulGeometry& g) {
   const auto& batch = g.batch;
-  if (batch.outer_rank != 0 || batch.elements < 2 || batch.row_strides[2] != 0 ||
-      batch.row_strides[0] != g.m * g.y.row_stride || batch.row_strides[1] != g.m * g.a.row_stride ||
-      batch.elements * g.m > 0x7fffffff)
+  // The stride of a single row says nothing.
+  const auto in_step = [&](const MatrixShape& matrix, int i) {
+    return g.m == 1 || batch.row_strides[i] == g.m * matrix.row_stride;
+  };
+  if (batch.outer_rank != 0 || batch.elements < 2 || batch.row_strides[2] != 0 || !in_step(g.y, 0) ||
+      !in_step(g.a, 1) || batch.elements * g.m > 0x7fffffff)
     return g;
   MatmulGeometry folded = g;
+  folded.y.row_stride = batch.row_strides[0] / g.m;
+  folded.a.row_stride = batch.row_strides[1] / g.m;
   folded.m = static_cast<std::int32_t>(batch.elements * g.m);
   folded.batch = {};
   return folded;

@@ -17,9 +17,16 @@ MatmulGeometry call_geometry(const OpCall& call) {
   return geometry_of(call.as<MatmulAffineParams>(), call.in(0), call.in(1), call.out());
 }
 
+/// Of products with one b: all their rows together, unless they have zero points of their own, which cannot be counted
+/// through a batch.
+template <typename Call>
+MatmulGeometry folded_geometry(const Call& call) {
+  const MatmulGeometry g = geometry_of(call.template as<MatmulAffineParams>(), call.in(0), call.in(1), call.out());
+  return call.has(4) && call.in(4).elements() != 1 ? g : fold_batch(g);
+}
+
 /// One thread's scratch: rows of a.
-gemm::ProductScratch block_scratch(const OpCall& call) {
-  const MatmulGeometry g = call_geometry(call);
+gemm::ProductScratch block_scratch(const OpCall& call, const MatmulGeometry& g) {
   return gemm::product_scratch(g.m, g.k, call.in(0).bytes() + call.out().bytes());
 }
 
@@ -130,7 +137,7 @@ bool packed_supports(const OpCall& call) {
 }
 
 Footprint packed_footprint(const OpCall& call, int threads) {
-  const gemm::ProductScratch scratch = block_scratch(call);
+  const gemm::ProductScratch scratch = block_scratch(call, folded_geometry(call));
   return {.scratch_bytes = scratch.least * threads, .useful_scratch_bytes = scratch.useful * threads};
 }
 
@@ -146,10 +153,7 @@ void pack(const OpCall& call, int /*input*/, std::byte* destination) {
 }
 
 Status run_packed(const Invocation& call) {
-  const MatmulGeometry plain = geometry_of(call.as<MatmulAffineParams>(), call.in(0), call.in(1), call.out());
-  // Rows with zero points of their own cannot be counted through a batch.
-  const bool per_row = call.has(4) && call.in(4).elements() != 1;
-  const MatmulGeometry g = per_row ? plain : fold_batch(plain);
+  const MatmulGeometry g = folded_geometry(call);
   run(call, g, 0, [&](const auto& product, const std::uint8_t* a, std::int64_t, auto* y) {
     product.multiply(a, call.input<std::int8_t>(1), y);
   });
@@ -166,8 +170,9 @@ std::int64_t panels_bytes(const MatmulGeometry& g) { return align_up(gemm::packe
 bool dynamic_supports(const OpCall& call) { return has_elements(call); }
 
 Footprint dynamic_footprint(const OpCall& call, int threads) {
-  const gemm::ProductScratch scratch = block_scratch(call);
-  const std::int64_t panels = panels_bytes(call_geometry(call));
+  const MatmulGeometry g = call_geometry(call);
+  const gemm::ProductScratch scratch = block_scratch(call, g);
+  const std::int64_t panels = panels_bytes(g);
   return {.scratch_bytes = scratch.least * threads + panels, .useful_scratch_bytes = scratch.useful * threads + panels};
 }
 

@@ -129,5 +129,20 @@ TEST(MatmulAffine, IntegerResultsAreExactInEveryVariant) {
   EXPECT_GT(compared, 60);
 }
 
+// What exporters make of attention over a sequence: a batch of rows. Rows in pieces take up to ten times as long.
+TEST(MatmulAffine, OneMatrixOfWeightsTakesRowsOfABatchTogether) {
+  const MatmulAffineParams p = to(ElementType::kI8);
+  std::vector<std::byte> weights(64 * 64);
+  const TensorDesc w = testing::dense_desc(ElementType::kI8, {64, 64});
+  const auto scratch = [&](const TensorDesc& x) {
+    const Tensor inputs[] = {{nullptr, &x}, {weights.data(), &w}};
+    const Tensor output{nullptr, &x};
+    const OpCall call{&p, inputs, {&output, 1}};
+    return footprint(*find_variant(kMatmulAffine, "i8_packed__simd"), call, 1).useful_scratch_bytes;
+  };
+  EXPECT_EQ(scratch(testing::dense_desc(ElementType::kI8, {256, 1, 64})),
+            scratch(testing::dense_desc(ElementType::kI8, {256, 64})));
+}
+
 }  // namespace
 }  // namespace bantam::ops
