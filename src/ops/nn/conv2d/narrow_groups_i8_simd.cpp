@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "ops/common/byte_products.h"
+#include "ops/common/short_copy.h"
 #include "ops/nn/conv2d/narrow_groups_layout.h"
 
 #ifndef BANTAM_NARROW_GROUPS_I8_OPERANDS_
@@ -154,7 +155,13 @@ class ByteSpreader {
   using Number = typename Products::Number;
 
   ByteSpreader(const ByteOperands& o, const Block& block)
-      : p_(o.p), x_(o.x), form_(o.form), block_(block), inputs_(p_, block), units_(Products::units(p_)) {}
+      : p_(o.p),
+        x_(o.x),
+        end_(o.x + p_.g.x.offset(p_.g.x.n - 1, p_.g.x.h - 1, p_.g.x.w - 1) + p_.g.x.c),
+        form_(o.form),
+        block_(block),
+        inputs_(p_, block),
+        units_(Products::units(p_)) {}
 
   /// Spreads, or copies, columns [first, first + count) of an image row, what stands for zero where it has none.
   void row(std::int64_t item, std::int64_t iy, std::int64_t first, std::int64_t count, std::int32_t* to) const {
@@ -186,9 +193,8 @@ class ByteSpreader {
     const std::int64_t whole = units_ * kNumbers;
     const std::int64_t inputs = block_inputs(p_, block_);
     const std::int64_t run = whole == p_.inputs ? inputs : p_.inputs;
-    const std::int64_t base = std::min<std::int64_t>(0, p_.g.x.c - block_.input - kLoaded);
-    const bool looks_up = kLanes * kUnitBytes == 4 * kLoaded && inputs - base <= kLoaded && block_.input + base >= 0;
-    if (run < whole && looks_up) return look_up_groups(x + base, count, base, to);
+    const bool looks_up = kLanes * kUnitBytes == 4 * kLoaded && inputs <= kLoaded;
+    if (run < whole && looks_up) return look_up_groups(x, count, to);
     for (const std::int64_t pixel = ring_pixel<Products>(p_) * kNumbers; count > 0;
          --count, x += p_.g.x.w_stride, to += pixel) {
       Number* group = to;
@@ -199,9 +205,21 @@ class ByteSpreader {
     }
   }
 
-  /// The same by one lookup in 16 bytes per pixel, which begin `base` inputs from the block's first. A pixel's units
-  /// fit a vector.
-  HWY_INLINE void look_up_groups(const std::uint8_t* x, std::int64_t count, std::int64_t base, Number* to) const {
+  /// body(kLoaded bytes that begin at pixel x, then at the next ones): those that would end behind the image are
+  /// copies.
+  template <typename Body>
+  HWY_INLINE void for_each_pixel(const std::uint8_t* x, std::int64_t count, Body body) const {
+    const std::int64_t step = p_.g.x.w_stride;
+    for (; count > 0 && end_ - x >= kLoaded; --count, x += step) body(x);
+    HWY_ALIGN std::uint8_t last[kLoaded] = {};
+    for (; count > 0; --count, x += step) {
+      copy_at_most<kLoaded, 1>(x, std::min<std::int64_t>(end_ - x, kLoaded), last);
+      body(last);
+    }
+  }
+
+  /// The same by one lookup in 16 bytes per pixel. A pixel's units fit a vector.
+  HWY_INLINE void look_up_groups(const std::uint8_t* x, std::int64_t count, Number* to) const {
     constexpr std::int64_t kVector = kLanes * kNumbers;
     const std::int64_t pixel = ring_pixel<Products>(p_) * kNumbers;
     HWY_ALIGN std::uint8_t places[std::max(kVector, kLoaded)];
@@ -209,27 +227,26 @@ class ByteSpreader {
     const std::int64_t groups = block_inputs(p_, block_) / p_.inputs;
     for (std::int64_t group = 0; group < groups; ++group)
       for (std::int64_t input = 0; input < p_.inputs; ++input)
-        places[group * units_ * kNumbers + input] = static_cast<std::uint8_t>(group * p_.inputs + input - base);
-    const auto found = [&]() HWY_ATTR { return Products::look_up(form_, x, places); };
+        places[group * units_ * kNumbers + input] = static_cast<std::uint8_t>(group * p_.inputs + input);
     // What a vector has beyond its pixel is overwritten by the next ones; of the last pixels only theirs is stored.
-    for (; count * pixel >= kVector; --count, x += p_.g.x.w_stride, to += pixel)
-      hn::StoreU(found(), D32(), reinterpret_cast<std::int32_t*>(to));
+    const std::int64_t whole = std::clamp<std::int64_t>(count - (kVector - 1) / pixel, 0, count);
+    for_each_pixel(x, whole, [&](const std::uint8_t* bytes) HWY_ATTR {
+      hn::StoreU(Products::look_up(form_, bytes, places), D32(), reinterpret_cast<std::int32_t*>(to));
+      to += pixel;
+    });
     HWY_ALIGN Number one[kVector];
-    for (; count > 0; --count, x += p_.g.x.w_stride, to += pixel) {
-      hn::Store(found(), D32(), reinterpret_cast<std::int32_t*>(one));
+    for_each_pixel(x + whole * p_.g.x.w_stride, count - whole, [&](const std::uint8_t* bytes) HWY_ATTR {
+      hn::Store(Products::look_up(form_, bytes, places), D32(), reinterpret_cast<std::int32_t*>(one));
       std::copy_n(one, pixel, to);
-    }
+      to += pixel;
+    });
   }
 
   /// For the lanes of vector v of the block.
   HWY_NOINLINE void spread(const std::uint8_t* x, std::int64_t count, int v, Number* to) const {
     const std::int32_t* inputs = inputs_.first + v * kLanes;
     // One load finds all channels where they lie together.
-    const std::int64_t base = std::min<std::int64_t>(inputs[0], p_.g.x.c - block_.input - kLoaded);
-    if (block_.input + base >= 0 && inputs[kLanes - 1] + p_.inputs - base <= kLoaded) {
-      look_up(x + base, count, inputs, static_cast<std::int32_t>(base), to);
-      return;
-    }
+    if (inputs[kLanes - 1] + p_.inputs - inputs[0] <= kLoaded) return look_up(x + inputs[0], count, inputs, to);
     for (; count > 0; --count, x += p_.g.x.w_stride, to += units_ * kBlock * kNumbers)
       for (std::int64_t unit = 0; unit < units_; ++unit)
         for (std::int64_t lane = 0; lane < kLanes; ++lane) {
@@ -242,23 +259,25 @@ class ByteSpreader {
   }
 
   /// One lookup in 16 bytes gives a unit of all lanes.
-  HWY_INLINE void look_up(const std::uint8_t* x, std::int64_t count, const std::int32_t* inputs, std::int32_t base,
-                          Number* to) const {
+  HWY_INLINE void look_up(const std::uint8_t* x, std::int64_t count, const std::int32_t* inputs, Number* to) const {
     constexpr std::int64_t kVector = std::max<std::int64_t>(kLanes * kNumbers, kLoaded);
     HWY_ALIGN std::uint8_t places[kLoaded / kNumbers * kVector] = {};
     for (std::int64_t unit = 0; unit < units_; ++unit)
       for (std::int64_t at = 0; at < kLanes * kNumbers; ++at) {
         const std::int64_t input = unit * kNumbers + at % kNumbers;
         places[unit * kVector + at] =
-            input < p_.inputs ? static_cast<std::uint8_t>(inputs[at / kNumbers] - base + input) : kNone;
+            input < p_.inputs ? static_cast<std::uint8_t>(inputs[at / kNumbers] - inputs[0] + input) : kNone;
       }
-    for (const std::int64_t step = p_.g.x.w_stride; count > 0; --count, x += step)
+    for_each_pixel(x, count, [&](const std::uint8_t* bytes) HWY_ATTR {
       for (std::int64_t unit = 0; unit < units_; ++unit, to += kBlock * kNumbers)
-        hn::StoreU(Products::look_up(form_, x, places + unit * kVector), D32(), reinterpret_cast<std::int32_t*>(to));
+        hn::StoreU(Products::look_up(form_, bytes, places + unit * kVector), D32(),
+                   reinterpret_cast<std::int32_t*>(to));
+    });
   }
 
   const Problem& p_;
   const std::uint8_t* x_;
+  const std::uint8_t* end_;  ///< of the image
   gemm::ByteForm form_;
   Block block_;
   LaneInputs inputs_;
