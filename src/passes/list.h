@@ -37,5 +37,6 @@ Result<bool> pool_planes_at_any_size(graph::Graph& graph);
 Result<bool> turn_weights(graph::Graph& graph);
 Result<bool> merge_convolutions(graph::Graph& graph);
 Result<bool> multiply_adds(graph::Graph& graph);
+Result<bool> centre_weights(graph::Graph& graph);
 
 }  // namespace bantam::passes

@@ -135,16 +135,16 @@ std::optional<ops::SliceParams> joined(ops::SliceParams a, const ops::SliceParam
 /// Merges runs of neighbouring slices among the operands.
 Replacement merge_parts(Rewriter& rewriter, const Node& node) {
   const int axis = node.as<ops::ConcatParams>().axis;
-  struct Part {
+  struct Piece {
     ValueId value;                          ///< the operand, or what it is a slice of
     std::optional<ops::SliceParams> slice;  ///< set for slices
     ValueId operand;                        ///< the operand itself while nothing was joined to it
   };
-  std::vector<Part> parts;
+  std::vector<Piece> parts;
   bool merged = false;
   for (const ValueId id : node.inputs) {
     const Node* producer = rewriter.producer(id, ops::kSlice);
-    Part part{id, std::nullopt, id};
+    Piece part{id, std::nullopt, id};
     if (producer != nullptr) part = {producer->inputs[0], producer->as<ops::SliceParams>(), id};
     if (!parts.empty() && part.slice && parts.back().slice && parts.back().value == part.value) {
       if (const auto both = joined(*parts.back().slice, *part.slice, axis)) {
@@ -159,7 +159,7 @@ Replacement merge_parts(Rewriter& rewriter, const Node& node) {
   if (!merged) return std::nullopt;
   if (parts.size() > Rewriter::kMaxEmitted / 2) return std::nullopt;
   std::vector<ValueId> operands;
-  for (const Part& part : parts) {
+  for (const Piece& part : parts) {
     if (part.operand != graph::kNone) {
       operands.push_back(part.operand);
       continue;

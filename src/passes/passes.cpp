@@ -38,6 +38,7 @@ constexpr Pass kPasses[] = {
     {"turn-weights", "multiplies what is flattened as it lies, by weights in that order", turn_weights},
     {"merge-convolutions", "computes small convolutions of one image as one", merge_convolutions},
     {"multiply-adds", "scales and shifts in one step", multiply_adds},
+    {"centre-weights", "moves zero points of integer weights into these", centre_weights},
 };
 
 std::string pass_names() {

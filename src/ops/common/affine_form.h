@@ -99,6 +99,13 @@ struct ZeroPoints {
   }
   /// True when nothing has to be subtracted.
   bool are_zero() const noexcept { return values == nullptr && constant == 0; }
+  /// The same from channels [first, first + count), whatever is known of the others.
+  bool are_zero(std::int64_t first, std::int64_t count) const noexcept {
+    if (values == nullptr || !several) return (*this)[0] == 0;
+    std::uint8_t bits = 0;
+    for (std::int64_t i = first; i < first + count; ++i) bits |= values[i] ^ flip;
+    return bits == 0;
+  }
 };
 
 /// Zero points of operand `x` (0 or 1): operand `i` if it is there, else the parameter.

@@ -36,24 +36,25 @@ using Pixels = depthwise::PixelRun<X, std::int8_t>;
 
 template <typename Y>
 struct Output {
-  Y* y;  ///< of the first pixel, channel 0
+  Y* y;  ///< of the first pixel, and channel
   std::int64_t step;
+  std::int64_t channel;  ///< the first, of the weights
   std::int32_t x_zero;
   const ZeroPoints& w_zeros;
   const AffineScaler& scaler;
 };
 
-/// Takes the zero points off the sums of channels [c, c + lanes), scales and stores them.
+/// Takes the zero points off the sums of channels [c, c + lanes) of a run, scales and stores them.
 template <int kPixels, bool kCentred, class D, typename X, typename Y, class V>
 HWY_INLINE void finish_pixels(D d, const Pixels<X>& p, const Output<Y>& out, std::int64_t c, std::int64_t lanes,
                               V (&sums)[kPixels], const V (&x_sums)[kPixels], V weight_sum) {
   auto offset = hn::Mul(weight_sum, hn::Set(d, out.x_zero));
   auto zeros = hn::Zero(d);
   if constexpr (!kCentred) {
-    zeros = load_zero_points(d, out.w_zeros, c, lanes);
+    zeros = load_zero_points(d, out.w_zeros, out.channel + c, lanes);
     offset = hn::Sub(offset, hn::Mul(zeros, hn::Set(d, out.x_zero * p.rows * p.taps)));
   }
-  const AffineVector<D> scale(d, out.scaler, c, lanes);
+  const AffineVector<D> scale(d, out.scaler, out.channel + c, lanes);
   unroll<kPixels>([&](auto i) HWY_ATTR {
     sums[i] = hn::Sub(sums[i], offset);
     if constexpr (!kCentred) sums[i] = hn::Sub(sums[i], hn::Mul(zeros, x_sums[i]));
@@ -79,7 +80,7 @@ HWY_INLINE void convolve_pixels(const Pixels<X>& p, const Output<Y>& out) {
     for (std::int32_t ky = 0; ky < p.rows; ++ky) {
       const X* x = p.x + ky * p.row_step + c;
       const std::int8_t* w = p.w + ky * p.w_row_step + c;
-      for (std::int32_t kx = 0; kx < p.taps; ++kx, x += p.tap_step, w += p.channels) {
+      for (std::int32_t kx = 0; kx < p.taps; ++kx, x += p.tap_step, w += p.w_tap_step) {
         const auto weight = hn::PromoteTo(d, hn::LoadU(narrow_w, w));
         weight_sum = hn::Add(weight_sum, weight);
         unroll<kPixels>([&](auto i) HWY_ATTR {
@@ -110,7 +111,7 @@ struct TapPairs {
     for (std::int32_t ky = 0; ky < p.rows; ++ky)
       for (std::int32_t kx = 0; kx < p.taps; ++kx, ++count) {
         x[count] = ky * p.row_step + kx * p.tap_step;
-        w[count] = ky * p.w_row_step + kx * p.channels;
+        w[count] = ky * p.w_row_step + kx * p.w_tap_step;
       }
     x[count] = count > 0 ? x[count - 1] : 0;
     w[count] = count > 0 ? w[count - 1] : 0;
@@ -237,13 +238,13 @@ void convolve_run_of(const Pixels<X>& pixels, const Output<Y>& out, std::int64_t
   }
 }
 
-/// Output row oy of item n.
+/// Output row oy of item n. g: of the channels from `channel` on, or some of them.
 template <typename X, typename Y>
-void convolve_row(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler, const ZeroPoints& w_zeros,
-                  std::int32_t x_zero, Y* y, std::int64_t n, std::int64_t oy) {
+void convolve_row(const Invocation& call, const ConvGeometry& g, std::int64_t channel, const AffineScaler& scaler,
+                  const ZeroPoints& w_zeros, std::int32_t x_zero, Y* y, std::int64_t n, std::int64_t oy) {
   constexpr int kWide = static_cast<int>(hn::MaxLanes(hn::CappedTag<std::int32_t, 8>()));
   const auto visit = [&](const Pixels<X>& pixels, std::int64_t ox, std::int64_t count) HWY_ATTR {
-    const Output<Y> out{y + g.y.offset(n, oy, ox), g.y.w_stride, x_zero, w_zeros, scaler};
+    const Output<Y> out{y + g.y.offset(n, oy, ox), g.y.w_stride, channel, x_zero, w_zeros, scaler};
     if (pixels.channels >= kPairChannels && pixels.rows * pixels.taps <= TapPairs::kMost) {
       convolve_run_of<kPairChannels>(pixels, out, count);
     } else if (pixels.channels >= 8) {
@@ -252,7 +253,7 @@ void convolve_row(const Invocation& call, const ConvGeometry& g, const AffineSca
       convolve_run_of<std::min(kWide, 4)>(pixels, out, count);
     }
   };
-  depthwise::for_each_run(g, call.input<X>(0), call.input<std::int8_t>(1), n, oy, visit);
+  depthwise::for_each_run(g, call.input<X>(0), call.input<std::int8_t>(1) + channel, call.in(1).dims[0], n, oy, visit);
   if constexpr (std::is_same_v<Y, float>)
     activate_rows(scaler.activation, y + g.y.offset(n, oy, 0), g.y.w, g.y.w_stride, g.y.c);
 }
@@ -272,13 +273,12 @@ bool convolve_images(const depthwise::ByteImages& images, const AffineScaler& sc
 }
 #endif
 
-/// Output rows [begin, end) of all items by x86's or Arm's own way, if that is possible. `overlaps`: see
-/// for_each_range.
-bool convolve_bytes(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler,
-                    const ZeroPoints& w_zeros, std::int32_t x_zero, std::int64_t begin, std::int64_t end,
-                    bool overlaps) {
+/// Output rows [begin, end) of all items by x86's or Arm's own way, if that is possible, as if weights had no zero
+/// points. `overlaps`: see for_each_range.
+bool convolve_bytes(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler, std::int32_t x_zero,
+                    std::int64_t begin, std::int64_t end, bool overlaps) {
 #if HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2))
-  if (element_size(call.out().type) != 1 || !w_zeros.are_zero()) return false;
+  if (element_size(call.out().type) != 1) return false;
   namespace bytes = depthwise::HWY_NAMESPACE;
   const auto* w = call.input<std::int8_t>(1);
   const depthwise::ByteImages images{
@@ -298,10 +298,43 @@ bool convolve_bytes(const Invocation& call, const ConvGeometry& g, const AffineS
   return false;
 #endif
 #else
-  static_cast<void>(call), static_cast<void>(g), static_cast<void>(scaler), static_cast<void>(w_zeros);
-  static_cast<void>(x_zero), static_cast<void>(begin), static_cast<void>(end), static_cast<void>(overlaps);
+  static_cast<void>(call), static_cast<void>(g), static_cast<void>(scaler), static_cast<void>(x_zero);
+  static_cast<void>(begin), static_cast<void>(end), static_cast<void>(overlaps);
   return false;
 #endif
+}
+
+/// Output rows [begin, end) of all items, of the channels from `channel` on that g has.
+void convolve_channels(const Invocation& call, const ConvGeometry& g, std::int64_t channel, const AffineScaler& scaler,
+                       const ZeroPoints& w_zeros, std::int32_t x_zero, std::int64_t begin, std::int64_t end) {
+  with_affine_result(call, [&](auto* y) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      if (call.in(0).type == ElementType::kU8) {
+        convolve_row<std::uint8_t>(call, g, channel, scaler, w_zeros, x_zero + 128, y, row / g.y.h, row % g.y.h);
+      } else {
+        convolve_row<std::int8_t>(call, g, channel, scaler, w_zeros, x_zero, y, row / g.y.h, row % g.y.h);
+      }
+    }
+  });
+}
+
+/// Calls f(first channel, channels) for the blocks in which weights have zero points of their own.
+template <typename F>
+void for_each_block_with_zeros(const ZeroPoints& w_zeros, std::int64_t channels, F f) {
+  const std::int64_t block = std::min<std::int64_t>(channels, kPairChannels);
+  for (std::int64_t next = 0; next < channels; next += block) {
+    const std::int64_t first = std::min(next, channels - block);
+    if (!w_zeros.are_zero(first, block)) f(first, block);
+  }
+}
+
+/// Have so few channels zero points that it is worth it to compute these again? Their weights differ from zero points
+/// by more than a byte, see passes/centre_weights.cpp.
+bool few_have_zeros(const ZeroPoints& w_zeros, std::int64_t channels) {
+  if (w_zeros.are_zero()) return true;
+  std::int64_t count = 0;
+  for_each_block_with_zeros(w_zeros, channels, [&](std::int64_t, std::int64_t block) { count += block; });
+  return w_zeros.several && 2 * count <= channels;
 }
 
 /// Output rows [begin, end) of all items.
@@ -310,16 +343,17 @@ void convolve_rows(const Invocation& call, const ConvGeometry& g, std::int64_t b
   const AffineScaler scaler = make_affine_scaler(call, form);
   const ZeroPoints w_zeros = zero_points(call, 1, 5, form.weights_zero_point);
   const std::int32_t zero = zero_points(call, 0, 4, form.input_zero_point)[0];
+  const bool few_zeros = few_have_zeros(w_zeros, g.x.c);
   for_each_range(call, g, begin, end, [&](std::int64_t first, std::int64_t last, bool overlaps) {
-    if (convolve_bytes(call, g, scaler, w_zeros, zero, first, last, overlaps)) return;
-    with_affine_result(call, [&](auto* y) {
-      for (std::int64_t row = first; row < last; ++row) {
-        if (call.in(0).type == ElementType::kU8) {
-          convolve_row<std::uint8_t>(call, g, scaler, w_zeros, zero + 128, y, row / g.y.h, row % g.y.h);
-        } else {
-          convolve_row<std::int8_t>(call, g, scaler, w_zeros, zero, y, row / g.y.h, row % g.y.h);
-        }
-      }
+    if (!few_zeros || !convolve_bytes(call, g, scaler, zero, first, last, overlaps))
+      return convolve_channels(call, g, 0, scaler, w_zeros, zero, first, last);
+    if (w_zeros.are_zero()) return;
+    for_each_block_with_zeros(w_zeros, g.x.c, [&](std::int64_t channel, std::int64_t channels) {
+      ConvGeometry block = g;
+      block.x.first += channel;
+      block.y.first += channel;
+      block.x.c = block.y.c = static_cast<std::int32_t>(channels);
+      convolve_channels(call, block, channel, scaler, w_zeros, zero, first, last);
     });
   });
 }
@@ -353,6 +387,8 @@ void depthwise_pack(const OpCall& call, int /*input*/, std::byte* destination) {
 
 Footprint depthwise_footprint(const OpCall& call, int threads) {
   const ConvGeometry g = geometry_of(call.as<Conv2dAffineParams>(), call.in(0), call.in(1), call.out());
+  // Channels with zero points are computed again, from what must not have been written over.
+  if (call.has(5)) return {.lead_bytes = Footprint::kNoOverlap};
   return {.lead_bytes = lead_bytes(call, g, depthwise::byte_run_pixels(g), threads)};
 }
 

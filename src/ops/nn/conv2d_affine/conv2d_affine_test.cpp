@@ -323,6 +323,37 @@ TEST(Conv2dAffine, DepthwiseVariantsMatchReferenceOverWideRowsOfRoundChannels) {
       {.cases = 160, .must_cover = {"i8_depthwise__simd"}});
 }
 
+// What weights quantised from the least to the largest of a layer come to, see passes/centre_weights.cpp.
+TEST(Conv2dAffine, FewChannelsWithZeroPointsMatchReference) {
+  testing::expect_variants_match_reference(
+      [](Random& random) {
+        const auto some = [&](std::int64_t low, std::int64_t high) {
+          return static_cast<std::int32_t>(random_int(random, low, high));
+        };
+        constexpr ElementType kTypes[] = {ElementType::kI8, ElementType::kU8};
+        const bool depthwise = some(0, 1) != 0;
+        const std::int32_t c = some(0, 2) == 0 ? some(4, 200) : 16 * some(1, 12);
+        const std::int32_t side = depthwise ? 3 : some(1, 2);
+        Conv2dAffineParams p{.stride_h = some(1, 2), .stride_w = some(1, 2), .pad_top = side / 2, .pad_left = side / 2};
+        p.groups = depthwise ? c : 1;
+        p.form = form_to(kTypes[some(0, 1)], some(0, 127), 0);
+        if (some(0, 2) == 0) p.form.activation = exact_activation(random);
+        const std::int64_t inputs = depthwise ? 1 : some(1, 40);
+        std::vector<std::int8_t> zeros(static_cast<std::size_t>(c));
+        for (int i = some(0, 3); i > 0; --i)
+          zeros[static_cast<std::size_t>(some(0, c - 1))] = static_cast<std::int8_t>(-some(1, 100));
+        return make_case(kConv2dAffine, p,
+                         {random_tensor(kTypes[some(0, 1)],
+                                        {some(1, 2), some(3, 9), some(3, 40), depthwise ? c : inputs}, random, 0, 127),
+                          constant(random_tensor(ElementType::kI8, {c, side, side, inputs}, random, -128, 127)),
+                          constant(random_tensor(p.form.has_real_bias() ? ElementType::kF32 : ElementType::kI32, {c},
+                                                 random, -20, 20)),
+                          constant(random_tensor(ElementType::kF32, {c}, random, 0.001, 0.1)), absent(),
+                          constant(tensor_of<std::int8_t>({c}, zeros))});
+      },
+      {.cases = 120, .must_cover = {"i8_depthwise__simd", "i8_gemm__simd"}});
+}
+
 TEST(Conv2dAffine, DepthwiseVariantsMatchReferenceWithLargeWindows) {
   testing::expect_variants_match_reference(
       [](Random& random) {

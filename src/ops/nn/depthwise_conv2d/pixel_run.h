@@ -50,14 +50,17 @@ struct PixelRun {
   std::int64_t row_step = 0;    ///< from one kernel row to the next, in x
   std::int64_t tap_step = 0;    ///< from one tap to the next within a row, in x
   std::int64_t w_row_step = 0;  ///< from one kernel row to the next, in w
+  std::int64_t w_tap_step = 0;
   std::int32_t rows = 0;
   std::int32_t taps = 0;
   std::int64_t channels = 0;
 };
 
-/// Calls f(run, first output column, pixels) for all pixels of output row oy of item n.
+/// Calls f(run, first output column, pixels) for all pixels of output row oy of item n. w_channels: of the weights, of
+/// which g may have some only, from w on.
 template <typename X, typename W, typename F>
-void for_each_run(const ConvGeometry& g, const X* x, const W* w, std::int64_t n, std::int64_t oy, F f) {
+void for_each_run(const ConvGeometry& g, const X* x, const W* w, std::int64_t w_channels, std::int64_t n,
+                  std::int64_t oy, F f) {
   const std::int64_t y0 = window_origin(g.vertical, oy);
   const TapRange rows = taps_inside(g.vertical, y0, 0, g.x.h);
   for (std::int64_t ox = 0; ox < g.y.w;) {
@@ -73,18 +76,25 @@ void for_each_run(const ConvGeometry& g, const X* x, const W* w, std::int64_t n,
                        .x_step = g.horizontal.stride * g.x.w_stride,
                        .row_step = g.vertical.dilation * g.x.h_stride,
                        .tap_step = g.horizontal.dilation * g.x.w_stride,
-                       .w_row_step = static_cast<std::int64_t>(g.horizontal.kernel) * g.x.c,
+                       .w_row_step = g.horizontal.kernel * w_channels,
+                       .w_tap_step = w_channels,
                        .channels = g.x.c};
     if (rows.size() > 0 && columns.size() > 0) {
       run.rows = rows.size();
       run.taps = columns.size();
       run.x += g.x.offset(n, y0 + static_cast<std::int64_t>(rows.first) * g.vertical.dilation,
                           x0 + static_cast<std::int64_t>(columns.first) * g.horizontal.dilation);
-      run.w += rows.first * run.w_row_step + columns.first * run.channels;
+      run.w += rows.first * run.w_row_step + columns.first * run.w_tap_step;
     }
     f(run, ox, count);
     ox += count;
   }
+}
+
+/// The same of all channels.
+template <typename X, typename W, typename F>
+void for_each_run(const ConvGeometry& g, const X* x, const W* w, std::int64_t n, std::int64_t oy, F f) {
+  for_each_run(g, x, w, g.x.c, n, oy, f);
 }
 
 }  // namespace bantam::ops::depthwise

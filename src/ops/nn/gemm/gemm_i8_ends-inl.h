@@ -243,10 +243,11 @@ template <class Scale>
 class PanelEnd {
  public:
   template <class Scaler>
-  HWY_INLINE PanelEnd(const Scaler& scaler, std::uint8_t flip, void* y, std::int64_t row_stride, std::int64_t first,
-                      std::int64_t columns)
+  HWY_INLINE PanelEnd(const Scaler& scaler, std::uint8_t flip, const ZeroPoints& zeros, void* y,
+                      std::int64_t row_stride, std::int64_t first, std::int64_t columns)
       : bias_(scaler.bias != nullptr ? scaler.bias + first : nullptr),
         columns_(columns),
+        zeros_(zeros, first, columns),
         activated_(activated_scaler(scaler)),
         y_(static_cast<std::uint8_t*>(y) + first),
         row_stride_(row_stride),
@@ -274,19 +275,23 @@ class PanelEnd {
                : store(Rounded<true, false>(), sums.at, kMostColumns, rows, y);
   }
 
+  /// Have columns zero points?
+  bool has_zeros() const { return zeros_.any(); }
+
   /// Vectors of columns of whole tiles, which are stored from registers; 0 where they cannot be.
   int vectors() const {
     const bool is_short = activated_ == nullptr || has_short_steps(*activated_);
     return has_start_ && is_short && is_usual() ? vector_count() : 0;
   }
 
-  /// Calls f of what stores them, from row m on.
+  /// Calls f of what stores them, from row m on, whose sums come first in `row_sums`.
   template <class F>
-  HWY_INLINE void with_tiles(std::int64_t m, const std::int32_t* /*row_sums*/, F f) const {
+  HWY_INLINE void with_tiles(std::int64_t m, const std::int32_t* row_sums, F f) const {
     std::uint8_t* y = y_ + m * row_stride_;
-    if (activated_ == nullptr) return f(Tiles(*this, Rounded<true, true>(), y));
+    if (activated_ == nullptr) return f(Tiles(*this, Rounded<true, true>(), y, row_sums));
     if constexpr (kActivates)
-      with_short_steps(*activated_, [&](const auto& steps) HWY_ATTR { f(Tiles(*this, Activated(steps), y)); });
+      with_short_steps(*activated_,
+                       [&](const auto& steps) HWY_ATTR { f(Tiles(*this, Activated(steps), y, row_sums)); });
   }
 
  private:
@@ -322,11 +327,13 @@ class PanelEnd {
   template <class Number>
   class Tiles {
    public:
-    HWY_INLINE Tiles(const PanelEnd& end, const Number& make, std::uint8_t* y) : end_(end), make_(make), y_(y) {}
+    HWY_INLINE Tiles(const PanelEnd& end, const Number& make, std::uint8_t* y, const std::int32_t* row_sums)
+        : end_(end), make_(make), y_(y), row_sums_(row_sums) {}
 
     template <int kTileRows, int kTileVectors>
     HWY_INLINE void operator()(V (&sum)[kTileRows][kTileVectors], std::int64_t tile) const {
       std::uint8_t* y = y_ + tile * kTileRows * end_.row_stride_;
+      end_.zeros_.subtract(row_sums_, tile * kTileRows, sum);
       unroll<kTileVectors>([&](auto v) __attribute__((always_inline)) HWY_ATTR {
         unroll<kTileRows>([&](auto r) __attribute__((always_inline))
                           HWY_ATTR { sum[r][v] = make_(end_.scales_[v], sum[r][v]); });
@@ -365,6 +372,7 @@ class PanelEnd {
     const PanelEnd& end_;
     const Number& make_;
     std::uint8_t* y_;
+    const std::int32_t* row_sums_;
   };
 
   int vector_count() const { return vectors_of(columns_); }
@@ -430,6 +438,7 @@ class PanelEnd {
 
   const std::int32_t* bias_;  ///< of the first column; null: none
   std::int64_t columns_;
+  ColumnZeros zeros_;
   const AffineScaler* activated_;  ///< not null: results have an activation
   std::uint8_t* y_;
   std::int64_t row_stride_;
@@ -444,23 +453,21 @@ class PanelEnd {
 class Int8End : public PanelEnd<RequantizeVector<D32>> {
  public:
   HWY_INLINE Int8End(const Int8Result& y, std::int64_t first, std::int64_t columns)
-      : PanelEnd(y.requantize, 0, y.data, y.row_stride, first, columns) {}
+      : PanelEnd(y.requantize, 0, {}, y.data, y.row_stride, first, columns) {}
 };
 
 class AffineEnd : public PanelEnd<AffineVector<D32>> {
  public:
   HWY_INLINE AffineEnd(const AffineResult<std::uint8_t>& y, std::int64_t first, std::int64_t columns)
-      : PanelEnd(y.scaler, y.scaler.flip, y.data, y.row_stride, first, columns),
+      : PanelEnd(y.scaler, y.scaler.flip, y.zero_points, y.data, y.row_stride, first, columns),
         y_(y),
         first_(first),
         columns_(columns) {}
 
   HWY_INLINE void operator()(Sums& sums, std::int64_t m, std::int64_t rows, const std::int32_t* row_sums) const {
-    if (subtracts_row_sums(y_)) subtract_row_sums(y_, rows, first_, columns_, row_sums, sums);
+    if (has_zeros()) subtract_row_sums(y_, rows, first_, columns_, row_sums, sums);
     PanelEnd::operator()(sums, m, rows, row_sums);
   }
-
-  int vectors() const { return subtracts_row_sums(y_) ? 0 : PanelEnd::vectors(); }
 
  private:
   const AffineResult<std::uint8_t>& y_;
@@ -509,7 +516,7 @@ class Int8End : public PanelEnd<Int8Result, Requantizer> {
 class AffineEnd : public PanelEnd<AffineResult<std::uint8_t>, AffineScaler> {
  public:
   AffineEnd(const AffineResult<std::uint8_t>& y, std::int64_t first, std::int64_t columns)
-      : PanelEnd(y, y.scaler, y.scaler.flip, subtracts_row_sums(y), first, columns) {}
+      : PanelEnd(y, y.scaler, y.scaler.flip, !y.zero_points.are_zero(first, columns), first, columns) {}
 };
 
 #endif

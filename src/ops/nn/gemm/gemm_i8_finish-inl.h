@@ -134,7 +134,7 @@ void finish_activated(const AffineResult<std::uint8_t>& y, Sums& sums, std::int6
 template <typename Y>
 void finish_tile(const AffineResult<Y>& y, Sums& sums, std::int64_t m, std::int64_t rows, std::int64_t first,
                  std::int64_t columns, const std::int32_t* row_sums) {
-  if (subtracts_row_sums(y)) subtract_row_sums(y, rows, first, columns, row_sums, sums);
+  if (!y.zero_points.are_zero(first, columns)) subtract_row_sums(y, rows, first, columns, row_sums, sums);
   if constexpr (std::is_same_v<Y, std::uint8_t>) {
     if (y.scaler.has_activation()) return finish_activated(y, sums, m, rows, first, columns);
   }

@@ -36,8 +36,8 @@ class ColumnZeros {
  public:
   HWY_INLINE ColumnZeros() = default;
   HWY_INLINE ColumnZeros(const ZeroPoints& zeros, std::int64_t first, std::int64_t columns)
-      : any_(!zeros.are_zero()), several_(zeros.several), first_(any_ ? zeros[first] : 0) {
-    if (!several_) return;
+      : any_(!zeros.are_zero(first, columns)), several_(zeros.several), first_(any_ ? zeros[first] : 0) {
+    if (!any_ || !several_) return;
     for (int v = 0; v < kMostVectors; ++v)
       hn::Store(load_zero_points(kD32, zeros, first + v * kLanes, lanes_of(columns, v)), kD32, each_ + v * kLanes);
   }
