@@ -108,10 +108,14 @@ struct ZeroPoints {
   }
 };
 
-/// Zero points of operand `x` (0 or 1): operand `i` if it is there, else the parameter.
-inline ZeroPoints zero_points(const Invocation& call, int x, int i, std::int32_t parameter) noexcept {
+/// Zero points of operand `x` (0 or 1): operand `i` if it is there, else the parameter. Of an Invocation, or of an
+/// OpCall whose operand i is constant.
+template <typename Call>
+ZeroPoints zero_points(const Call& call, int x, int i, std::int32_t parameter) noexcept {
   const std::uint8_t flip = sign_flip(call.in(x).type);
-  if (call.has(i)) return {call.input<std::uint8_t>(i), call.in(i).elements() != 1, flip, 0};
+  if (call.has(i))
+    return {static_cast<const std::uint8_t*>(call.inputs[static_cast<std::size_t>(i)].data), call.in(i).elements() != 1,
+            flip, 0};
   return {nullptr, false, flip, flip != 0 ? parameter - 128 : parameter};
 }
 

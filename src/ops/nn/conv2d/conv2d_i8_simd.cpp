@@ -140,7 +140,7 @@ std::int64_t int8_winograd_packed_bytes(const OpCall& call, int input) {
 }
 
 void int8_winograd_pack(const OpCall& call, int /*input*/, std::byte* destination) {
-  winograd_i8::pack(call.in(1), static_cast<const std::int8_t*>(call.inputs[1].data), 0,
+  winograd_i8::pack(call.in(1), static_cast<const std::int8_t*>(call.inputs[1].data), {},
                     gemm::byte_form(0, call.as<Conv2dParams>().input_zero_point), destination);
 }
 

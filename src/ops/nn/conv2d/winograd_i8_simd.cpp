@@ -243,14 +243,26 @@ ConvGeometry geometry(const Conv2dParams& window, const TensorDesc& x, const Ten
   return conv_geometry(window, x, y, kTaps, kTaps);
 }
 
+/// Weights w [OC,3,3,C] as numbers.
+struct Numbers {
+  const TensorDesc& w;
+  const std::int8_t* data;
+  const ZeroPoints& zeros;
+
+  std::int32_t operator()(std::int64_t output, int tap, std::int64_t channel) const {
+    const auto byte = static_cast<std::uint8_t>(data[(output * kTaps * kTaps + tap) * w.dims[3] + channel]);
+    return static_cast<std::int8_t>(byte ^ zeros.flip) - zeros[output];
+  }
+};
+
 /// The largest magnitude of a sum over channels [first, last) with the weights of one output.
-std::int64_t largest_sum(const std::int8_t* w, std::uint8_t flip, gemm::ByteForm x, std::int64_t channels,
-                         std::int64_t first, std::int64_t last) {
+std::int64_t largest_sum(const Numbers& numbers, std::int64_t output, gemm::ByteForm x, std::int64_t first,
+                         std::int64_t last) {
   std::int64_t positive = 0;
   std::int64_t negative = 0;
   for (int tap = 0; tap < kTaps * kTaps; ++tap)
     for (std::int64_t c = first; c < last; ++c) {
-      const auto weight = static_cast<std::int8_t>(static_cast<std::uint8_t>(w[tap * channels + c]) ^ flip);
+      const std::int32_t weight = numbers(output, tap, c);
       (weight < 0 ? negative : positive) += weight < 0 ? -weight : weight;
     }
   const std::int64_t most = 255 - x.zero;
@@ -267,18 +279,16 @@ struct Parts {
 };
 
 /// The fewest parts whose sums are below kSumBound.
-Parts cut_channels(const TensorDesc& w, const std::int8_t* data, std::uint8_t flip, gemm::ByteForm x) {
-  const std::int64_t channels = w.dims[3];
+Parts cut_channels(const Numbers& numbers, gemm::ByteForm x) {
+  const std::int64_t channels = numbers.w.dims[3];
   Parts parts{1, channels};
   const auto small = [&] {
     for (std::int64_t i = 0; i < parts.count; ++i)
-      for (std::int64_t o = 0; o < w.dims[0]; ++o)
-        if (largest_sum(data + o * kTaps * kTaps * channels, flip, x, channels, parts.first_of(i),
-                        parts.first_of(i + 1)) >= kSumBound)
-          return false;
+      for (std::int64_t o = 0; o < numbers.w.dims[0]; ++o)
+        if (largest_sum(numbers, o, x, parts.first_of(i), parts.first_of(i + 1)) >= kSumBound) return false;
     return true;
   };
-  // A panel's sums are at most 16 * 9 * 128 * 255 < 2^23.
+  static_assert(gemm::kPanel * kTaps * kTaps * std::int64_t{kMostWeight} * 255 < kSumBound, "of one panel they are");
   while (parts.count < channels / gemm::kPanel && !small()) ++parts.count;
   return parts;
 }
@@ -364,25 +374,23 @@ std::int64_t packed_bytes(const TensorDesc& w) noexcept {
          kProducts * matrix_numbers(w.dims[3], w.dims[0]) * static_cast<std::int64_t>(sizeof(std::int16_t));
 }
 
-void pack(const TensorDesc& w, const std::int8_t* data, std::uint8_t flip, gemm::ByteForm x, std::byte* destination) {
+void pack(const TensorDesc& w, const std::int8_t* data, const ZeroPoints& zeros, gemm::ByteForm x,
+          std::byte* destination) {
+  const Numbers numbers{w, data, zeros};
   const std::int64_t inputs = w.dims[3];
-  const auto count = static_cast<std::int32_t>(cut_channels(w, data, flip, x).count);
+  const auto count = static_cast<std::int32_t>(cut_channels(numbers, x).count);
   std::memset(destination, 0, kHeaderBytes);
   std::memcpy(destination, &count, sizeof count);
   auto* packed = reinterpret_cast<std::int16_t*>(destination + kHeaderBytes);
   const std::int64_t matrix = matrix_numbers(inputs, w.dims[0]);
   for (std::int64_t o = 0; o < w.dims[0]; ++o)
     for (std::int64_t c = 0; c < inputs; ++c) {
-      const std::int8_t* kernel = data + o * kTaps * kTaps * inputs + c;
       std::int16_t* to = packed + gemm::packed_i16_index(inputs, c, o);
       for (int i = 0; i < kTile; ++i)
         for (int j = 0; j < kTile; ++j) {
           std::int32_t sum = 0;
           for (int a = 0; a < kTaps; ++a)
-            for (int b = 0; b < kTaps; ++b) {
-              const auto byte = static_cast<std::uint8_t>(kernel[(a * kTaps + b) * inputs]);
-              sum += kG[i][a] * kG[j][b] * static_cast<std::int8_t>(byte ^ flip);
-            }
+            for (int b = 0; b < kTaps; ++b) sum += kG[i][a] * kG[j][b] * numbers(o, a * kTaps + b, c);
           to[(i * kTile + j) * matrix] = static_cast<std::int16_t>(sum);
         }
     }

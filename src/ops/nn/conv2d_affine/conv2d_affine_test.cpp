@@ -213,19 +213,27 @@ TEST(Conv2dAffine, TransformedTilesMatchReference) {
         Conv2dAffineParams p{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
         const ElementType results[] = {ElementType::kI8, ElementType::kU8, ElementType::kI32, ElementType::kF32};
         const ElementType to = results[some(0, 3)];
-        p.form = form_to(to, static_cast<std::int32_t>(some(0, 127)), w == ElementType::kU8 ? 128 : 0);
+        // Weights may be as far from their zero points as the transform's 16 bits permit, and are so at random.
+        const auto zero_of = [&](std::int64_t furthest) {
+          return static_cast<std::int32_t>((w == ElementType::kU8 ? 128 : 0) + some(-furthest, furthest));
+        };
+        p.form = form_to(to, static_cast<std::int32_t>(some(0, 127)), zero_of(some(0, 1) == 0 ? 0 : 99));
         if (to != ElementType::kI32 && some(0, 1) != 0) p.form.activation = {UnaryFunction::kHardSwish};
         p.form.output_scale = 0.5F;
         const std::int64_t c = 16 * some(1, 3);
         const std::int64_t oc = 16 * some(1, 3);
         const bool has_scale = to != ElementType::kI32;
-        return make_case(
-            kConv2dAffine, p,
-            {random_tensor(x, {some(1, 2), some(3, 14), some(3, 14), c}, random, 0, 127),
-             constant(random_tensor(w, {oc, 3, 3, c}, random, 0, 127)), absent(),
-             has_scale ? constant(random_tensor(ElementType::kF32, {oc}, random, 0.0001, 0.001)) : absent()});
+        std::vector<Operand> inputs{
+            random_tensor(x, {some(1, 2), some(3, 14), some(3, 14), c}, random, -128, 255),
+            constant(random_tensor(w, {oc, 3, 3, c}, random, -128, 255)), absent(),
+            has_scale ? constant(random_tensor(ElementType::kF32, {oc}, random, 0.0001, 0.001)) : absent()};
+        if (some(0, 1) != 0) {
+          inputs.push_back(absent());
+          inputs.push_back(constant(random_tensor(w, {some(0, 1) == 0 ? 1 : oc}, random, zero_of(0), zero_of(99))));
+        }
+        return make_case(kConv2dAffine, p, std::move(inputs));
       },
-      {.cases = 10, .must_cover = {"i8_winograd__simd"}});
+      {.cases = 24, .must_cover = {"i8_winograd__simd"}});
 }
 
 /// Weights whose bytes have no zero point as int8.
