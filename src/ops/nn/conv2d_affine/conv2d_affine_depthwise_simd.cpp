@@ -1,7 +1,8 @@
 // Depthwise conv2d_affine with multiplier 1: vectors run over channels, sums are int32. Weights are packed as
-// [KH,KW,C]; zero points are taken off at the end: SUM (x - a)(w - b) = SUM x w - a SUM w - b SUM x + n a b. Where
-// there are channels enough, two taps at a time are interleaved and multiplied as int16 pairs. Most applications go
-// another way on x86 (depthwise_conv2d/any_bytes_simd-inl.h) and on 64-bit Arm (depthwise_conv2d/bytes_neon-inl.h).
+// [KH,KW,C]; their zero points b are taken off before they are multiplied, that of x at the end: SUM (x - a)(w - b) =
+// SUM x (w - b) - a SUM (w - b). Where there are channels enough, two taps at a time are interleaved and multiplied as
+// int16 pairs. Most applications go another way on x86 (depthwise_conv2d/any_bytes_simd-inl.h) and on 64-bit Arm
+// (depthwise_conv2d/bytes_neon-inl.h), which know no zero points of weights: channels with such are computed again.
 #include <algorithm>
 
 #include "ops/common/dispatch.h"
@@ -27,7 +28,6 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using ops::HWY_NAMESPACE::AffineVector;
-using ops::HWY_NAMESPACE::load_zero_points;
 using ops::HWY_NAMESPACE::unroll;
 using ops::HWY_NAMESPACE::with_short_steps;
 
@@ -44,27 +44,29 @@ struct Output {
   const AffineScaler& scaler;
 };
 
-/// Takes the zero points off the sums of channels [c, c + lanes) of a run, scales and stores them.
-template <int kPixels, bool kCentred, class D, typename X, typename Y, class V>
-HWY_INLINE void finish_pixels(D d, const Pixels<X>& p, const Output<Y>& out, std::int64_t c, std::int64_t lanes,
-                              V (&sums)[kPixels], const V (&x_sums)[kPixels], V weight_sum) {
-  auto offset = hn::Mul(weight_sum, hn::Set(d, out.x_zero));
-  auto zeros = hn::Zero(d);
-  if constexpr (!kCentred) {
-    zeros = load_zero_points(d, out.w_zeros, out.channel + c, lanes);
-    offset = hn::Sub(offset, hn::Mul(zeros, hn::Set(d, out.x_zero * p.rows * p.taps)));
-  }
+/// The zero points of the weights of a run's channels from c on.
+template <class D, typename Y>
+HWY_INLINE hn::Vec<D> zeros_of(D d, const Output<Y>& out, std::int64_t c) {
+  const ZeroPoints& zeros = out.w_zeros;
+  if (!zeros.several) return hn::Set(d, static_cast<hn::TFromD<D>>(zeros[0]));
+  const hn::Rebind<std::uint8_t, D> bytes;
+  const auto values = hn::Xor(hn::LoadU(bytes, zeros.values + out.channel + c), hn::Set(bytes, zeros.flip));
+  return hn::PromoteTo(d, hn::BitCast(hn::Rebind<std::int8_t, D>(), values));
+}
+
+/// Takes x's zero point off the sums of channels [c, c + lanes) of a run, scales and stores them.
+template <int kPixels, class D, typename Y, class V>
+HWY_INLINE void finish_pixels(D d, const Output<Y>& out, std::int64_t c, std::int64_t lanes, V (&sums)[kPixels],
+                              V weight_sum) {
+  const auto offset = hn::Mul(weight_sum, hn::Set(d, out.x_zero));
   const AffineVector<D> scale(d, out.scaler, out.channel + c, lanes);
-  unroll<kPixels>([&](auto i) HWY_ATTR {
-    sums[i] = hn::Sub(sums[i], offset);
-    if constexpr (!kCentred) sums[i] = hn::Sub(sums[i], hn::Mul(zeros, x_sums[i]));
-  });
+  unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = hn::Sub(sums[i], offset); });
   if constexpr (std::is_same_v<Y, std::uint8_t>) scale.to_bytes(out.scaler, sums);
   unroll<kPixels>([&](auto i) HWY_ATTR { scale.store(sums[i], lanes, out.y + i * out.step + c); });
 }
 
 /// kPixels pixels; channels in vectors of kLanes <= p.channels. The last vector may overlap the one before.
-template <int kPixels, int kLanes, bool kCentred, typename X, typename Y>
+template <int kPixels, int kLanes, typename X, typename Y>
 HWY_INLINE void convolve_pixels(const Pixels<X>& p, const Output<Y>& out) {
   using D = hn::CappedTag<std::int32_t, kLanes>;
   const D d;
@@ -73,24 +75,23 @@ HWY_INLINE void convolve_pixels(const Pixels<X>& p, const Output<Y>& out) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t next = 0; next < p.channels; next += lanes) {
     const std::int64_t c = std::min(next, p.channels - lanes);
+    const auto zeros = zeros_of(d, out, c);
     hn::Vec<D> sums[kPixels];
-    hn::Vec<D> x_sums[kPixels];
-    unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = x_sums[i] = hn::Zero(d); });
+    unroll<kPixels>([&](auto i) HWY_ATTR { sums[i] = hn::Zero(d); });
     auto weight_sum = hn::Zero(d);
     for (std::int32_t ky = 0; ky < p.rows; ++ky) {
       const X* x = p.x + ky * p.row_step + c;
       const std::int8_t* w = p.w + ky * p.w_row_step + c;
       for (std::int32_t kx = 0; kx < p.taps; ++kx, x += p.tap_step, w += p.w_tap_step) {
-        const auto weight = hn::PromoteTo(d, hn::LoadU(narrow_w, w));
+        const auto weight = hn::Sub(hn::PromoteTo(d, hn::LoadU(narrow_w, w)), zeros);
         weight_sum = hn::Add(weight_sum, weight);
         unroll<kPixels>([&](auto i) HWY_ATTR {
           const auto pixel = hn::PromoteTo(d, hn::LoadU(narrow_x, x + i * p.x_step));
           sums[i] = hn::Add(sums[i], hn::Mul(pixel, weight));
-          if constexpr (!kCentred) x_sums[i] = hn::Add(x_sums[i], pixel);
         });
       }
     }
-    finish_pixels<kPixels, kCentred>(d, p, out, c, lanes, sums, x_sums, weight_sum);
+    finish_pixels<kPixels>(d, out, c, lanes, sums, weight_sum);
   }
 }
 
@@ -156,7 +157,7 @@ struct PairSums {
 };
 
 /// The same as convolve_pixels in vectors of kPairChannels <= p.channels.
-template <int kPixels, bool kCentred, typename X, typename Y>
+template <int kPixels, typename X, typename Y>
 HWY_INLINE void convolve_pairs(const Pixels<X>& p, const TapPairs& taps, const Output<Y>& out) {
   using D = PairSums::D32;
   using V = hn::Vec<D>;
@@ -167,16 +168,18 @@ HWY_INLINE void convolve_pairs(const Pixels<X>& p, const TapPairs& taps, const O
   const hn::Rebind<std::int8_t, D16> narrow_w;
   for (std::int64_t next = 0; next < p.channels; next += kPairChannels) {
     const std::int64_t c = std::min(next, p.channels - kPairChannels);
+    const auto zeros = zeros_of(d16, out, c);
+    const auto weights_at = [&](std::int64_t tap) HWY_ATTR {
+      return hn::Sub(hn::PromoteTo(d16, hn::LoadU(narrow_w, p.w + taps.w[tap] + c)), zeros);
+    };
     PairSums sums[kPixels];
-    PairSums x_sums[kPixels];
     PairSums weight_sums;
     for (std::int64_t tap = 0; tap < taps.count; tap += 2) {
       const bool both = tap + 1 < taps.count;
       const auto one = hn::Set(d16, 1);
       const Pairs ones(one, both ? one : hn::Zero(d16));
-      const auto second_weight = hn::PromoteTo(d16, hn::LoadU(narrow_w, p.w + taps.w[tap + 1] + c));
-      const Pairs weights(hn::PromoteTo(d16, hn::LoadU(narrow_w, p.w + taps.w[tap] + c)),
-                          both ? second_weight : hn::Zero(d16));
+      const auto second_weight = weights_at(tap + 1);
+      const Pairs weights(weights_at(tap), both ? second_weight : hn::Zero(d16));
       weight_sums.add(weights, ones);
       const X* first = p.x + taps.x[tap] + c;
       const X* second = p.x + taps.x[tap + 1] + c;
@@ -184,32 +187,27 @@ HWY_INLINE void convolve_pairs(const Pixels<X>& p, const TapPairs& taps, const O
         const Pairs x(hn::PromoteTo(d16, hn::LoadU(narrow_x, first + i * p.x_step)),
                       hn::PromoteTo(d16, hn::LoadU(narrow_x, second + i * p.x_step)));
         sums[i].add(x, weights);
-        if constexpr (!kCentred) x_sums[i].add(x, ones);
       });
     }
     V totals[2][kPixels];
-    V x_totals[2][kPixels];
     V weight_totals[2];
     weight_sums.in_order(weight_totals[0], weight_totals[1]);
-    unroll<kPixels>([&](auto i) HWY_ATTR {
-      sums[i].in_order(totals[0][i], totals[1][i]);
-      if constexpr (!kCentred) x_sums[i].in_order(x_totals[0][i], x_totals[1][i]);
-    });
+    unroll<kPixels>([&](auto i) HWY_ATTR { sums[i].in_order(totals[0][i], totals[1][i]); });
     unroll<2>([&](auto half) HWY_ATTR {
       const std::int64_t from = c + half * kLanes;
-      finish_pixels<kPixels, kCentred>(d, p, out, from, kLanes, totals[half], x_totals[half], weight_totals[half]);
+      finish_pixels<kPixels>(d, out, from, kLanes, totals[half], weight_totals[half]);
     });
   }
 }
 
-template <int kLanes, bool kCentred, typename X, typename Y>
+template <int kLanes, typename X, typename Y>
 HWY_NOINLINE void convolve_run(Pixels<X> p, Output<Y> out, std::int64_t count) {
   const TapPairs taps(kLanes == kPairChannels ? p : Pixels<X>{});
   const auto convolve = [&](auto pixels) HWY_ATTR {
     if constexpr (kLanes == kPairChannels) {
-      convolve_pairs<pixels, kCentred>(p, taps, out);
+      convolve_pairs<pixels>(p, taps, out);
     } else {
-      convolve_pixels<pixels, kLanes, kCentred>(p, out);
+      convolve_pixels<pixels, kLanes>(p, out);
     }
   };
   const auto advance = [&](std::int64_t n) HWY_ATTR {
@@ -217,7 +215,7 @@ HWY_NOINLINE void convolve_run(Pixels<X> p, Output<Y> out, std::int64_t count) {
     out.y += n * out.step;
   };
   // On Arm pairs take twice as many vectors for sums, which must stay in registers.
-  constexpr int kShare = HWY_ARCH_ARM_A64 && kLanes == kPairChannels ? (kCentred ? 2 : 4) : 1;
+  constexpr int kShare = HWY_ARCH_ARM_A64 && kLanes == kPairChannels ? 2 : 1;
   constexpr int kPixels = depthwise::kMaxRunPixels / kShare;
   for (; count >= kPixels; count -= kPixels) {
     convolve(std::integral_constant<int, kPixels>());
@@ -229,15 +227,6 @@ HWY_NOINLINE void convolve_run(Pixels<X> p, Output<Y> out, std::int64_t count) {
   }
 }
 
-template <int kLanes, typename X, typename Y>
-void convolve_run_of(const Pixels<X>& pixels, const Output<Y>& out, std::int64_t count) {
-  if (out.w_zeros.are_zero()) {
-    convolve_run<kLanes, true>(pixels, out, count);
-  } else {
-    convolve_run<kLanes, false>(pixels, out, count);
-  }
-}
-
 /// Output row oy of item n. g: of the channels from `channel` on, or some of them.
 template <typename X, typename Y>
 void convolve_row(const Invocation& call, const ConvGeometry& g, std::int64_t channel, const AffineScaler& scaler,
@@ -246,11 +235,11 @@ void convolve_row(const Invocation& call, const ConvGeometry& g, std::int64_t ch
   const auto visit = [&](const Pixels<X>& pixels, std::int64_t ox, std::int64_t count) HWY_ATTR {
     const Output<Y> out{y + g.y.offset(n, oy, ox), g.y.w_stride, channel, x_zero, w_zeros, scaler};
     if (pixels.channels >= kPairChannels && pixels.rows * pixels.taps <= TapPairs::kMost) {
-      convolve_run_of<kPairChannels>(pixels, out, count);
+      convolve_run<kPairChannels>(pixels, out, count);
     } else if (pixels.channels >= 8) {
-      convolve_run_of<kWide>(pixels, out, count);
+      convolve_run<kWide>(pixels, out, count);
     } else {
-      convolve_run_of<std::min(kWide, 4)>(pixels, out, count);
+      convolve_run<std::min(kWide, 4)>(pixels, out, count);
     }
   };
   depthwise::for_each_run(g, call.input<X>(0), call.input<std::int8_t>(1) + channel, call.in(1).dims[0], n, oy, visit);
