@@ -247,7 +247,8 @@ inline std::int64_t rows_of_lines(const Invocation& call, const Problem& p, std:
 inline gemm::ProductScratch product_scratch(const Problem& p) {
   const auto elements = [](const ImageShape& s) { return static_cast<std::int64_t>(s.n) * s.h * s.w * s.c; };
   const std::int64_t pixels = static_cast<std::int64_t>(p.g.y.n) * p.g.y.h * p.g.y.w;
-  return gemm::product_scratch(pixels, p.k, elements(p.g.x) + elements(p.g.y));
+  const std::int64_t weights = p.k * p.g.y.c;
+  return gemm::product_scratch(pixels, p.k, elements(p.g.x) + elements(p.g.y) + weights);
 }
 
 /// The scratch of one slot.

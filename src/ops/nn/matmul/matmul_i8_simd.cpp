@@ -161,7 +161,7 @@ bool int8_supports(const OpCall& call) {
 Footprint int8_footprint(const OpCall& call, int threads) {
   const MatmulGeometry g = fold_batch(geometry(call));
   const bool hybrid = linear_form(call.in(0), call.in(1)) == LinearForm::kHybrid;
-  const std::int64_t bytes = call.in(0).bytes() + call.out().bytes();
+  const std::int64_t bytes = call.in(0).bytes() + call.in(1).bytes() + call.out().bytes();
   const gemm::ProductScratch scratch = gemm::product_scratch(hybrid ? block_rows(g) : g.m, g.k, bytes);
   // Rows of the hybrid form come in full.
   const std::int64_t row = hybrid ? align_up(gemm::row_numbers(g.k) * kNumber, kAlignment) : 0;

@@ -27,7 +27,7 @@ MatmulGeometry folded_geometry(const Call& call) {
 
 /// One thread's scratch: rows of a.
 gemm::ProductScratch block_scratch(const OpCall& call, const MatmulGeometry& g) {
-  return gemm::product_scratch(g.m, g.k, call.in(0).bytes() + call.out().bytes());
+  return gemm::product_scratch(g.m, g.k, call.in(0).bytes() + call.in(1).bytes() + call.out().bytes());
 }
 
 /// How many panels one task takes: about ten microseconds of work.
