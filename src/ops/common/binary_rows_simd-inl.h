@@ -174,10 +174,9 @@ HWY_NOINLINE void combine_range(const Invocation& invocation, const StridedRows<
     });
     return;
   }
-  for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-    combine_row(combine, static_cast<std::size_t>(n), y + offsets[0], OperandRow<T>{a + offsets[1], rows.contiguous(1)},
-                OperandRow<TB>{b + offsets[2], rows.contiguous(2)});
-  });
+  for_each_pair_of_rows<T, TB>(invocation, rows, begin, end,
+                               [&](std::int64_t first, std::size_t n, OperandRow<T> row_a, OperandRow<TB> row_b)
+                                   HWY_ATTR { combine_row(combine, n, y + first, row_a, row_b); });
 }
 
 /// The result's elements from operands 0 and 1, which are contiguous or broadcast within its rows; TB is operand 1's

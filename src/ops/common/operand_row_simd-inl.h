@@ -13,6 +13,8 @@
 #include "hwy/highway.h"
 #include "ops/common/fixed_point_simd-inl.h"
 #include "ops/common/rows_simd-inl.h"
+#include "ops/common/strides.h"
+#include "ops/op.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -45,6 +47,19 @@ struct OperandRow {
     return moves ? HWY_NAMESPACE::load_wide(d, data + i) : hn::Set(d, static_cast<std::int32_t>(*data));
   }
 };
+
+/// Calls f(offset of the first result, results, a, b) for rows of operands 0 and 1, of types T and TB, which cover
+/// elements [begin, end) of the result. rows: of result, a, b; both operands contiguous or broadcast within them.
+template <typename T, typename TB, class F>
+HWY_INLINE void for_each_pair_of_rows(const Invocation& call, const StridedRows<3>& rows, std::int64_t begin,
+                                      std::int64_t end, F f) {
+  const auto* a = call.input<T>(0);
+  const auto* b = call.input<TB>(1);
+  for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
+    f(offsets[0], static_cast<std::size_t>(n), OperandRow<T>{a + offsets[1], rows.contiguous(1)},
+      OperandRow<TB>{b + offsets[2], rows.contiguous(2)});
+  });
+}
 
 /// The elements from i on, of which there are n <= kMost, in `memory`.
 template <typename T, std::size_t kMost>

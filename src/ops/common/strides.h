@@ -148,15 +148,21 @@ void for_each_row(const StridedRows<N>& rows, F&& f) {
   for_each_segment(rows, 0, rows.elements, f);
 }
 
-/// Calls f(offsets) for every element, in row-major order.
+/// Calls f(offsets) for elements [begin, end), in row-major order.
 template <int N, typename F>
-void for_each_element(const StridedRows<N>& rows, F&& f) {
-  for_each_row(rows, [&](std::array<std::int64_t, N> offsets, std::int64_t n) {
+void for_each_element(const StridedRows<N>& rows, std::int64_t begin, std::int64_t end, F&& f) {
+  for_each_segment(rows, begin, end, [&](std::array<std::int64_t, N> offsets, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) {
       f(offsets);
       for (std::size_t k = 0; k < N; ++k) offsets[k] += rows.row_strides[k];
     }
   });
+}
+
+/// The same for every element.
+template <int N, typename F>
+void for_each_element(const StridedRows<N>& rows, F&& f) {
+  for_each_element(rows, 0, rows.elements, f);
 }
 
 }  // namespace bantam::ops

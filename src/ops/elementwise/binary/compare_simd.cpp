@@ -98,13 +98,10 @@ HWY_INLINE void with_logic(BinaryFunction function, Run run) {
 template <typename T, class F>
 void compare_all(const Invocation& invocation, const StridedRows<3>& rows, F f) {
   auto* y = invocation.output<std::uint8_t>();
-  const auto* a = invocation.input<T>(0);
-  const auto* b = invocation.input<T>(1);
   parallel_ranges(*invocation.threads, rows.elements, kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    for_each_segment(rows, begin, end, [&](const auto& offsets, std::int64_t n) HWY_ATTR {
-      compare_row(static_cast<std::size_t>(n), y + offsets[0], OperandRow<T>{a + offsets[1], rows.contiguous(1)},
-                  OperandRow<T>{b + offsets[2], rows.contiguous(2)}, f);
-    });
+    for_each_pair_of_rows<T, T>(invocation, rows, begin, end,
+                                [&](std::int64_t first, std::size_t n, auto a, auto b)
+                                    HWY_ATTR { compare_row(n, y + first, a, b, f); });
   });
 }
 

@@ -76,13 +76,10 @@ void multiply_matrix(const Invocation& call, const MatmulGeometry& g, const floa
 template <typename F>
 void for_each_product(const Invocation& call, const MatmulGeometry& g, std::int64_t begin, std::int64_t end, F f) {
   const gemm::Result y{nullptr, g.y.row_stride, optional_input<float>(call, 2), call.as<MatmulParams>().activation};
-  for_each_segment(g.batch, begin, end, [&](auto offsets, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      gemm::Result result = y;
-      result.data = call.output<float>() + offsets[0];
-      f(result, call.input<float>(0) + offsets[1], offsets[2]);
-      for (std::size_t k = 0; k < offsets.size(); ++k) offsets[k] += g.batch.row_strides[k];
-    }
+  for_each_element(g.batch, begin, end, [&](const auto& offsets) {
+    gemm::Result result = y;
+    result.data = call.output<float>() + offsets[0];
+    f(result, call.input<float>(0) + offsets[1], offsets[2]);
   });
 }
 
