@@ -159,9 +159,9 @@ struct ProductScratch {
   std::int64_t useful = 0;
 };
 
-/// For products of so many rows whose operands, weights too, and result take `bytes`. The least: what they need anyway, but whole rows
-/// of half a tile or more where those are a small part of these bytes: in pieces of rows products take up to twice as
-/// long, and each block of rows begins and ends every panel of weights.
+/// For products of so many rows whose operands, weights too, and result take `bytes`. The least: what they need anyway,
+/// but whole rows of half a tile or more where those are a small part of these bytes: in pieces of rows products take
+/// up to twice as long, and each block of rows begins and ends every panel of weights.
 constexpr ProductScratch product_scratch(std::int64_t rows, std::int64_t k, std::int64_t bytes) noexcept {
   constexpr std::int64_t kNumber = sizeof(std::int16_t);
   constexpr std::int64_t kPart = 32;
