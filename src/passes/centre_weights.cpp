@@ -30,17 +30,19 @@ constexpr std::size_t kZeroPoints = 5;
 struct Weights {
   std::span<const std::byte> bytes;
   ElementType type = ElementType::kI8;
-  std::int64_t channels = 0;
   std::int64_t step = 1;                  ///< elements from one channel to the next
   std::vector<std::int32_t> zero_points;  ///< one per channel
 
-  std::int64_t channel_of(std::int64_t i) const { return i / step % channels; }
-  std::int32_t number(std::int64_t i) const {
-    const auto bits = std::to_integer<std::uint8_t>(bytes[static_cast<std::size_t>(i)]);
-    const std::int32_t stored = type == ElementType::kU8 ? bits : static_cast<std::int8_t>(bits);
-    return stored - zero_points[static_cast<std::size_t>(channel_of(i))];
+  /// Calls f(channel, number) for all, in their order.
+  template <typename F>
+  void for_each_number(F f) const {
+    for (std::size_t i = 0; i < bytes.size();)
+      for (std::size_t c = 0; c < zero_points.size(); ++c)
+        for (std::int64_t inner = 0; inner < step; ++inner, ++i) {
+          const auto bits = std::to_integer<std::uint8_t>(bytes[i]);
+          f(c, (type == ElementType::kU8 ? bits : static_cast<std::int8_t>(bits)) - zero_points[c]);
+        }
   }
-  std::int64_t count() const { return static_cast<std::int64_t>(bytes.size()); }
 };
 
 /// What the weights of `node` are, whose channels run along `axis` and are described by `form`. Nothing unless all of
@@ -49,9 +51,10 @@ std::optional<Weights> weights_of(const Rewriter& rewriter, const Node& node, co
   const ValueId id = node.inputs[kWeights];
   const graph::Value& value = rewriter.value(id);
   if (!value.constant || !value.desc.is_dense() || value.desc.elements() == 0) return std::nullopt;
-  Weights w{value.constant->bytes, value.desc.type, value.desc.dims[axis], 1, {}};
+  const auto elements = static_cast<std::size_t>(value.desc.elements());
+  Weights w{value.constant->bytes.first(elements), value.desc.type, 1, {}};
   for (int i = axis + 1; i < value.desc.rank; ++i) w.step *= value.desc.dims[i];
-  w.zero_points.assign(static_cast<std::size_t>(w.channels), form.weights_zero_point);
+  w.zero_points.assign(static_cast<std::size_t>(value.desc.dims[axis]), form.weights_zero_point);
   if (const ValueId zeros = operand(node, kZeroPoints); zeros != kNone) {
     const auto known = graph::constant_integers(rewriter.graph(), zeros);
     if (!known) return std::nullopt;
@@ -69,13 +72,11 @@ bool are_centred(const Weights& w) {
 
 /// The zero points that channels need as int8.
 std::vector<std::int32_t> least_zero_points(const Weights& w) {
-  std::vector<std::int32_t> zeros(static_cast<std::size_t>(w.channels), 0);
-  for (std::int64_t i = 0; i < w.count(); ++i) {
-    std::int32_t& zero = zeros[static_cast<std::size_t>(w.channel_of(i))];
-    const std::int32_t number = w.number(i);
-    if (number > 127) zero = std::min(zero, 127 - number);
-    if (number < -128) zero = std::max(zero, -128 - number);
-  }
+  std::vector<std::int32_t> zeros(w.zero_points.size(), 0);
+  w.for_each_number([&](std::size_t channel, std::int32_t number) {
+    if (number > 127) zeros[channel] = std::min(zeros[channel], 127 - number);
+    if (number < -128) zeros[channel] = std::max(zeros[channel], -128 - number);
+  });
   return zeros;
 }
 
@@ -86,12 +87,14 @@ Replacement centre(Rewriter& rewriter, const Node& node, int axis) {
   const auto w = weights_of(rewriter, node, params.form, axis);
   if (!w || are_centred(*w)) return std::nullopt;
   const std::vector<std::int32_t> zeros = least_zero_points(*w);
-  const auto left = w->channels - std::count(zeros.begin(), zeros.end(), 0);
-  if (2 * left > w->channels) return std::nullopt;
-  std::vector<std::int8_t> numbers(w->bytes.size());
-  for (std::int64_t i = 0; i < w->count(); ++i)
-    numbers[static_cast<std::size_t>(i)] =
-        static_cast<std::int8_t>(w->number(i) + zeros[static_cast<std::size_t>(w->channel_of(i))]);
+  const auto channels = static_cast<std::int64_t>(zeros.size());
+  const std::int64_t left = channels - std::count(zeros.begin(), zeros.end(), 0);
+  if (2 * left > channels) return std::nullopt;
+  std::vector<std::int8_t> numbers;
+  numbers.reserve(w->bytes.size());
+  w->for_each_number([&](std::size_t channel, std::int32_t number) {
+    numbers.push_back(static_cast<std::int8_t>(number + zeros[channel]));
+  });
   const TensorDesc desc = rewriter.desc(node.inputs[kWeights]);
   std::vector<ValueId> inputs = node.inputs;
   inputs[kWeights] = rewriter.constant<std::int8_t>(dims_of(desc), numbers);
