@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "ops/elementwise/binary/binary.h"
 #include "ops/elementwise/dequantize/dequantize.h"

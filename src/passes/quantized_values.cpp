@@ -1,8 +1,6 @@
 #include "passes/quantized_values.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "ops/elementwise/dequantize/dequantize.h"
 #include "ops/elementwise/quantize/quantize.h"
