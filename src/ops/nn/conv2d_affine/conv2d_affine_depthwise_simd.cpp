@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ops/common/dispatch.h"
+#include "ops/common/short_copy.h"
 #include "ops/nn/conv2d/overlap.h"
 #include "ops/nn/conv2d/parallel_rows.h"
 #include "ops/nn/conv2d_affine/kernels.h"
@@ -293,38 +294,98 @@ bool convolve_bytes(const Invocation& call, const ConvGeometry& g, const AffineS
 #endif
 }
 
-/// Output rows [begin, end) of all items, of the channels from `channel` on that g has.
+/// Rows [begin, end) of all items, of the channels from `channel` on that g has. y: where g.y begins.
+template <typename Y>
 void convolve_channels(const Invocation& call, const ConvGeometry& g, std::int64_t channel, const AffineScaler& scaler,
-                       const ZeroPoints& w_zeros, std::int32_t x_zero, std::int64_t begin, std::int64_t end) {
-  with_affine_result(call, [&](auto* y) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      if (call.in(0).type == ElementType::kU8) {
-        convolve_row<std::uint8_t>(call, g, channel, scaler, w_zeros, x_zero + 128, y, row / g.y.h, row % g.y.h);
-      } else {
-        convolve_row<std::int8_t>(call, g, channel, scaler, w_zeros, x_zero, y, row / g.y.h, row % g.y.h);
-      }
+                       const ZeroPoints& w_zeros, std::int32_t x_zero, Y* y, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t row = begin; row < end; ++row) {
+    if (call.in(0).type == ElementType::kU8) {
+      convolve_row<std::uint8_t>(call, g, channel, scaler, w_zeros, x_zero + 128, y, row / g.y.h, row % g.y.h);
+    } else {
+      convolve_row<std::int8_t>(call, g, channel, scaler, w_zeros, x_zero, y, row / g.y.h, row % g.y.h);
     }
-  });
-}
-
-/// Calls f(first channel, channels) for the blocks in which weights have zero points of their own.
-template <typename F>
-void for_each_block_with_zeros(const ZeroPoints& w_zeros, std::int64_t channels, F f) {
-  const std::int64_t block = std::min<std::int64_t>(channels, kPairChannels);
-  for (std::int64_t next = 0; next < channels; next += block) {
-    const std::int64_t first = std::min(next, channels - block);
-    if (!w_zeros.are_zero(first, block)) f(first, block);
   }
 }
 
-/// Have so few channels zero points that it is worth it to compute these again? Their weights differ from zero points
-/// by more than a byte, see passes/centre_weights.cpp.
-bool few_have_zeros(const ZeroPoints& w_zeros, std::int64_t channels) {
-  if (w_zeros.are_zero()) return true;
-  std::int64_t count = 0;
-  for_each_block_with_zeros(w_zeros, channels, [&](std::int64_t, std::int64_t block) { count += block; });
-  return w_zeros.several && 2 * count <= channels;
+/// The same of all channels.
+void convolve_plainly(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler,
+                      const ZeroPoints& w_zeros, std::int32_t x_zero, std::int64_t begin, std::int64_t end) {
+  with_affine_result(call, [&](auto* y) { convolve_channels(call, g, 0, scaler, w_zeros, x_zero, y, begin, end); });
 }
+
+/// Channels whose weights have zero points, in blocks that are computed again after convolve_bytes. Their weights
+/// differ from zero points by more than a byte, see passes/centre_weights.cpp.
+class ChannelsWithZeros {
+ public:
+  ChannelsWithZeros(const Invocation& call, const ConvGeometry& g, const AffineScaler& scaler,
+                    const ZeroPoints& w_zeros, std::int32_t x_zero)
+      : call_(call), g_(g), scaler_(scaler), w_zeros_(w_zeros), x_zero_(x_zero) {
+    if (!w_zeros.are_zero()) for_each_block([&](std::int64_t, std::int64_t channels) { count_ += channels; });
+  }
+
+  bool none() const { return count_ == 0; }
+  /// Few enough that it is worth it.
+  bool are_few() const { return none() || (w_zeros_.several && 2 * count_ <= g_.x.c); }
+  /// Has the memory of `keep` room for a row of results, which are bytes?
+  bool fit() const { return element_size(call_.out().type) == 1 && count_ * g_.y.w <= kKept; }
+
+  /// Computes bytes of rows [begin, end) again.
+  void convolve(std::int64_t begin, std::int64_t end) const {
+    for_each_block([&](std::int64_t channel, std::int64_t channels) {
+      ConvGeometry block = block_at(channel, channels);
+      block.y.first += channel;
+      convolve_channels(call_, block, channel, scaler_, w_zeros_, x_zero_, call_.output<std::uint8_t>(), begin, end);
+    });
+  }
+
+  /// Computes a row's bytes before others are written over what they are computed from.
+  void keep(std::int64_t row) {
+    std::uint8_t* to = kept_;
+    for_each_block([&](std::int64_t channel, std::int64_t channels) {
+      ConvGeometry block = block_at(channel, channels);
+      block.y.first = block.y.n_stride = block.y.h_stride = 0;
+      block.y.w_stride = channels;
+      convolve_channels(call_, block, channel, scaler_, w_zeros_, x_zero_, to, row, row + 1);
+      to += g_.y.w * channels;
+    });
+  }
+  /// Puts them where they belong.
+  void put(std::int64_t row) const {
+    const std::uint8_t* from = kept_;
+    for_each_block([&](std::int64_t channel, std::int64_t channels) {
+      for (std::int64_t x = 0; x < g_.y.w; ++x, from += channels)
+        copy_short(from, channels, call_.output<std::uint8_t>() + g_.y.offset(row / g_.y.h, row % g_.y.h, x) + channel);
+    });
+  }
+
+ private:
+  static constexpr std::int64_t kKept = 4096;
+
+  /// Calls f(first channel, channels).
+  template <typename F>
+  void for_each_block(F f) const {
+    const std::int64_t block = std::min<std::int64_t>(g_.x.c, kPairChannels);
+    for (std::int64_t next = 0; next < g_.x.c; next += block) {
+      const std::int64_t first = std::min(next, g_.x.c - block);
+      if (!w_zeros_.are_zero(first, block)) f(first, block);
+    }
+  }
+
+  ConvGeometry block_at(std::int64_t channel, std::int64_t channels) const {
+    ConvGeometry block = g_;
+    block.x.first += channel;
+    block.x.c = block.y.c = static_cast<std::int32_t>(channels);
+    return block;
+  }
+
+  const Invocation& call_;
+  const ConvGeometry& g_;
+  const AffineScaler& scaler_;
+  const ZeroPoints& w_zeros_;
+  std::int32_t x_zero_;
+  std::int64_t count_ = 0;
+  std::uint8_t kept_[kKept];
+};
 
 /// Output rows [begin, end) of all items.
 void convolve_rows(const Invocation& call, const ConvGeometry& g, std::int64_t begin, std::int64_t end) {
@@ -332,18 +393,20 @@ void convolve_rows(const Invocation& call, const ConvGeometry& g, std::int64_t b
   const AffineScaler scaler = make_affine_scaler(call, form);
   const ZeroPoints w_zeros = zero_points(call, 1, 5, form.weights_zero_point);
   const std::int32_t zero = zero_points(call, 0, 4, form.input_zero_point)[0];
-  const bool few_zeros = few_have_zeros(w_zeros, g.x.c);
+  ChannelsWithZeros again(call, g, scaler, w_zeros, zero);
   for_each_range(call, g, begin, end, [&](std::int64_t first, std::int64_t last, bool overlaps) {
-    if (!few_zeros || !convolve_bytes(call, g, scaler, zero, first, last, overlaps))
-      return convolve_channels(call, g, 0, scaler, w_zeros, zero, first, last);
-    if (w_zeros.are_zero()) return;
-    for_each_block_with_zeros(w_zeros, g.x.c, [&](std::int64_t channel, std::int64_t channels) {
-      ConvGeometry block = g;
-      block.x.first += channel;
-      block.y.first += channel;
-      block.x.c = block.y.c = static_cast<std::int32_t>(channels);
-      convolve_channels(call, block, channel, scaler, w_zeros, zero, first, last);
-    });
+    if (again.none() || (again.are_few() && !overlaps)) {
+      if (!convolve_bytes(call, g, scaler, zero, first, last, overlaps))
+        return convolve_plainly(call, g, scaler, w_zeros, zero, first, last);
+      return again.convolve(first, last);
+    }
+    bool fits = again.are_few() && again.fit();
+    while (fits && first < last) {
+      again.keep(first);
+      fits = convolve_bytes(call, g, scaler, zero, first, first + 1, overlaps);
+      if (fits) again.put(first++);
+    }
+    convolve_plainly(call, g, scaler, w_zeros, zero, first, last);
   });
 }
 
@@ -376,8 +439,6 @@ void depthwise_pack(const OpCall& call, int /*input*/, std::byte* destination) {
 
 Footprint depthwise_footprint(const OpCall& call, int threads) {
   const ConvGeometry g = geometry_of(call.as<Conv2dAffineParams>(), call.in(0), call.in(1), call.out());
-  // Channels with zero points are computed again, from what must not have been written over.
-  if (call.has(5)) return {.lead_bytes = Footprint::kNoOverlap};
   return {.lead_bytes = lead_bytes(call, g, depthwise::byte_run_pixels(g), threads)};
 }
 
