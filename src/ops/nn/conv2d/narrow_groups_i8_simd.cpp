@@ -7,6 +7,7 @@
 #include "ops/common/byte_products.h"
 #include "ops/common/short_copy.h"
 #include "ops/nn/conv2d/narrow_groups_layout.h"
+#include "ops/nn/conv2d/problem.h"
 
 #ifndef BANTAM_NARROW_GROUPS_I8_OPERANDS_
 #define BANTAM_NARROW_GROUPS_I8_OPERANDS_
@@ -205,15 +206,18 @@ class ByteSpreader {
     }
   }
 
-  /// body(kLoaded bytes that begin at pixel x, then at the next ones): those that would end behind the image are
-  /// copies.
+  /// body(kLoaded bytes that begin at channel `channel` of pixel x, then of the next ones): what would end behind the
+  /// image, or between pixels that are not packed, where others may write meanwhile, is a copy.
   template <typename Body>
-  HWY_INLINE void for_each_pixel(const std::uint8_t* x, std::int64_t count, Body body) const {
-    const std::int64_t step = p_.g.x.w_stride;
-    for (; count > 0 && end_ - x >= kLoaded; --count, x += step) body(x);
+  HWY_INLINE void for_each_pixel(const std::uint8_t* x, std::int64_t channel, std::int64_t count, Body body) const {
+    const ImageShape& image = p_.g.x;
+    const std::int64_t inside = image.c - channel;
+    const bool lies_packed = image.w_stride == image.c && conv2d::uniform_pixels(image);
+    const auto there = [&] { return lies_packed ? end_ - x : inside; };
+    for (; count > 0 && there() >= kLoaded; --count, x += image.w_stride) body(x);
     HWY_ALIGN std::uint8_t last[kLoaded] = {};
-    for (; count > 0; --count, x += step) {
-      copy_at_most<kLoaded, 1>(x, std::min<std::int64_t>(end_ - x, kLoaded), last);
+    for (; count > 0; --count, x += image.w_stride) {
+      copy_at_most<kLoaded, 1>(x, std::min<std::int64_t>(there(), kLoaded), last);
       body(last);
     }
   }
@@ -230,12 +234,12 @@ class ByteSpreader {
         places[group * units_ * kNumbers + input] = static_cast<std::uint8_t>(group * p_.inputs + input);
     // What a vector has beyond its pixel is overwritten by the next ones; of the last pixels only theirs is stored.
     const std::int64_t whole = std::clamp<std::int64_t>(count - (kVector - 1) / pixel, 0, count);
-    for_each_pixel(x, whole, [&](const std::uint8_t* bytes) HWY_ATTR {
+    for_each_pixel(x, block_.input, whole, [&](const std::uint8_t* bytes) HWY_ATTR {
       hn::StoreU(Products::look_up(form_, bytes, places), D32(), reinterpret_cast<std::int32_t*>(to));
       to += pixel;
     });
     HWY_ALIGN Number one[kVector];
-    for_each_pixel(x + whole * p_.g.x.w_stride, count - whole, [&](const std::uint8_t* bytes) HWY_ATTR {
+    for_each_pixel(x + whole * p_.g.x.w_stride, block_.input, count - whole, [&](const std::uint8_t* bytes) HWY_ATTR {
       hn::Store(Products::look_up(form_, bytes, places), D32(), reinterpret_cast<std::int32_t*>(one));
       std::copy_n(one, pixel, to);
       to += pixel;
@@ -268,7 +272,7 @@ class ByteSpreader {
         places[unit * kVector + at] =
             input < p_.inputs ? static_cast<std::uint8_t>(inputs[at / kNumbers] - inputs[0] + input) : kNone;
       }
-    for_each_pixel(x, count, [&](const std::uint8_t* bytes) HWY_ATTR {
+    for_each_pixel(x, block_.input + inputs[0], count, [&](const std::uint8_t* bytes) HWY_ATTR {
       for (std::int64_t unit = 0; unit < units_; ++unit, to += kBlock * kNumbers)
         hn::StoreU(Products::look_up(form_, bytes, places + unit * kVector), D32(),
                    reinterpret_cast<std::int32_t*>(to));
