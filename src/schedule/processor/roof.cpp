@@ -44,7 +44,7 @@ std::int64_t matrix_rounds(std::int64_t rounds, int seed, std::int32_t* sink) {
   };
   const std::vector<Line> panel(kQuads * 4 * ops::gemm::kPanel / sizeof(Line), Line{{static_cast<std::int8_t>(seed)}});
   alignas(64) static constexpr std::int32_t kStart[kAmxPanels * ops::gemm::kPanel] = {};
-  alignas(64) std::int32_t sums[kAmxRows * kAmxPanels * ops::gemm::kPanel];
+  alignas(64) std::int32_t sums[kAmxRows * ops::gemm::kAmxSumsStride];
   ops::gemm::AmxTiles tiles;
   // All rows are one, and both panels.
   tiles.set_rows({.data = reinterpret_cast<const std::uint8_t*>(panel.data()), .rows = kAmxRows, .quads = kQuads});
