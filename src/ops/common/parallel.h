@@ -17,6 +17,9 @@ struct Grain {
   constexpr Grain(std::int64_t least_items, std::int64_t step_items) noexcept : least(least_items), step(step_items) {}
 };
 
+/// What a byte costs that another processor has just written, by a byte of weights, which all of them read.
+inline constexpr std::int64_t kCostOfHandingOver = 4;
+
 /// Calls f(slot, begin, end) for ranges that partition [0, total), possibly in parallel and of about equal size, as the
 /// grain says. No two calls have the same slot, 0 <= slot < threads.count: it selects a part of the scratch. f must not
 /// depend on where the ranges are cut.

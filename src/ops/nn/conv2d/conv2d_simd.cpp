@@ -288,9 +288,8 @@ void convolve_part(const Invocation& call, const Problem& p, std::int64_t slot, 
 /// pixels, of which others have written most; and the results of each are parts of all pixels, which the next step
 /// then gets from other processors again.
 bool splits_weights(const Problem& p) {
-  constexpr std::int64_t kCostOfPixels = 4;  // of a number that another processor has just written, by that of a weight
   const std::int64_t numbers = pixel_count(p) * (p.group_inputs + p.group_outputs);
-  return has_many_weights(p) && p.k * p.group_outputs >= kCostOfPixels * numbers;
+  return has_many_weights(p) && p.k * p.group_outputs >= kCostOfHandingOver * numbers;
 }
 
 /// Is it faster zone by zone, or tap by tap, than to gather windows? Zone by zone, not where results are few at a time.

@@ -228,6 +228,10 @@ std::int64_t tile_bytes(const TensorDesc& x, const TensorDesc& y, const Form& fo
   return form.products() * kFloat * (x.dims[3] + Parts(x.dims[3]).count * y.dims[3]);
 }
 
+std::int64_t weight_bytes(const Form& form, std::int64_t inputs, std::int64_t outputs) {
+  return form.weights() * gemm::packed_floats(inputs, outputs) * kFloat;
+}
+
 /// A row of G, which transforms three taps along one axis.
 using Point = double[kTaps];
 constexpr Point kPoints[] = {{1.0 / 4, 0, 0},
@@ -267,8 +271,7 @@ bool winograd_supports(const OpCall& call) {
 template <int kTileResults>
 std::int64_t winograd_packed_bytes(const OpCall& call, int input) {
   const TensorDesc& w = call.in(1);
-  const Form form = form_of(call.as<Conv2dParams>(), kTileResults);
-  return input == 1 ? form.weights() * gemm::packed_floats(w.dims[3], w.dims[0]) * kFloat : 0;
+  return input == 1 ? weight_bytes(form_of(call.as<Conv2dParams>(), kTileResults), w.dims[3], w.dims[0]) : 0;
 }
 
 template <int kTileResults>
@@ -352,7 +355,7 @@ Status run_winograd(const Invocation& call) {
   const auto& p = call.as<Conv2dParams>();
   const Form form = form_of(p, kTileResults);
   const Tiles tiles(conv_geometry(p, call.in(0), call.out(), kTaps, kTaps), form);
-  share_tiles(call, tiles, tile_bytes(call.in(0), call.out(), form),
+  share_tiles(call, tiles, tile_bytes(call.in(0), call.out(), form), weight_bytes(form, tiles.g.x.c, tiles.g.y.c),
               [&](const Threads& threads, const Share& share) { convolve_tiles(call, tiles, threads, share); });
   return ok_status();
 }

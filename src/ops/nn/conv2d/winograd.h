@@ -244,11 +244,12 @@ struct Share {
   }
 };
 
-/// Calls compute(threads, share): each thread has tiles of its own where there are enough of them and scratch for a
-/// block of each thread; otherwise all threads share the work within blocks. Requires the scratch of `footprint`.
+/// Calls compute(threads, share): each thread has tiles of its own where there is scratch for a block of each thread,
+/// and it costs less that each reads all weights than that threads hand over what they transform; otherwise all threads
+/// share the work within blocks. Requires the scratch of `footprint`.
 template <typename Compute>
-void share_tiles(const Invocation& call, const Tiles& tiles, std::int64_t tile_bytes, Compute compute) {
-  constexpr std::int64_t kOwnTiles = 24;  // fewer would read the weights too often
+void share_tiles(const Invocation& call, const Tiles& tiles, std::int64_t tile_bytes, std::int64_t weight_bytes,
+                 Compute compute) {
   const auto at_once = [&](std::int64_t bytes, std::int64_t most) {
     const std::int64_t fit = bytes / tile_bytes;
     if (fit >= most) return most;
@@ -256,7 +257,8 @@ void share_tiles(const Invocation& call, const Tiles& tiles, std::int64_t tile_b
   };
   const std::int64_t bytes = slot_scratch_bytes(call);
   const std::int32_t threads = std::max<std::int32_t>(call.threads->count, 1);
-  if (bytes >= kLeastTiles * tile_bytes && tiles.count() >= kOwnTiles * threads) {
+  if (bytes >= kLeastTiles * tile_bytes && tiles.count() >= kLeastTiles * threads &&
+      weight_bytes * threads <= kCostOfHandingOver * tile_bytes * tiles.count()) {
     parallel_slots(*call.threads, tiles.count(), Grain(kLeastTiles, 1),
                    [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
                      compute(Threads{}, Share{begin, end, call.scratch + slot * bytes, at_once(bytes, kUsefulTiles)});

@@ -354,7 +354,8 @@ template <typename Result, typename Give>
 void run_with(const Invocation& call, const Conv2dParams& window, gemm::ByteForm x, const Result& y, Give give) {
   const Tiles tiles(geometry(window, call.in(0), call.out()));
   const Parts parts = packed_parts(call.input<std::byte>(1), tiles.g.x.c);
-  share_tiles(call, tiles, tile_bytes(tiles.g, parts.count > 1), Run<Result, Give>{call, tiles, x, y, give, parts});
+  share_tiles(call, tiles, tile_bytes(tiles.g, parts.count > 1), packed_bytes(call.in(1)),
+              Run<Result, Give>{call, tiles, x, y, give, parts});
 }
 
 }  // namespace
