@@ -623,11 +623,13 @@ std::int64_t rows_at_once(const LeftSource& a, const Left& left) {
   return block_rows(a.rows, std::min(whole, most_block_rows(a.k)));
 }
 
+/// Fewer numbers of a row are not multiplied as matrices.
+constexpr std::int64_t kLeastNumbers = 33;
+
 /// Are rows bytes that are multiplied as matrices?
 bool is_in_tiles(const LeftSource& a, const Workspace& workspace, std::int64_t panels, bool adds_rows) {
   // Sums of fewer go faster where they stay in registers; and the unit takes half a microsecond to wake.
   constexpr std::int64_t kLeastRows = 4;
-  constexpr std::int64_t kLeastNumbers = 33;
   constexpr std::int64_t kLeastProducts = 1'000'000;
   return multiplies_matrices() && a.gather_numbers == nullptr && a.k >= kLeastNumbers && a.rows >= kLeastRows &&
          a.rows * a.k * panels * kPanel >= kLeastProducts &&
@@ -678,18 +680,27 @@ void multiply_affine_f32(const LeftSource& a, const Workspace& w, const RightPan
   multiply_all<Sums>(a, w, b, y);
 }
 
+/// Cycles that it takes to copy a row: three for 32 numbers, 20 for what is found out about each window.
+constexpr std::int64_t copy_cycles(std::int64_t k) { return 3 * k / 32 + 20; }
+
+/// Is a copied row multiplied as a part of a matrix in less time than one that stays where it lies? For 64 numbers and
+/// sixteen columns that saves some five cycles; then sums pass through memory, four in a cycle.
+bool pays_as_matrix(std::int64_t k, std::int64_t n) {
+  const std::int64_t columns = align_up(n, kPanel);
+  return multiplies_matrices() && k >= kLeastNumbers && 5 * k * columns / 1024 >= copy_cycles(k) + columns / 4;
+}
+
 /// Lines end with a tile of few rows, for which their weights are loaded as for a whole one; rows that are copied cost
-/// a store for each 16 bytes, and what is found out about each window. Compared in cycles: half of those that products
-/// of the idle rows would take, 64 in each, with three for 32 numbers that are copied and 20 for a window. Products
-/// with numbers that mean nothing pay where they take less than a sixth of a cycle for each number that is copied. On
-/// Arm, whose tiles load 16 bytes of a row at once, copies cost a twentieth of all instructions, and segments that are
-/// no multiples of 16 bytes more than that.
+/// a store for each 16 bytes. Compared in cycles: half of those that products of the idle rows would take, 64 in each,
+/// with those of the copies. Products with numbers that mean nothing pay where they take less than a sixth of a cycle
+/// for each number that is copied. On Arm, whose tiles load 16 bytes of a row at once, copies cost a twentieth of all
+/// instructions, and segments that are no multiples of 16 bytes more than that.
 bool takes_lines_target(std::int64_t rows, std::int64_t k, std::int64_t n, std::int64_t more) {
-  if (!kTakesLines || !multiplies_bytes() || multiplies_matrices()) return false;
+  if (!kTakesLines || !multiplies_bytes() || pays_as_matrix(k, n)) return false;
   const PanelTiles cut = cut_columns({.n = n, .first = 0, .last = panel_count(n)}, rows, k);
   const auto vectors = std::max(cut.first(1) * kPanel, kColumns) / kLanes;
   const std::int64_t idle_rows = align_up(rows, byte_rows(static_cast<int>(vectors))) - rows;
-  return idle_rows * n * k / 128 < rows * (3 * k / 32 + 20) && 3 * n * more < 32 * k;
+  return idle_rows * n * k / 128 < rows * copy_cycles(k) && 3 * n * more < 32 * k;
 }
 
 float largest_magnitude_target(const float* x, std::int64_t n, float previous) {
