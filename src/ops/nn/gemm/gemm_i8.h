@@ -125,6 +125,11 @@ constexpr std::int64_t most_block_rows(std::int64_t k) noexcept {
   return std::clamp(rows_within(16384, k), 5 * kMaxTileRows, kMaxBlockRows);
 }
 
+/// The most of numbers of 16 bits, which are to stay in the second-level cache.
+constexpr std::int64_t most_wide_rows(std::int64_t k) noexcept {
+  return std::clamp(rows_within(65536, k), 2 * kMaxTileRows, most_block_rows(k));
+}
+
 /// Into how many rows each to cut `total` rows, so that no piece has more than `most` and all are about the same.
 constexpr std::int64_t even_rows(std::int64_t total, std::int64_t most) noexcept {
   const std::int64_t pieces = (total + most - 1) / most;
@@ -147,9 +152,10 @@ constexpr std::int64_t least_numbers(std::int64_t rows, std::int64_t k) noexcept
   return tile == kMaxTileRows && kHalfTile * row_numbers(k) <= kLeastBlock ? kHalfTile * row_numbers(k) : tile * part;
 }
 
-/// The workspace in which they are fastest.
+/// The workspace in which they are fastest: of bytes it holds as many rows as are worth it, so that weights that lie
+/// beyond the second-level cache are read but once or twice.
 constexpr std::int64_t useful_numbers(std::int64_t rows, std::int64_t k) noexcept {
-  const std::int64_t most = std::clamp(rows_within(65536, k), 2 * kMaxTileRows, most_block_rows(k));
+  const std::int64_t most = std::clamp(rows_within(3 * 65536, k), 2 * kMaxTileRows, most_block_rows(k));
   return (rows < most ? rows : most) * row_numbers(k);
 }
 

@@ -620,7 +620,7 @@ std::int64_t rows_at_once(const LeftSource& a, const Left& left) {
   constexpr std::int64_t kFewRows = 4;
   if (fit < std::min(tile, kFewRows)) return 0;
   const std::int64_t whole = fit >= a.rows ? a.rows : fit >= tile ? fit / tile * tile : fit;
-  return block_rows(a.rows, std::min(whole, most_block_rows(a.k)));
+  return block_rows(a.rows, std::min(whole, left.has_bytes() ? most_block_rows(a.k) : most_wide_rows(a.k)));
 }
 
 /// Fewer numbers of a row are not multiplied as matrices.
