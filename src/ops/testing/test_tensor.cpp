@@ -24,10 +24,11 @@ std::size_t alignment_of(const TensorDesc& desc, Placement placement) {
   return placement == Placement::kAligned ? kAlignment : static_cast<std::size_t>(std::max(element_size(desc.type), 1));
 }
 
-/// Calls f(byte offset in storage, byte offset when packed, bytes) for each run of elements. Nibbles are always dense.
+/// Calls f(byte offset in storage, byte offset when packed, bytes) for each run of elements: one of dense ones, which
+/// nibbles always are.
 template <typename F>
 void for_each_run(const TensorDesc& desc, F f) {
-  if (desc.type == ElementType::kI4) {
+  if (desc.type == ElementType::kI4 || desc.is_dense()) {
     if (desc.bytes() > 0) f(std::size_t{0}, std::size_t{0}, static_cast<std::size_t>(desc.bytes()));
     return;
   }
@@ -131,6 +132,7 @@ TestTensor TestTensor::with_placement(Placement placement) const {
 bool TestTensor::intact() const {
   if (!present()) return true;
   if (!memory_.intact()) return false;
+  if (desc_.is_dense() && memory_.size() == static_cast<std::size_t>(desc_.bytes())) return true;
   std::vector<bool> is_element(memory_.size(), false);
   for_each_run(desc_, [&](std::size_t stored, std::size_t, std::size_t n) {
     std::fill_n(is_element.begin() + static_cast<std::ptrdiff_t>(stored), n, true);
