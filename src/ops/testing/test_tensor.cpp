@@ -24,20 +24,27 @@ std::size_t alignment_of(const TensorDesc& desc, Placement placement) {
   return placement == Placement::kAligned ? kAlignment : static_cast<std::size_t>(std::max(element_size(desc.type), 1));
 }
 
-/// Calls f(byte offset in storage, byte offset when packed, bytes) for each run of elements: one of dense ones, which
-/// nibbles always are.
+/// Calls f(byte offset in storage, byte offset when packed, bytes) for each run of elements that lie together: one of
+/// dense ones, which nibbles always are, else rows.
 template <typename F>
-void for_each_run(const TensorDesc& desc, F f) {
+void for_each_piece(const TensorDesc& desc, F f) {
   if (desc.type == ElementType::kI4 || desc.is_dense()) {
     if (desc.bytes() > 0) f(std::size_t{0}, std::size_t{0}, static_cast<std::size_t>(desc.bytes()));
     return;
   }
   const auto size = static_cast<std::size_t>(element_size(desc.type));
+  const StridedRows<1> rows = make_rows<1>(desc, {&desc});
   std::size_t packed = 0;
-  for_each_element(make_rows<1>(desc, {&desc}), [&](const auto& offsets) {
-    f(static_cast<std::size_t>(offsets[0]) * size, packed, size);
-    packed += size;
-  });
+  const auto visit = [&](std::int64_t offset, std::int64_t elements) {
+    const std::size_t bytes = static_cast<std::size_t>(elements) * size;
+    f(static_cast<std::size_t>(offset) * size, packed, bytes);
+    packed += bytes;
+  };
+  if (rows.contiguous(0)) {
+    for_each_row(rows, [&](const auto& offsets, std::int64_t n) { visit(offsets[0], n); });
+  } else {
+    for_each_element(rows, [&](const auto& offsets) { visit(offsets[0], 1); });
+  }
 }
 
 template <typename T>
@@ -94,7 +101,7 @@ TestTensor& TestTensor::operator=(const TestTensor& other) {
 
 std::vector<std::byte> TestTensor::packed() const {
   std::vector<std::byte> bytes(static_cast<std::size_t>(desc_.bytes()));
-  for_each_run(desc_, [&](std::size_t stored, std::size_t packed, std::size_t n) {
+  for_each_piece(desc_, [&](std::size_t stored, std::size_t packed, std::size_t n) {
     std::memcpy(bytes.data() + packed, memory_.data() + stored, n);
   });
   return bytes;
@@ -102,7 +109,7 @@ std::vector<std::byte> TestTensor::packed() const {
 
 void TestTensor::set_packed(const std::vector<std::byte>& bytes) {
   if (bytes.size() != static_cast<std::size_t>(desc_.bytes())) std::abort();
-  for_each_run(desc_, [&](std::size_t stored, std::size_t packed, std::size_t n) {
+  for_each_piece(desc_, [&](std::size_t stored, std::size_t packed, std::size_t n) {
     std::memcpy(memory_.data() + stored, bytes.data() + packed, n);
   });
 }
@@ -133,13 +140,17 @@ bool TestTensor::intact() const {
   if (!present()) return true;
   if (!memory_.intact()) return false;
   if (desc_.is_dense() && memory_.size() == static_cast<std::size_t>(desc_.bytes())) return true;
-  std::vector<bool> is_element(memory_.size(), false);
-  for_each_run(desc_, [&](std::size_t stored, std::size_t, std::size_t n) {
-    std::fill_n(is_element.begin() + static_cast<std::ptrdiff_t>(stored), n, true);
+  std::vector<std::byte> expected(memory_.size(), kCanary);
+  for_each_piece(desc_, [&](std::size_t stored, std::size_t, std::size_t n) {
+    std::memcpy(expected.data() + stored, memory_.data() + stored, n);
   });
-  for (std::size_t i = 0; i < memory_.size(); ++i)
-    if (!is_element[i] && memory_.data()[i] != kCanary) return false;
-  return true;
+  return std::memcmp(memory_.data(), expected.data(), expected.size()) == 0;
+}
+
+bool TestTensor::has_elements_of(const TestTensor& other) const {
+  const std::vector<std::byte> mine = packed();
+  const std::vector<std::byte> others = other.packed();
+  return mine.size() == others.size() && (mine.empty() || std::memcmp(mine.data(), others.data(), mine.size()) == 0);
 }
 
 TensorDesc dense_desc(ElementType type, const std::vector<std::int64_t>& dims) {

@@ -53,6 +53,8 @@ class TestTensor {
   /// The elements in row-major order, without gaps.
   std::vector<std::byte> packed() const;
   void set_packed(const std::vector<std::byte>& bytes);
+  /// Are they the other's, bit by bit?
+  bool has_elements_of(const TestTensor& other) const;
 
   template <typename T>
   std::vector<T> values() const;
