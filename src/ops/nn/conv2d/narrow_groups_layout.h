@@ -110,13 +110,17 @@ struct Part {
 };
 
 /// Rows of results whose image and results stay in the second-level cache while one block after another passes over
-/// them; at least some, because the first windows of a band are spread once more for each block.
-inline std::int64_t band_rows(const Problem& p) {
+/// them; at least some, because the first windows of a band are spread once more for each block. A large enough
+/// image is cut for the threads where all of it would stay: most operators share rows, and then each processor has what
+/// it needs.
+inline std::int64_t band_rows(const Problem& p, std::int64_t threads) {
   constexpr std::int64_t kCacheBytes = 512 * 1024;
   const std::int64_t image = static_cast<std::int64_t>(p.g.x.w) * p.g.x.c * p.g.vertical.stride;
   const std::int64_t result = static_cast<std::int64_t>(p.g.y.w) * p.g.y.c;
   const std::int64_t rows = kCacheBytes / ((image + result) * kUnitBytes / p.unit);
-  return std::clamp<std::int64_t>(rows, 2 * ring_rows(p), p.g.y.h);
+  const std::int64_t band = std::clamp<std::int64_t>(rows, 2 * ring_rows(p), p.g.y.h);
+  const std::int64_t share = (p.g.y.h - 1) / std::max<std::int64_t>(threads, 1) + 1;
+  return share < 2 * ring_rows(p) ? band : std::min(share, band);
 }
 
 /// Calls convolve(part, ring) for parts that make up the result, on all threads.
@@ -127,7 +131,7 @@ void for_each_part(const Invocation& call, const Problem& p, Convolve convolve) 
   const std::int64_t parts = (p.g.y.w - 1) / columns_within(p, slot_bytes) + 1;
   const std::int64_t columns = (p.g.y.w - 1) / parts + 1;
   const std::int64_t height = p.g.y.h;
-  const std::int64_t rows = band_rows(p);
+  const std::int64_t rows = band_rows(p, call.threads->count);
   const std::int64_t blocks = block_count(p);
   // Tasks of at least some ten thousand multiply-adds, and of a few rows, whose first windows are spread for each.
   const std::int64_t row_work = p.g.y.w * block_units(p);
