@@ -136,6 +136,25 @@ TEST(Conv2d, ScratchOfTheWidestImagesIsFoundWithoutTryingWidths) {
   }
 }
 
+TEST(Conv2d, TransformedTilesOfFewChannelsNeedMoreMemoryWhereItIsASmallShare) {
+  const auto tiles = [](std::int64_t size, std::int64_t channels) {
+    const Conv2dParams p{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+    const TensorDesc x = testing::dense_desc(ElementType::kF32, {1, size, size, channels});
+    const TensorDesc w = testing::dense_desc(ElementType::kF32, {channels, 3, 3, channels});
+    const Tensor inputs[] = {{nullptr, &x}, {nullptr, &w}};
+    const Tensor outputs[] = {{nullptr, &x}};
+    const Footprint needs = footprint(*find_variant(kConv2d, "f32_winograd__simd"), {&p, inputs, outputs}, 1);
+    EXPECT_GE(needs.useful_scratch_bytes, needs.scratch_bytes);
+    // A tile has six rows and columns of each channel of x, and as many of y.
+    return needs.scratch_bytes / (36 * 2 * channels * static_cast<std::int64_t>(sizeof(float)));
+  };
+  EXPECT_EQ(tiles(192, 16), 18);
+  EXPECT_EQ(tiles(192, 32), 12);
+  EXPECT_EQ(tiles(192, 64), 6);
+  EXPECT_EQ(tiles(96, 16), 8) << "a share of 1 in 32";
+  EXPECT_EQ(tiles(32, 16), 6) << "the least of all";
+}
+
 TEST(Conv2d, RefusesWhatDoesNotFit) {
   const auto bad = [](Conv2dParams p) { return !infer_status(p, {1, 4, 4, 2}, {2, 3, 3, 2}).ok(); };
   EXPECT_FALSE(bad({}));

@@ -208,6 +208,15 @@ inline std::int64_t lead_bytes(const OpCall& call, const Tiles& tiles, int threa
   return lead < call.out().bytes() ? lead : Footprint::kNoOverlap;
 }
 
+/// Tiles of a block, at least: products of few columns need more rows for as many sums, which may take a small share of
+/// the memory that operand and result have.
+inline std::int64_t least_tiles(const OpCall& call, std::int64_t channels, std::int64_t tile_bytes) noexcept {
+  constexpr std::int64_t kShare = 32;
+  const std::int64_t enough = (channels <= 16 ? 3 : channels <= 48 ? 2 : 1) * kLeastTiles;
+  const std::int64_t affordable = (call.in(0).bytes() + call.out().bytes()) / kShare / tile_bytes;
+  return std::clamp(affordable, kLeastTiles, enough);
+}
+
 /// Of a kernel that needs `tile_bytes` per tile and has so many bytes of weights: blocks are useful as long as they
 /// stay in the second-level cache, longer where weights would be read for them again. Never less than two tiles, nor
 /// than a block of its own for each thread: threads that share a small one wait for each other more than they compute.
@@ -217,8 +226,9 @@ inline Footprint footprint(const OpCall& call, const Tiles& tiles, std::int64_t 
   const std::int64_t block_bytes = std::max(kCacheBytes, weight_bytes / 4);
   const std::int64_t fitting = block_bytes / tile_bytes / kLeastTiles * kLeastTiles;
   const std::int64_t all = std::max<std::int64_t>(tiles.count(), 2);
-  const std::int64_t useful = std::min(std::clamp(fitting, kLeastTiles, kUsefulTiles) * threads, all);
-  return {.scratch_bytes = std::min(kLeastTiles * threads, all) * tile_bytes,
+  const std::int64_t least = least_tiles(call, tiles.g.y.c, tile_bytes);
+  const std::int64_t useful = std::min(std::clamp(fitting, least, kUsefulTiles) * threads, all);
+  return {.scratch_bytes = std::min(least * threads, all) * tile_bytes,
           .useful_scratch_bytes = useful * tile_bytes,
           .lead_bytes = lead_bytes(call, tiles, threads)};
 }
