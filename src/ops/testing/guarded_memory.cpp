@@ -15,26 +15,23 @@ namespace {
 
 std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
-/// Two inaccessible pages with others between, `bytes` in all.
-std::byte* map_between_guards(std::size_t bytes) {
-  const std::size_t page = page_bytes();
-  void* map = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (map == MAP_FAILED) std::abort();
-  auto* first = static_cast<std::byte*>(map);
-  if (mprotect(first + page, bytes - 2 * page, PROT_READ | PROT_WRITE) != 0) std::abort();
-  return first;
+/// All pages of a map but the first and the last.
+void set_access(std::byte* map, std::size_t bytes, int access) {
+  if (mprotect(map + page_bytes(), bytes - 2 * page_bytes(), access) != 0) std::abort();
 }
 
-/// Maps that nobody uses now: to make new ones each time takes a fifth of the time of all tests. Any thread may call.
-class SpareMaps {
+/// Maps of which at most the pages between the first and the last can be accessed. Those that nobody uses are kept,
+/// with no access: to map and to fill pages each time takes a good part of the time of all tests. Any thread may call.
+class Maps {
  public:
   std::byte* take(std::size_t bytes) {
-    const std::lock_guard lock(mutex_);
-    const auto found = maps_.find(bytes);
-    if (found == maps_.end()) return map_between_guards(bytes);
-    std::byte* map = found->second;
-    maps_.erase(found);
-    held_ -= bytes;
+    std::byte* map = find_spare(bytes);
+    if (map == nullptr) {
+      void* made = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (made == MAP_FAILED) std::abort();
+      map = static_cast<std::byte*>(made);
+    }
+    set_access(map, bytes, PROT_READ | PROT_WRITE);
     return map;
   }
 
@@ -44,22 +41,34 @@ class SpareMaps {
       munmap(map, bytes);
       return;
     }
-    maps_.emplace(bytes, map);
+    set_access(map, bytes, PROT_NONE);
+    spare_.emplace(bytes, map);
     held_ += bytes;
   }
 
  private:
   static constexpr std::size_t kMostHeld = std::size_t{64} << 20;
 
+  /// Null if there is none of that size.
+  std::byte* find_spare(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto found = spare_.find(bytes);
+    if (found == spare_.end()) return nullptr;
+    std::byte* map = found->second;
+    spare_.erase(found);
+    held_ -= bytes;
+    return map;
+  }
+
   std::mutex mutex_;
-  std::multimap<std::size_t, std::byte*> maps_;
+  std::multimap<std::size_t, std::byte*> spare_;
   std::size_t held_ = 0;
 };
 
 /// Never destroyed, since memory may be given back until the process ends.
-SpareMaps& spare_maps() {
-  static SpareMaps& maps = *new SpareMaps;
-  return maps;
+Maps& maps() {
+  static Maps& all = *new Maps;
+  return all;
 }
 
 }  // namespace
@@ -70,13 +79,13 @@ GuardedMemory::GuardedMemory(std::size_t bytes, std::size_t alignment) : bytes_(
   // At least 64 canaries lie before the data.
   const std::size_t inner = (rounded + 64 + page - 1) / page * page;
   map_bytes_ = inner + 2 * page;
-  map_ = spare_maps().take(map_bytes_);
+  map_ = maps().take(map_bytes_);
   std::fill(map_ + page, map_ + page + inner, kCanary);
   data_ = map_ + page + inner - rounded;
 }
 
 GuardedMemory::~GuardedMemory() {
-  if (map_ != nullptr) spare_maps().give(map_, map_bytes_);
+  if (map_ != nullptr) maps().give(map_, map_bytes_);
 }
 
 GuardedMemory::GuardedMemory(GuardedMemory&& other) noexcept { *this = std::move(other); }
