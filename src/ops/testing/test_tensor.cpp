@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 #include "base/shape.h"
@@ -45,6 +46,11 @@ void for_each_piece(const TensorDesc& desc, F f) {
   } else {
     for_each_element(rows, [&](const auto& offsets) { visit(offsets[0], 1); });
   }
+}
+
+/// Without the library's loop over single bytes.
+bool equal_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
 template <typename T>
@@ -144,14 +150,10 @@ bool TestTensor::intact() const {
   for_each_piece(desc_, [&](std::size_t stored, std::size_t, std::size_t n) {
     std::memcpy(expected.data() + stored, memory_.data() + stored, n);
   });
-  return expected.empty() || std::memcmp(memory_.data(), expected.data(), expected.size()) == 0;
+  return equal_bytes(memory_.bytes(), expected);
 }
 
-bool TestTensor::has_elements_of(const TestTensor& other) const {
-  const std::vector<std::byte> mine = packed();
-  const std::vector<std::byte> others = other.packed();
-  return mine.size() == others.size() && (mine.empty() || std::memcmp(mine.data(), others.data(), mine.size()) == 0);
-}
+bool TestTensor::has_elements_of(const TestTensor& other) const { return equal_bytes(packed(), other.packed()); }
 
 TensorDesc dense_desc(ElementType type, const std::vector<std::int64_t>& dims) {
   TensorDesc desc;
