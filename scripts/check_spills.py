@@ -3,9 +3,9 @@
 
 Usage: check_spills.py BUILD_DIR | OBJECT ... [--objdump OBJDUMP] [--list]
 
-An inner loop is a backward jump around no other in which a fifth of the instructions or more are multiply-adds of
-vectors, with four sums or more: FMA, VNNI and pairs of products on x86-64; multiply-adds, dot products and products of
-matrices on 64-bit Arm. A vector that such a loop stores to a place of the stack and loads from it again did not fit the
+An inner loop is a backward jump around no other that uses vectors, in which a fifth of the instructions or more are
+multiply-adds of vectors, with four sums or more: FMA, VNNI and pairs of products on x86-64; multiply-adds, dot products
+and products of matrices on 64-bit Arm. A vector that such a loop stores to a place of the stack and loads from it again did not fit the
 registers; sums that it writes there in every turn are kept twice. A constant that it only loads costs no more than any
 operand in memory; it is told, and no mistake. --list prints every loop, how often it multiplies and in how many
 registers it sums. The exit code is 1 if vectors are spilled.
@@ -127,7 +127,7 @@ def functions(objdump, path):
 
 
 def loops_of(name, body, machine):
-    """The innermost loops of a function."""
+    """The innermost loops of a function that use vectors."""
     index = {address: i for i, (address, _, _) in enumerate(body)}
     ranges = set()
     for i, (_, mnemonic, operands) in enumerate(body):
@@ -137,9 +137,12 @@ def loops_of(name, body, machine):
         begin = index.get(int(target[1], 16)) if target else None
         if begin is not None and begin <= i:
             ranges.add((begin, i))
+    # A loop without vectors, which fetches what comes next, may lie in one that multiplies.
+    vector = ARM_VECTOR if machine.arm else X86_VECTOR
+    with_vectors = [(b, e) for b, e in sorted(ranges) if any(vector.search(o) for _, _, o in body[b : e + 1])]
     frame = any(m == "mov" and o.replace(" ", "") == "%rsp,%rbp" for _, m, o in body)
-    for begin, end in sorted(ranges):
-        if any((b, e) != (begin, end) and begin <= b and e <= end for b, e in ranges):
+    for begin, end in with_vectors:
+        if any((b, e) != (begin, end) and begin <= b and e <= end for b, e in with_vectors):
             continue
         loop = Loop(name, [(m, o) for _, m, o in body[begin : end + 1]], machine, frame)
         if loop.is_tile:
