@@ -231,9 +231,9 @@ HWY_INLINE void compute_tile(const LeftRows& left, const Tile& tile, std::int64_
         if constexpr (kFetches && kFetchesRows<kTileRows, kTileVectors>)
           __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(b) + next_rows));
         if constexpr (kFetches && kTileVectors >= kVectors && kTileRows > 1) {
-          // Few tiles share several panels: more than a line falls to each k.
-          for (std::int64_t i = 0; i < (kTileVectors > kVectorsPerPanel ? tile.ahead_step : 1); i += kPanel)
-            __builtin_prefetch(ahead + i, 0, kAheadLocality);
+          // Where few tiles share several panels, this is every second to fourth line: a loop over all of them would
+          // take issue slots from the products, of which a processor that runs a second thread has few.
+          __builtin_prefetch(ahead, 0, kAheadLocality);
           ahead += tile.ahead_step;
         }
         // In registers: gcc would load what two or three rows need once for each of them.
