@@ -16,6 +16,10 @@ namespace {
 /// Of a pair of rows of a panel: a line.
 constexpr std::int64_t kPairBytes = 4 * kPanel;
 
+/// Do tiles fetch the panels that come next? Elsewhere that would take time from the products. A line per pair: a loop
+/// over several would, too.
+constexpr bool kFetchesPanels = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2;
+
 /// `pairs` pairs of rows of a tile's columns, in panels that are so many bytes apart.
 struct PairColumns {
   const std::int8_t* panel = nullptr;
@@ -32,7 +36,8 @@ HWY_INLINE void sum_pairs_of(const std::int16_t* a, std::int64_t row_stride, con
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
   if constexpr (kTileRows >= 5 && kTileVectors == 2) {
     alignas(32) static constexpr std::int32_t kZeros[kPanel] = {};
-    return sum_large_tile(a, row_stride, reinterpret_cast<const std::int16_t*>(b.panel), b.pairs / 2, kZeros, sum);
+    return sum_large_tile<kTileRows, true>(a, row_stride, reinterpret_cast<const std::int16_t*>(b.panel), b.pairs / 2,
+                                           kZeros, sum, {b.ahead, b.ahead_step});
   }
 #endif
   using V32 = hn::Vec<D32>;
@@ -48,8 +53,8 @@ HWY_INLINE void sum_pairs_of(const std::int16_t* a, std::int64_t row_stride, con
   const std::int64_t panel_stride = b.panel_stride;
   const std::int8_t* ahead = b.ahead;
   for (std::int64_t i = 0; i < 2 * b.pairs; i += 2, panel += kPairBytes) {
-    if constexpr (kHasWideTiles) {  // others have no time for it
-      for (std::int64_t line = 0; line < b.ahead_step; line += kPairBytes) __builtin_prefetch(ahead + line, 0, 2);
+    if constexpr (kFetchesPanels) {
+      __builtin_prefetch(ahead, 0, 2);
       ahead += b.ahead_step;
     }
     hn::Vec<decltype(d16)> right[kTileVectors];

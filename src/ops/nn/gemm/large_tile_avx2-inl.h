@@ -37,6 +37,8 @@ namespace bantam::ops::gemm::HWY_NAMESPACE {
 #define BANTAM_BEGIN(first, second) "vmovdqa %[s00], %[" first "]\n\tvmovdqa %[s01], %[" second "]\n\t"
 // The numbers of two vectors of columns at that place behind `panel`.
 #define BANTAM_LOAD(first, second) "vmovdqu " first "(%[panel]), %[w0]\n\tvmovdqu " second "(%[panel]), %[w1]\n\t"
+// A line of what comes next.
+#define BANTAM_FETCH "prefetcht1 (%[ahead])\n\tadd %[ahead_step], %[ahead]\n\t"
 #define BANTAM_SHIFT(how) how " $8, %[w0], %[w0]\n\t" how " $8, %[w1], %[w1]\n\t"
 // The whole loop. `even` and `odd` load the weights of the first and third number of quads, and of the others; `step`:
 // bytes from one quad to the next.
@@ -53,8 +55,8 @@ namespace bantam::ops::gemm::HWY_NAMESPACE {
       : [s00] "=&x"(s[0][0]), [s01] "=&x"(s[0][1]), [s10] "=&x"(s[1][0]), [s11] "=&x"(s[1][1]), [s20] "=&x"(s[2][0]), \
         [s21] "=&x"(s[2][1]), [s30] "=&x"(s[3][0]), [s31] "=&x"(s[3][1]), [s40] "=&x"(s[4][0]), [s41] "=&x"(s[4][1]), \
         [s50] "=&x"(s[5][0]), [s51] "=&x"(s[5][1]), [x] "=&x"(x), [product] "=&x"(product), [w0] "=&x"(w0),           \
-        [w1] "=&x"(w1), [a] "+r"(a), [b] "+r"(b), [panel] "+r"(panel), [quads] "+r"(quads)                            \
-      : [stride] "r"(2 * row_stride), [start] "r"(start)                                                              \
+        [w1] "=&x"(w1), [a] "+r"(a), [b] "+r"(b), [panel] "+r"(panel), [quads] "+r"(quads), [ahead] "+r"(ahead.data)  \
+      : [stride] "r"(2 * row_stride), [start] "r"(start), [ahead_step] "r"(ahead.bytes)                               \
       : "cc", "memory")
 
 /// A panel's quads as numbers of 16 bits, as its tiles take them: several tiles do not widen them each.
@@ -82,17 +84,26 @@ class WidePanel {
   alignas(32) std::int16_t numbers_[kMostQuads * kQuadNumbers];
 };
 
+/// What a tile fetches while it computes: so many bytes for each half of a quad.
+struct Ahead {
+  const std::int8_t* data = nullptr;
+  std::int64_t bytes = 0;
+};
+
 /// Sums of five or six rows and two vectors of columns over `quads` quads, at least one: as sum_numbers, with weights
 /// from `panel` on, those of a WidePanel or bytes, and rows that lie `row_stride` numbers apart; all rows begin with
 /// the 16 numbers at `start`. Of five rows the third is summed twice.
-template <int kTileRows, typename Weight, class V>
+template <int kTileRows, bool kFetches = false, typename Weight, class V>
 HWY_INLINE void sum_large_tile(const std::int16_t* a, std::int64_t row_stride, const Weight* panel, std::int64_t quads,
-                               const std::int32_t* start, V (&sum)[kTileRows][2]) {
+                               const std::int32_t* start, V (&sum)[kTileRows][2], Ahead ahead = {}) {
   static_assert(kTileRows == 5 || kTileRows == 6);
   const std::int16_t* b = a + (kTileRows - 3) * row_stride;
   __m256i s[6][2];
   __m256i x, product, w0, w1;
-  if constexpr (sizeof(Weight) == 2) {
+  if constexpr (kFetches) {
+    static_assert(sizeof(Weight) == 2);
+    BANTAM_SUM_LARGE_TILE(BANTAM_FETCH BANTAM_LOAD("", "32"), BANTAM_FETCH BANTAM_LOAD("64", "96"), "128");
+  } else if constexpr (sizeof(Weight) == 2) {
     BANTAM_SUM_LARGE_TILE(BANTAM_LOAD("", "32"), BANTAM_LOAD("64", "96"), "128");
   } else {
     BANTAM_SUM_LARGE_TILE(BANTAM_LOAD("", "32") BANTAM_SHIFT("vpsllw") BANTAM_SHIFT("vpsraw"),
@@ -104,6 +115,7 @@ HWY_INLINE void sum_large_tile(const std::int16_t* a, std::int64_t row_stride, c
 
 #undef BANTAM_SUM_LARGE_TILE
 #undef BANTAM_SHIFT
+#undef BANTAM_FETCH
 #undef BANTAM_LOAD
 #undef BANTAM_BEGIN
 #undef BANTAM_ADD_PAIRS
