@@ -316,6 +316,7 @@ struct Row {
   Load (*load)(const ops::OpDef&, const ops::KernelVariant&, const ops::OpCall&, Numbers);
   bool competes = false;    ///< with others of its operator; else the order in which they are listed decides
   bool only_bytes = false;  ///< a model of floats has no such step
+  bool joins = false;       ///< in a model of floats the step before computes it, too
 };
 
 constexpr Row kRows[] = {
@@ -348,8 +349,9 @@ constexpr Row kRows[] = {
     {"resize_affine", "i8_rows__simd", element_load<7, 3>},
     {"binary_affine", "i8__simd", element_load<11>},
     {"binary_q", "i8__simd", element_load<60>},
-    {"lookup8", "any__simd", lookup_load},
+    {"lookup8", "any__simd", lookup_load, false, false, true},
     {"quantize", "f32_i8__simd", element_load<8>, false, true},
+    {"dequantize", "i8_f32__simd", element_load<0>, false, true},
 };
 
 const Row* find_row(const ops::OpDef& op, const ops::KernelVariant& variant) {
@@ -493,7 +495,7 @@ IntegerTimes integer_times(const ops::OpDef& op, const ops::KernelVariant& varia
   if (row == nullptr || !is_integer(call)) return {};
   const double integer_ns = predicted_ns(op, variant, call, machine);
   if (row->only_bytes) return {integer_ns, 0};
-  double float_ns = step_ns(op, variant, call, Numbers::kFloats, machine);
+  double float_ns = step_ns(op, variant, call, Numbers::kFloats, machine) - (row->joins ? machine.step_ns : 0);
   // A kernel of floats competes where one of bytes does that goes the same way.
   for (const ops::KernelVariant& other : op.variants) {
     const Row* way = find_row(op, other);

@@ -197,15 +197,24 @@ TEST(CostModel, IntegersAreComparedWithTheFastestKernelOfFloats) {
 }
 
 TEST(CostModel, StepsThatOnlyModelsOfBytesHaveCostFloatsNothing) {
-  const IntegerTimes times = times_of(R"(graph "one" {
+  const IntegerTimes rounded = times_of(R"(graph "one" {
   %x "x" = input : f32[1,64,64,3]
   %s = const : f32[1] splat(0.01)
   %y "y" = quantize(%x, %s) {to="i8"}
   output "y" %y
 })",
-                                      "f32_i8__simd");
-  EXPECT_GT(times.integer_ns, 0);
-  EXPECT_EQ(times.float_ns, 0);
+                                        "f32_i8__simd");
+  const IntegerTimes scaled = times_of(R"(graph "one" {
+  %x "x" = input : i8[1,64,64,3]
+  %s = const : f32[1] splat(0.01)
+  %y "y" = dequantize(%x, %s)
+  output "y" %y
+})",
+                                       "i8_f32__simd");
+  for (const IntegerTimes& times : {rounded, scaled}) {
+    EXPECT_GT(times.integer_ns, 0);
+    EXPECT_EQ(times.float_ns, 0);
+  }
 }
 
 TEST(CostModel, DepthwiseWindowsOfBytesPayWhereTheyAreLargeAndNotWhereResultsAre) {
