@@ -5,10 +5,10 @@ Usage: check_spills.py BUILD_DIR | OBJECT ... [--objdump OBJDUMP] [--list]
 
 An inner loop is a backward jump around no other that uses vectors, in which a fifth of the instructions or more are
 multiply-adds of vectors, with four sums or more: FMA, VNNI and pairs of products on x86-64; multiply-adds, dot products
-and products of matrices on 64-bit Arm. A vector that such a loop stores to a place of the stack and loads from it again did not fit the
-registers; sums that it writes there in every turn are kept twice. A constant that it only loads costs no more than any
-operand in memory; it is told, and no mistake. --list prints every loop, how often it multiplies and in how many
-registers it sums. The exit code is 1 if vectors are spilled.
+and products of matrices on 64-bit Arm. A vector that such a loop stores to a place of the stack and loads from it again
+did not fit the registers; sums that it writes there in every turn are kept twice. A constant that it only loads costs
+no more than any operand in memory; it is told, and no mistake. --list prints every loop, how often it multiplies and in
+how many registers it sums. The exit code is 1 if vectors are spilled.
 
 Objects are those of the kernels in HOT of a build folder, or those named. Arm needs --objdump aarch64-linux-gnu-objdump.
 """
