@@ -309,14 +309,20 @@ Load lookup_load(const ops::OpDef& /*op*/, const ops::KernelVariant& /*variant*/
 constexpr std::string_view kNarrowing = "narrow";
 constexpr std::string_view kHalves = "half";
 
+/// What a model of floats has in place of a step on bytes.
+enum class InFloats {
+  kStep,
+  kPartOfStep,  ///< the step before computes it, too
+  kNothing,
+};
+
 /// What is known of kernels beyond their operator's work.
 struct Row {
   std::string_view op;
   std::string_view kernel;
   Load (*load)(const ops::OpDef&, const ops::KernelVariant&, const ops::OpCall&, Numbers);
-  bool competes = false;    ///< with others of its operator; else the order in which they are listed decides
-  bool only_bytes = false;  ///< a model of floats has no such step
-  bool joins = false;       ///< in a model of floats the step before computes it, too
+  bool competes = false;  ///< with others of its operator; else the order in which they are listed decides
+  InFloats in_floats = InFloats::kStep;
 };
 
 constexpr Row kRows[] = {
@@ -349,9 +355,9 @@ constexpr Row kRows[] = {
     {"resize_affine", "i8_rows__simd", element_load<7, 3>},
     {"binary_affine", "i8__simd", element_load<11>},
     {"binary_q", "i8__simd", element_load<60>},
-    {"lookup8", "any__simd", lookup_load, false, false, true},
-    {"quantize", "f32_i8__simd", element_load<8>, false, true},
-    {"dequantize", "i8_f32__simd", element_load<0>, false, true},
+    {"lookup8", "any__simd", lookup_load, false, InFloats::kPartOfStep},
+    {"quantize", "f32_i8__simd", element_load<8>, false, InFloats::kNothing},
+    {"dequantize", "i8_f32__simd", element_load<0>, false, InFloats::kNothing},
 };
 
 const Row* find_row(const ops::OpDef& op, const ops::KernelVariant& variant) {
@@ -494,8 +500,9 @@ IntegerTimes integer_times(const ops::OpDef& op, const ops::KernelVariant& varia
   const Row* row = find_row(op, variant);
   if (row == nullptr || !is_integer(call)) return {};
   const double integer_ns = predicted_ns(op, variant, call, machine);
-  if (row->only_bytes) return {integer_ns, 0};
-  double float_ns = step_ns(op, variant, call, Numbers::kFloats, machine) - (row->joins ? machine.step_ns : 0);
+  if (row->in_floats == InFloats::kNothing) return {integer_ns, 0};
+  double float_ns = step_ns(op, variant, call, Numbers::kFloats, machine);
+  if (row->in_floats == InFloats::kPartOfStep) float_ns -= machine.step_ns;
   // A kernel of floats competes where one of bytes does that goes the same way.
   for (const ops::KernelVariant& other : op.variants) {
     const Row* way = find_row(op, other);
