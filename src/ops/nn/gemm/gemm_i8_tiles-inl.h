@@ -224,13 +224,16 @@ HWY_INLINE void add_pairs(const TileRows<kTileRows, std::int16_t>& rows, std::in
 
 /// Sums of the products of numbers of 16 bits. The first and third number of each quad are multiplied by the even bytes
 /// of a panel's 16-bit lanes, then the second and fourth by the odd ones: so bytes are widened by shifts. order_quads
-/// has put the left numbers in this order. `start`: what sums begin with, a number for each column.
+/// has put the left numbers in this order. `start`: what sums begin with, a number for each column. Large tiles with
+/// AVX2 fetch from `ahead` on.
 template <int kTileRows, int kTileVectors>
-HWY_INLINE void sum_numbers(const std::int16_t* a, const Span& span, const std::int8_t* panel,
+HWY_INLINE void sum_numbers(const std::int16_t* a, const Span& span, const std::int8_t* ahead, const std::int8_t* panel,
                             const std::int32_t* start, hn::Vec<D32> (&sum)[kTileRows][kTileVectors]) {
 #if HWY_TARGET == HWY_AVX2 && HWY_ARCH_X86
   if constexpr (kTileRows >= 5 && kTileVectors == 2)
-    return sum_large_tile(a, span.row_stride, panel, span.quads, start, sum);
+    return sum_large_tile(a, span.row_stride, panel, span.quads, start, sum, {ahead, span.ahead_step});
+#else
+  static_cast<void>(ahead);
 #endif
   using V32 = hn::Vec<D32>;
   const hn::Repartition<std::int16_t, D32> d16;
@@ -275,7 +278,7 @@ HWY_NOINLINE void sum_tiles_of(const std::int16_t* a, std::int64_t tiles, const 
                                const std::int32_t* start, const End& end) {
   for (std::int64_t tile = 0; tile < tiles; ++tile, a += kTileRows * span.row_stride) {
     hn::Vec<D32> sum[kTileRows][kTileVectors];
-    sum_numbers(a, span, panel, start, sum);
+    sum_numbers(a, span, span.ahead + tile * span.quads * span.ahead_step, panel, start, sum);
     end(sum, tile);
   }
 }
@@ -287,7 +290,8 @@ HWY_NOINLINE void sum_wide_tiles(const std::int16_t* a, std::int64_t tiles, cons
                                  const std::int32_t* start, const End& end) {
   for (std::int64_t tile = 0; tile < tiles; ++tile, a += kTileRows * span.row_stride) {
     hn::Vec<D32> sum[kTileRows][2];
-    sum_large_tile(a, span.row_stride, panel.numbers(), span.quads, start, sum);
+    sum_large_tile(a, span.row_stride, panel.numbers(), span.quads, start, sum,
+                   {span.ahead + tile * span.quads * span.ahead_step, span.ahead_step});
     end(sum, tile);
   }
 }

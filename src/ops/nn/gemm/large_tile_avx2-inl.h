@@ -84,7 +84,7 @@ class WidePanel {
   alignas(32) std::int16_t numbers_[kMostQuads * kQuadNumbers];
 };
 
-/// What a tile fetches while it computes: so many bytes for each half of a quad.
+/// What a tile fetches while it computes: a line for each quad, or two, each so many bytes behind the one before.
 struct Ahead {
   const std::int8_t* data = nullptr;
   std::int64_t bytes = 0;
@@ -93,20 +93,20 @@ struct Ahead {
 /// Sums of five or six rows and two vectors of columns over `quads` quads, at least one: as sum_numbers, with weights
 /// from `panel` on, those of a WidePanel or bytes, and rows that lie `row_stride` numbers apart; all rows begin with
 /// the 16 numbers at `start`. Of five rows the third is summed twice.
-template <int kTileRows, bool kFetches = false, typename Weight, class V>
+template <int kTileRows, bool kFetchesTwice = false, typename Weight, class V>
 HWY_INLINE void sum_large_tile(const std::int16_t* a, std::int64_t row_stride, const Weight* panel, std::int64_t quads,
-                               const std::int32_t* start, V (&sum)[kTileRows][2], Ahead ahead = {}) {
+                               const std::int32_t* start, V (&sum)[kTileRows][2], Ahead ahead) {
   static_assert(kTileRows == 5 || kTileRows == 6);
   const std::int16_t* b = a + (kTileRows - 3) * row_stride;
   __m256i s[6][2];
   __m256i x, product, w0, w1;
-  if constexpr (kFetches) {
+  if constexpr (kFetchesTwice) {
     static_assert(sizeof(Weight) == 2);
     BANTAM_SUM_LARGE_TILE(BANTAM_FETCH BANTAM_LOAD("", "32"), BANTAM_FETCH BANTAM_LOAD("64", "96"), "128");
   } else if constexpr (sizeof(Weight) == 2) {
-    BANTAM_SUM_LARGE_TILE(BANTAM_LOAD("", "32"), BANTAM_LOAD("64", "96"), "128");
+    BANTAM_SUM_LARGE_TILE(BANTAM_FETCH BANTAM_LOAD("", "32"), BANTAM_LOAD("64", "96"), "128");
   } else {
-    BANTAM_SUM_LARGE_TILE(BANTAM_LOAD("", "32") BANTAM_SHIFT("vpsllw") BANTAM_SHIFT("vpsraw"),
+    BANTAM_SUM_LARGE_TILE(BANTAM_FETCH BANTAM_LOAD("", "32") BANTAM_SHIFT("vpsllw") BANTAM_SHIFT("vpsraw"),
                           BANTAM_LOAD("", "32") BANTAM_SHIFT("vpsraw"), "64");
   }
   for (int r = 0; r < kTileRows; ++r)
