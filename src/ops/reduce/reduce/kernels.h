@@ -8,10 +8,14 @@ namespace bantam::ops {
 
 Status run_reduce_ref(const Invocation& invocation);
 
-/// f32 sum, mean, max and min, where the innermost reduced or kept elements are contiguous.
+/// All functions of f32 but log_sum_exp, where the innermost reduced or kept elements are contiguous.
 bool supports_reduce_f32_simd(const OpCall& call);
 Footprint reduce_footprint(const OpCall& call, int threads);
 Status run_reduce_f32_simd(const Invocation& invocation);
+
+/// log_sum_exp of f32, not sequential, where the innermost reduced or kept elements are contiguous.
+bool supports_log_sum_exp(const OpCall& call);
+Status run_log_sum_exp(const Invocation& call);
 
 /// One wide sum, of the elements that `reduced` places behind x.
 template <typename T>

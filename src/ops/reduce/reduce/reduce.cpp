@@ -61,6 +61,10 @@ constexpr KernelVariant kVariants[] = {
      .footprint = reduce_footprint,
      .run = run_reduce_f32_simd,
      .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
+    {.name = "f32_log_sum_exp__simd",
+     .supports = supports_log_sum_exp,
+     .run = run_log_sum_exp,
+     .accuracy = {Accuracy::Kind::kRelative, 1e-5F}},
     {.name = "i8_wide__simd", .supports = supports_wide_sums, .run = run_wide_sums},
     {.name = "i8_extremes__simd", .supports = supports_extremes_of_bytes, .run = run_extremes_of_bytes},
 #endif

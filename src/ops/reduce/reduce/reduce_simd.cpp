@@ -3,11 +3,11 @@
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
 #include <algorithm>
-#include <iterator>
 #include <limits>
 
 #include "base/shape.h"
 #include "hwy/highway.h"
+#include "ops/common/math_simd-inl.h"
 #include "ops/common/parallel.h"
 #include "ops/common/rows_simd-inl.h"
 #include "ops/nn/gemm/unroll-inl.h"
@@ -79,6 +79,19 @@ struct Length : Squares {
   template <class V>
   static HWY_INLINE V finish(V v) {
     return hn::Sqrt(v);
+  }
+};
+struct LogSum : Sum {
+  template <class V>
+  static HWY_INLINE V finish(V v) {
+    return log_f32(hn::DFromV<V>(), v);
+  }
+};
+struct Product : AsItIs {
+  static constexpr float kStart = 1.0F;
+  template <class V>
+  static HWY_INLINE V step(V a, V b) {
+    return hn::Mul(a, b);
   }
 };
 /// The larger, or smaller, of two numbers; what is not a number stays. x86's Max and Min give their second operand
@@ -394,8 +407,10 @@ void run_reduce(const Invocation& invocation, const ReduceLoops& loops) {
   switch (function) {
     case ReduceFunction::kMax: return reduce(Maximum());
     case ReduceFunction::kMin: return reduce(Minimum());
+    case ReduceFunction::kProd: return reduce(Product());
     case ReduceFunction::kL1: return reduce(Magnitudes());
     case ReduceFunction::kL2: return reduce(Length());
+    case ReduceFunction::kLogSum: return reduce(LogSum());
     case ReduceFunction::kSumSquare: return reduce(Squares());
     default: return reduce(Sum());
   }
@@ -418,11 +433,7 @@ Footprint reduce_footprint(const OpCall& call, int threads) {
 
 bool supports_reduce_f32_simd(const OpCall& call) {
   const auto& p = call.as<ReduceParams>();
-  if (call.in(0).type != ElementType::kF32) return false;
-  constexpr ReduceFunction kFunctions[] = {ReduceFunction::kSum,      ReduceFunction::kMean, ReduceFunction::kMax,
-                                           ReduceFunction::kMin,      ReduceFunction::kL1,   ReduceFunction::kL2,
-                                           ReduceFunction::kSumSquare};
-  if (std::ranges::find(kFunctions, p.function) == std::end(kFunctions)) return false;
+  if (call.in(0).type != ElementType::kF32 || p.function == ReduceFunction::kLogSumExp) return false;
   return make_reduce_loops(p.axes, p.keep_dims, call.in(0), call.out()).suit_vectors();
 }
 

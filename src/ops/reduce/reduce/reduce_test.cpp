@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/testing/harness.h"
@@ -98,11 +99,11 @@ TEST(Reduce, VariantsMatchReference) {
         constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kF32, ElementType::kI8,
                                           ElementType::kI64, ElementType::kF64, ElementType::kU16};
         // Those that every type has come first.
-        constexpr ReduceFunction kFunctions[] = {ReduceFunction::kSum,      ReduceFunction::kMean, ReduceFunction::kMax,
-                                                 ReduceFunction::kMin,      ReduceFunction::kL1,   ReduceFunction::kL2,
-                                                 ReduceFunction::kSumSquare};
+        constexpr ReduceFunction kFunctions[] = {
+            ReduceFunction::kSum, ReduceFunction::kMean, ReduceFunction::kMax,       ReduceFunction::kMin,
+            ReduceFunction::kL1,  ReduceFunction::kL2,   ReduceFunction::kSumSquare, ReduceFunction::kProd};
         const ElementType type = kTypes[random() % 6];
-        const ReduceFunction function = kFunctions[random_int(random, 0, is_float(type) ? 6 : 3)];
+        const ReduceFunction function = kFunctions[random_int(random, 0, is_float(type) ? 7 : 3)];
         const bool large = random_int(random, 0, 9) == 0;
         const auto dims = large ? std::vector<std::int64_t>{3, 700, 37}
                                 : random_dims(random, static_cast<int>(random_int(random, 0, 4)), 0, 17);
@@ -115,6 +116,44 @@ TEST(Reduce, VariantsMatchReference) {
                          {random_tensor(type, dims, random, -0.2, 1)});
       },
       {.cases = 200, .must_cover = {kReduce.variants[0].name}});
+}
+
+TEST(Reduce, LogarithmsOfSumsMatchReference) {
+  expect_variants_match_reference(
+      [](Random& random) {
+        const bool logs_powers = random() % 4 != 0;
+        const bool large = random_int(random, 0, 5) == 0;
+        const auto dims = large ? std::vector<std::int64_t>{2, random_int(random, 1, 1500), random_int(random, 1, 150)}
+                                : random_dims(random, static_cast<int>(random_int(random, 1, 4)), 1, 40);
+        ReduceParams p{logs_powers ? ReduceFunction::kLogSumExp : ReduceFunction::kLogSum};
+        p.keep_dims = static_cast<std::int32_t>(random() % 2);
+        for (std::int32_t i = 0; i < static_cast<std::int32_t>(dims.size()); ++i)
+          if (random() % 2 == 0) p.axes.v[p.axes.size++] = i;
+        // Far from what has a sum near 1, whose logarithm cancels.
+        const double least = logs_powers ? static_cast<double>(random_int(random, -300, 300)) : 2;
+        return make_case(kReduce, p, {random_tensor(ElementType::kF32, dims, random, least, least + 30)});
+      },
+      {.cases = 200, .must_cover = {"f32__simd", "f32_log_sum_exp__simd"}});
+}
+
+TEST(Reduce, LogarithmsOfSumsTakeInfinitiesAndWhatIsNoNumber) {
+  constexpr float kSpecial[] = {INFINITY, -INFINITY, NAN};
+  Random random(7);
+  for (int round = 0; round < 200; ++round) {
+    const std::vector<std::int64_t> dims = {random_int(random, 1, 70), random_int(random, 1, 70)};
+    auto values = random_tensor(ElementType::kF32, dims, random, 10, 20).values<float>();
+    if (round % 4 == 0) std::ranges::fill(values, -INFINITY);
+    for (std::int64_t i = random_int(random, 0, 5); i > 0; --i)
+      values[random() % values.size()] = kSpecial[random() % 3];
+    const ReduceParams params{ReduceFunction::kLogSumExp, {1, {static_cast<std::int32_t>(random() % 2)}}, 0};
+    const OpCase op_case = make_case(kReduce, params, {tensor_of<float>(dims, values)});
+    const Outcome expected = run_reference(op_case);
+    for (const KernelVariant& variant : kReduce.variants) {
+      if (!variant_supports(op_case, variant)) continue;
+      EXPECT_EQ(compare(run_variant(op_case, variant).outputs[0], expected.outputs[0], variant.accuracy), "")
+          << variant.name << " round " << round;
+    }
+  }
 }
 
 TEST(Reduce, ExtremesOfWhatIsNoNumberAreNone) {
