@@ -10,6 +10,7 @@
 namespace bantam::passes {
 namespace {
 
+using graph::testing::HostTensor;
 using testing::after;
 using testing::normalised;
 
