@@ -1,7 +1,7 @@
 // Attention in blocks of queries and keys. The scores of a block are one small matrix product on packed keys, the
-// values they weigh another; where there are few queries, packing would cost more than it saves, and keys are read
-// where they lie. Between blocks of keys each query keeps its maximum, the sum of its weights, and its weighted values
-// so far.
+// values they weigh another; keys are packed once for several blocks of queries. Where there are few queries, packing
+// would cost more than it saves, and keys are read where they lie. Between blocks of keys each query keeps its maximum,
+// the sum of its weights, and its weighted values so far: in scratch, or in the result where blocks share keys.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/attention/attention_simd.cpp"
 #include "hwy/foreach_target.h"
@@ -231,10 +231,11 @@ HWY_EXPORT(divide_row);
 namespace attention {
 namespace {
 
-/// Queries that share packed keys, and keys of a block: a block's scores, keys and values stay in the second-level
-/// cache.
+/// Queries and keys of a block: its scores, keys and values stay in the second-level cache.
 constexpr std::int64_t kQueries = 128;
 constexpr std::int64_t kKeys = 128;
+/// Blocks of queries that share packed keys.
+constexpr std::int64_t kSharingBlocks = 8;
 /// Fewer queries than this read keys where they lie.
 constexpr std::int64_t kFewQueries = 8;
 
@@ -242,10 +243,10 @@ constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, k
 
 /// One task's scratch memory.
 struct Scratch {
-  float* scores;   ///< [queries, row_floats]
-  float* sums;     ///< [queries, width of values]: the weighted values so far
-  float* maxima;   ///< [queries]
-  float* weights;  ///< [queries]: sums of weights
+  float* scores;   ///< [queries of a block, row_floats]
+  float* sums;     ///< [queries, width of values]: the weighted values so far, unless blocks share keys
+  float* maxima;   ///< [queries that share keys]
+  float* weights;  ///< [queries that share keys]: sums of weights
   float* keys;     ///< packed
   float* values;   ///< packed
 };
@@ -263,10 +264,20 @@ std::int64_t block_keys(const Problem& problem) {
 /// Floats from one row of scores to the next: whole vectors.
 std::int64_t row_floats(const Problem& problem) { return round_up(block_keys(problem)); }
 
+/// Blocks of one head.
+std::int64_t block_count(const Problem& problem) {
+  const std::int64_t queries = std::max<std::int64_t>(block_queries(problem), 1);
+  return (problem.q.rows + queries - 1) / queries;
+}
+
+/// Do blocks share packed keys? Of two, that gains less than it costs that their values so far lie apart.
+bool shares_keys(const Problem& problem) { return block_count(problem) > 2; }
+
 /// Floats of one task; sets the regions when `memory` is not null.
 std::int64_t layout_scratch(const Problem& problem, float* memory, Scratch* scratch) {
   const std::int64_t queries = std::min(problem.q.rows, kQueries);
   const std::int64_t keys = std::min(problem.k.rows, kKeys);
+  const std::int64_t sharing = shares_keys(problem) ? kSharingBlocks * kQueries : queries;
   const bool packs = block_queries(problem) >= kFewQueries;
   std::int64_t used = 0;
   const auto take = [&](std::int64_t floats) {
@@ -275,9 +286,9 @@ std::int64_t layout_scratch(const Problem& problem, float* memory, Scratch* scra
     return region;
   };
   const Scratch regions{take(queries * round_up(keys)),
-                        take(queries * problem.v.width),
-                        take(queries),
-                        take(queries),
+                        take(shares_keys(problem) ? 0 : queries * problem.v.width),
+                        take(sharing),
+                        take(sharing),
                         take(packs ? gemm::packed_floats(problem.q.width, keys) : 0),
                         take(packs ? gemm::packed_floats(keys, problem.v.width) : 0)};
   if (scratch != nullptr) *scratch = regions;
@@ -291,77 +302,119 @@ struct QueryBlock {
   KeyRange keys;
 
   std::int64_t rows() const { return last - first; }
+  bool is_few() const { return rows() < kFewQueries; }
 };
 
 class BlockKernel {
  public:
   BlockKernel(const Invocation& call, const Problem& problem, float* memory)
-      : call_(call), p_(call.as<AttentionParams>()), problem_(problem) {
+      : call_(call), p_(call.as<AttentionParams>()), problem_(problem), shares_(shares_keys(problem)) {
     layout_scratch(problem, memory, &scratch_);
   }
 
-  void run(std::int64_t b, std::int64_t h, std::int64_t first) {
-    QueryBlock block{
-        b, h, first, std::min(first + block_queries(problem_), problem_.q.rows), length_of(call_, problem_, b), {}};
-    block.keys = {problem_.visible(p_, block.length, block.first).first,
-                  problem_.visible(p_, block.length, block.last - 1).last};
-    std::fill_n(scratch_.maxima, block.rows(), -std::numeric_limits<float>::infinity());
-    std::fill_n(scratch_.weights, block.rows(), 0.0F);
-    std::fill_n(scratch_.sums, block.rows() * problem_.v.width, 0.0F);
-    const std::int64_t step = block_keys(problem_);
-    for (std::int64_t j = block.keys.first; j < block.keys.last; j += step)
-      run_keys(block, {j, std::min(j + step, block.keys.last)});
-    finish(block);
+  /// Queries [first, last) of a head, whole blocks of them.
+  void run(std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t last) {
+    const std::int64_t most = (shares_ ? kSharingBlocks : 1) * block_queries(problem_);
+    for (; first < last; first += most) run_sharing(b, h, first, std::min(first + most, last));
   }
 
  private:
-  void run_keys(const QueryBlock& block, const KeyRange& keys) {
+  /// The same of queries that share packed keys. How keys are cut does not depend on the queries, so that no result
+  /// does on the tasks.
+  void run_sharing(std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t last) {
+    first_ = first;
+    std::fill_n(scratch_.maxima, last - first, -std::numeric_limits<float>::infinity());
+    std::fill_n(scratch_.weights, last - first, 0.0F);
+    const std::int64_t together = shares_ ? 1 : last - first;  // rows of sums
+    for (std::int64_t s = first; s < last; s += together) std::fill_n(sums(b, h, s), together * problem_.v.width, 0.0F);
+    const std::int64_t length = length_of(call_, problem_, b);
+    const std::int64_t step = block_keys(problem_);
+    const std::int64_t end = problem_.visible(p_, length, problem_.q.rows - 1).last;
+    const std::int64_t queries = block_queries(problem_);
+    for (std::int64_t j = 0; j < end; j += step) {
+      const KeyRange keys{j, std::min(j + step, end)};
+      bool packed = false;
+      for (std::int64_t s = first; s < last; s += queries) {
+        QueryBlock block{b, h, s, std::min(s + queries, last), length, {}};
+        block.keys = {problem_.visible(p_, length, block.first).first,
+                      problem_.visible(p_, length, block.last - 1).last};
+        const KeyRange seen{std::max(keys.first, block.keys.first), std::min(keys.last, block.keys.last)};
+        if (seen.first >= seen.last) continue;
+        run_keys(block, block.is_few() ? seen : keys, packed);
+        packed = packed || !block.is_few();
+      }
+    }
+    for (std::int64_t s = first; s < last; ++s) divide(b, h, s, problem_.visible(p_, length, s));
+  }
+
+  /// The weighted values so far of query s.
+  float* sums(std::int64_t b, std::int64_t h, std::int64_t s) const {
+    return shares_ ? call_.output<float>() + problem_.y.at(b, h, s) : scratch_.sums + (s - first_) * problem_.v.width;
+  }
+  std::int64_t sums_stride() const { return shares_ ? problem_.y.row_stride : problem_.v.width; }
+
+  const float* key_rows(const QueryBlock& block, const KeyRange& keys) const {
+    return call_.input<float>(kK) + problem_.k.at(block.b, block.h / problem_.group, keys.first);
+  }
+  const float* value_rows(const QueryBlock& block, const KeyRange& keys) const {
+    return call_.input<float>(kV) + problem_.v.at(block.b, block.h / problem_.group, keys.first);
+  }
+
+  /// `packed`: another block has packed these keys and their values. Values are packed late, so that the product finds
+  /// them in the first-level cache.
+  void run_keys(const QueryBlock& block, const KeyRange& keys, bool packed) {
     const std::int64_t count = keys.last - keys.first;
     const std::int64_t width = problem_.v.width;
-    multiply_keys(block, keys);
+    float* y = sums(block.b, block.h, block.first);
+    multiply_keys(block, keys, packed);
     for (std::int64_t r = 0; r < block.rows(); ++r) {
       const KeyRange visible = problem_.visible(p_, block.length, block.first + r);
       weigh(block, r, keys,
-            {std::clamp(visible.first, keys.first, keys.last), std::clamp(visible.last, keys.first, keys.last)});
+            {std::clamp(visible.first, keys.first, keys.last), std::clamp(visible.last, keys.first, keys.last)},
+            y + r * sums_stride());
     }
-    const float* values = call_.input<float>(kV) + problem_.v.at(block.b, block.h / problem_.group, keys.first);
-    if (block.rows() < kFewQueries) {
+    if (block.is_few()) {
       for (std::int64_t r = 0; r < block.rows(); ++r) HWY_DYNAMIC_DISPATCH(weigh_row)
-      (scratch_.scores + r * row_floats(problem_), values, problem_.v.row_stride, static_cast<std::size_t>(width),
-       static_cast<std::size_t>(count), scratch_.sums + r * width);
+      (scratch_.scores + r * row_floats(problem_), value_rows(block, keys), problem_.v.row_stride,
+       static_cast<std::size_t>(width), static_cast<std::size_t>(count), y + r * sums_stride());
       return;
     }
     const std::int64_t panels = gemm::panel_count(width);
-    gemm::pack_panels_simd(values, count, width, problem_.v.row_stride, 1, 0, panels, scratch_.values);
+    if (!packed)
+      gemm::pack_panels_simd(value_rows(block, keys), count, width, problem_.v.row_stride, 1, 0, panels,
+                             scratch_.values);
     gemm::multiply({.data = scratch_.scores, .rows = block.rows(), .row_stride = row_floats(problem_), .length = count},
                    {.data = scratch_.values, .n = width, .first = 0, .last = panels},
-                   {.data = scratch_.sums, .row_stride = width, .resumes = true});
+                   {.data = y, .row_stride = sums_stride(), .resumes = true});
   }
 
   /// The raw products of the block's queries and these keys.
-  void multiply_keys(const QueryBlock& block, const KeyRange& keys) {
+  void multiply_keys(const QueryBlock& block, const KeyRange& keys, bool packed) {
     const std::int64_t count = keys.last - keys.first;
     const float* queries = call_.input<float>(kQ) + problem_.q.at(block.b, block.h, block.first);
-    const float* rows = call_.input<float>(kK) + problem_.k.at(block.b, block.h / problem_.group, keys.first);
-    if (block.rows() < kFewQueries) {
+    if (block.is_few()) {
       for (std::int64_t r = 0; r < block.rows(); ++r) HWY_DYNAMIC_DISPATCH(score_row)
-      (queries + r * problem_.q.row_stride, rows, problem_.k.row_stride, static_cast<std::size_t>(problem_.k.width),
-       static_cast<std::size_t>(count), scratch_.scores + r * row_floats(problem_));
+      (queries + r * problem_.q.row_stride, key_rows(block, keys), problem_.k.row_stride,
+       static_cast<std::size_t>(problem_.k.width), static_cast<std::size_t>(count),
+       scratch_.scores + r * row_floats(problem_));
       return;
     }
     const std::int64_t panels = gemm::panel_count(count);
-    gemm::pack_panels_simd(rows, problem_.k.width, count, 1, problem_.k.row_stride, 0, panels, scratch_.keys);
+    if (!packed)
+      gemm::pack_panels_simd(key_rows(block, keys), problem_.k.width, count, 1, problem_.k.row_stride, 0, panels,
+                             scratch_.keys);
     gemm::multiply(
         {.data = queries, .rows = block.rows(), .row_stride = problem_.q.row_stride, .length = problem_.q.width},
         {.data = scratch_.keys, .n = count, .first = 0, .last = panels},
         {.data = scratch_.scores, .row_stride = row_floats(problem_)});
   }
 
-  /// Makes row r's products weights.
-  void weigh(const QueryBlock& block, std::int64_t r, const KeyRange& keys, const KeyRange& visible) {
+  /// Makes row r's products weights; y are its weighted values so far.
+  void weigh(const QueryBlock& block, std::int64_t r, const KeyRange& keys, const KeyRange& visible, float* y) {
+    const std::int64_t at = block.first + r - first_;
     HWY_DYNAMIC_DISPATCH(advance_softmax)
-    (p_, score_row_of(block, r, keys, visible), scratch_.maxima + r, scratch_.weights + r,
-     scratch_.sums + r * problem_.v.width, static_cast<std::size_t>(problem_.v.width));
+    (p_, score_row_of(block, r, keys, visible), scratch_.maxima + at, scratch_.weights + at, y,
+     static_cast<std::size_t>(problem_.v.width));
   }
 
   ScoreRow score_row_of(const QueryBlock& block, std::int64_t r, const KeyRange& keys, const KeyRange& visible) const {
@@ -381,22 +434,21 @@ class BlockKernel {
     return row;
   }
 
-  void finish(const QueryBlock& block) {
-    const auto width = static_cast<std::size_t>(problem_.v.width);
-    for (std::int64_t r = 0; r < block.rows(); ++r) {
-      float* y = call_.output<float>() + problem_.y.at(block.b, block.h, block.first + r);
-      // A weight of zero means that nothing was in sight, or that all of it was -inf.
-      const KeyRange visible = problem_.visible(p_, block.length, block.first + r);
-      const bool zero = p_.empty_rows_zero != 0 || visible.first == visible.last;
-      const float weight = scratch_.weights[r] == 0.0F && zero ? 1.0F : scratch_.weights[r];
-      HWY_DYNAMIC_DISPATCH(divide_row)(weight, scratch_.sums + r * problem_.v.width, y, width);
-    }
+  void divide(std::int64_t b, std::int64_t h, std::int64_t s, const KeyRange& visible) {
+    // A weight of zero means that nothing was in sight, or that all of it was -inf.
+    const bool zero = p_.empty_rows_zero != 0 || visible.first == visible.last;
+    const float weight = scratch_.weights[s - first_];
+    HWY_DYNAMIC_DISPATCH(divide_row)
+    (weight == 0.0F && zero ? 1.0F : weight, sums(b, h, s), call_.output<float>() + problem_.y.at(b, h, s),
+     static_cast<std::size_t>(problem_.v.width));
   }
 
   const Invocation& call_;
   const AttentionParams& p_;
   const Problem& problem_;
   Scratch scratch_{};
+  bool shares_;             ///< keys among blocks
+  std::int64_t first_ = 0;  ///< of the queries that share keys at present
 };
 
 }  // namespace
@@ -412,16 +464,18 @@ Status run_blocks(const Invocation& call) {
   if (call.out().elements() == 0) return ok_status();
   const std::int64_t slot_floats = layout_scratch(problem, nullptr, nullptr);
   const std::int64_t queries = std::max<std::int64_t>(block_queries(problem), 1);
-  const std::int64_t blocks = (problem.q.rows + queries - 1) / queries;
+  const std::int64_t blocks = block_count(problem);
   // Work of about ten microseconds, so that small products do not wake other threads.
   const std::int64_t per_block = queries * problem.k.rows * (problem.q.width + problem.v.width) + 1;
   const std::int64_t grain = std::max<std::int64_t>(100'000 / per_block, 1);
   parallel_slots(*call.threads, problem.batch * problem.q.heads * blocks, grain,
                  [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
                    BlockKernel kernel(call, problem, reinterpret_cast<float*>(call.scratch) + slot * slot_floats);
-                   for (std::int64_t i = begin; i < end; ++i) {
+                   for (std::int64_t i = begin, next; i < end; i = next) {
                      const std::int64_t head = i / blocks;
-                     kernel.run(head / problem.q.heads, head % problem.q.heads, i % blocks * queries);
+                     next = std::min((head + 1) * blocks, end);
+                     kernel.run(head / problem.q.heads, head % problem.q.heads, (i - head * blocks) * queries,
+                                std::min((next - head * blocks) * queries, problem.q.rows));
                    }
                  });
   return ok_status();
