@@ -231,11 +231,17 @@ HWY_EXPORT(divide_row);
 namespace attention {
 namespace {
 
-/// Queries and keys of a block: its scores, keys and values stay in the second-level cache.
-constexpr std::int64_t kQueries = 128;
-constexpr std::int64_t kKeys = 128;
-/// Blocks of queries that share packed keys.
-constexpr std::int64_t kSharingBlocks = 8;
+/// The most queries and keys of a block: its scores, keys and values stay in the second-level cache.
+struct BlockSize {
+  std::int64_t queries;
+  std::int64_t keys;
+};
+/// The only block of a head, and one of several: these share packed keys, so that their scores may lie in the
+/// first-level cache.
+constexpr BlockSize kOnlyBlock{128, 128};
+constexpr BlockSize kSharingBlock{32, 224};
+/// Blocks that share keys.
+constexpr std::int64_t kSharingBlocks = 32;
 /// Fewer queries than this read keys where they lie.
 constexpr std::int64_t kFewQueries = 8;
 
@@ -257,27 +263,21 @@ std::int64_t even_part(std::int64_t total, std::int64_t most) {
   return parts > 0 ? (total + parts - 1) / parts : 0;
 }
 
-std::int64_t block_queries(const Problem& problem) { return even_part(problem.q.rows, kQueries); }
+/// Do several blocks share packed keys?
+bool shares_keys(const Problem& problem) { return problem.q.rows > kOnlyBlock.queries; }
+BlockSize most_of_block(const Problem& problem) { return shares_keys(problem) ? kSharingBlock : kOnlyBlock; }
+std::int64_t block_queries(const Problem& problem) { return even_part(problem.q.rows, most_of_block(problem).queries); }
 std::int64_t block_keys(const Problem& problem) {
-  return std::min(align_up(even_part(problem.k.rows, kKeys), gemm::kPanel), problem.k.rows);
+  return std::min(align_up(even_part(problem.k.rows, most_of_block(problem).keys), gemm::kPanel), problem.k.rows);
 }
 /// Floats from one row of scores to the next: whole vectors.
 std::int64_t row_floats(const Problem& problem) { return round_up(block_keys(problem)); }
 
-/// Blocks of one head.
-std::int64_t block_count(const Problem& problem) {
-  const std::int64_t queries = std::max<std::int64_t>(block_queries(problem), 1);
-  return (problem.q.rows + queries - 1) / queries;
-}
-
-/// Do blocks share packed keys? Of two, that gains less than it costs that their values so far lie apart.
-bool shares_keys(const Problem& problem) { return block_count(problem) > 2; }
-
 /// Floats of one task; sets the regions when `memory` is not null.
 std::int64_t layout_scratch(const Problem& problem, float* memory, Scratch* scratch) {
-  const std::int64_t queries = std::min(problem.q.rows, kQueries);
-  const std::int64_t keys = std::min(problem.k.rows, kKeys);
-  const std::int64_t sharing = shares_keys(problem) ? kSharingBlocks * kQueries : queries;
+  const std::int64_t queries = std::min(problem.q.rows, most_of_block(problem).queries);
+  const std::int64_t keys = std::min(problem.k.rows, most_of_block(problem).keys);
+  const std::int64_t sharing = shares_keys(problem) ? kSharingBlocks * kSharingBlock.queries : queries;
   const bool packs = block_queries(problem) >= kFewQueries;
   std::int64_t used = 0;
   const auto take = [&](std::int64_t floats) {
@@ -464,7 +464,7 @@ Status run_blocks(const Invocation& call) {
   if (call.out().elements() == 0) return ok_status();
   const std::int64_t slot_floats = layout_scratch(problem, nullptr, nullptr);
   const std::int64_t queries = std::max<std::int64_t>(block_queries(problem), 1);
-  const std::int64_t blocks = block_count(problem);
+  const std::int64_t blocks = (problem.q.rows + queries - 1) / queries;
   // Work of about ten microseconds, so that small products do not wake other threads.
   const std::int64_t per_block = queries * problem.k.rows * (problem.q.width + problem.v.width) + 1;
   const std::int64_t grain = std::max<std::int64_t>(100'000 / per_block, 1);
