@@ -237,9 +237,11 @@ struct BlockSize {
   std::int64_t keys;
 };
 /// The only block of a head, and one of several: these share packed keys, so that their scores may lie in the
-/// first-level cache.
+/// first-level cache. Fewer keys where these and their values are wide: packed, they are most of the scratch.
 constexpr BlockSize kOnlyBlock{128, 128};
 constexpr BlockSize kSharingBlock{32, 224};
+constexpr BlockSize kSharingBlockOfWideHeads{32, 128};
+constexpr std::int64_t kWideHead = 192;  ///< numbers of a key and a value
 /// Blocks that share keys.
 constexpr std::int64_t kSharingBlocks = 32;
 /// Fewer queries than this read keys where they lie.
@@ -265,7 +267,10 @@ std::int64_t even_part(std::int64_t total, std::int64_t most) {
 
 /// Do several blocks share packed keys?
 bool shares_keys(const Problem& problem) { return problem.q.rows > kOnlyBlock.queries; }
-BlockSize most_of_block(const Problem& problem) { return shares_keys(problem) ? kSharingBlock : kOnlyBlock; }
+BlockSize most_of_block(const Problem& problem) {
+  if (!shares_keys(problem)) return kOnlyBlock;
+  return problem.q.width + problem.v.width < kWideHead ? kSharingBlock : kSharingBlockOfWideHeads;
+}
 std::int64_t block_queries(const Problem& problem) { return even_part(problem.q.rows, most_of_block(problem).queries); }
 std::int64_t block_keys(const Problem& problem) {
   return std::min(align_up(even_part(problem.k.rows, most_of_block(problem).keys), gemm::kPanel), problem.k.rows);

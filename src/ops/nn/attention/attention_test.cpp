@@ -116,7 +116,7 @@ OpCase random_attention_case(Random& random) {
   const std::int64_t heads = groups * random_int(random, 1, 2);
   const std::int64_t queries = random_int(random, 0, 3) == 0 ? random_int(random, 90, 400) : random_int(random, 0, 20);
   const std::int64_t keys = random_int(random, 0, 2) == 0 ? random_int(random, 60, 140) : random_int(random, 0, 20);
-  const std::int64_t width = random_int(random, 0, 40);
+  const std::int64_t width = random_int(random, 0, 9) == 0 ? random_int(random, 150, 200) : random_int(random, 0, 40);
   const auto operand = [&](std::int64_t h, std::int64_t rows, std::int64_t columns, bool last) {
     return random_tensor(ElementType::kF32, last ? std::vector{b, rows, h, columns} : std::vector{b, h, rows, columns},
                          random, -2, 2);

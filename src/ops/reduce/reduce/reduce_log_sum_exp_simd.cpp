@@ -2,7 +2,7 @@
 // results, or along rows; several of them are computed together, as each step of an exponential waits for the one
 // before.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/reduce/reduce/log_sum_exp_simd.cpp"
+#define HWY_TARGET_INCLUDE "ops/reduce/reduce/reduce_log_sum_exp_simd.cpp"
 #include "hwy/foreach_target.h"
 // Highway wants the headers below after foreach_target.h.
 #include <algorithm>
