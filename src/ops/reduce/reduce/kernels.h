@@ -8,7 +8,7 @@ namespace bantam::ops {
 
 Status run_reduce_ref(const Invocation& invocation);
 
-/// All functions of f32 but log_sum_exp, where the innermost reduced or kept elements are contiguous.
+/// All functions of f32 but prod and log_sum_exp, where the innermost reduced or kept elements are contiguous.
 bool supports_reduce_f32_simd(const OpCall& call);
 Footprint reduce_footprint(const OpCall& call, int threads);
 Status run_reduce_f32_simd(const Invocation& invocation);

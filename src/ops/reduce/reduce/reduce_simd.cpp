@@ -87,13 +87,6 @@ struct LogSum : Sum {
     return log_f32(hn::DFromV<V>(), v);
   }
 };
-struct Product : AsItIs {
-  static constexpr float kStart = 1.0F;
-  template <class V>
-  static HWY_INLINE V step(V a, V b) {
-    return hn::Mul(a, b);
-  }
-};
 /// The larger, or smaller, of two numbers; what is not a number stays. x86's Max and Min give their second operand
 /// where one of them is none; others' may give the other.
 struct Maximum : AsItIs {
@@ -407,7 +400,6 @@ void run_reduce(const Invocation& invocation, const ReduceLoops& loops) {
   switch (function) {
     case ReduceFunction::kMax: return reduce(Maximum());
     case ReduceFunction::kMin: return reduce(Minimum());
-    case ReduceFunction::kProd: return reduce(Product());
     case ReduceFunction::kL1: return reduce(Magnitudes());
     case ReduceFunction::kL2: return reduce(Length());
     case ReduceFunction::kLogSum: return reduce(LogSum());
@@ -433,7 +425,10 @@ Footprint reduce_footprint(const OpCall& call, int threads) {
 
 bool supports_reduce_f32_simd(const OpCall& call) {
   const auto& p = call.as<ReduceParams>();
-  if (call.in(0).type != ElementType::kF32 || p.function == ReduceFunction::kLogSumExp) return false;
+  if (call.in(0).type != ElementType::kF32) return false;
+  // Products in another order may leave the range of numbers in between: of large numbers and small ones in turn, some
+  // lanes would have infinity and others 0.
+  if (p.function == ReduceFunction::kProd || p.function == ReduceFunction::kLogSumExp) return false;
   return make_reduce_loops(p.axes, p.keep_dims, call.in(0), call.out()).suit_vectors();
 }
 

@@ -118,6 +118,17 @@ TEST(Reduce, VariantsMatchReference) {
       {.cases = 200, .must_cover = {kReduce.variants[0].name}});
 }
 
+TEST(Reduce, ProductsOfLargeAndSmallNumbersStayInRange) {
+  std::vector<float> values;
+  for (int i = 0; i < 100; ++i) values.insert(values.end(), {0x1p60F, 0x1p-60F});
+  const OpCase op_case =
+      make_case(kReduce, ReduceParams{ReduceFunction::kProd, {1, {1}}, 0}, {tensor_of<float>({1, 200}, values)});
+  for (const KernelVariant& variant : kReduce.variants) {
+    if (!variant_supports(op_case, variant)) continue;
+    EXPECT_EQ(run_variant(op_case, variant).outputs[0].values<float>(), std::vector<float>{1}) << variant.name;
+  }
+}
+
 TEST(Reduce, LogarithmsOfSumsMatchReference) {
   expect_variants_match_reference(
       [](Random& random) {
