@@ -282,7 +282,7 @@ std::int64_t row_floats(const Problem& problem) { return round_up(block_keys(pro
 std::int64_t layout_scratch(const Problem& problem, float* memory, Scratch* scratch) {
   const std::int64_t queries = std::min(problem.q.rows, most_of_block(problem).queries);
   const std::int64_t keys = std::min(problem.k.rows, most_of_block(problem).keys);
-  const std::int64_t sharing = shares_keys(problem) ? kSharingBlocks * kSharingBlock.queries : queries;
+  const std::int64_t sharing = (shares_keys(problem) ? kSharingBlocks : 1) * queries;
   const bool packs = block_queries(problem) >= kFewQueries;
   std::int64_t used = 0;
   const auto take = [&](std::int64_t floats) {
@@ -439,6 +439,7 @@ class BlockKernel {
     return row;
   }
 
+  /// Makes the weighted values of query s their mean.
   void divide(std::int64_t b, std::int64_t h, std::int64_t s, const KeyRange& visible) {
     // A weight of zero means that nothing was in sight, or that all of it was -inf.
     const bool zero = p_.empty_rows_zero != 0 || visible.first == visible.last;
