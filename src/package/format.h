@@ -9,7 +9,7 @@ namespace bantam::format {
 inline constexpr char kMagic[8] = {'B', 'A', 'N', 'T', 'A', 'M', '\r', '\n'};
 /// Another one whenever tables change, or how a kernel's constants are laid out: a package is refused then, not
 /// misread.
-inline constexpr std::uint32_t kVersion = 4;
+inline constexpr std::uint32_t kVersion = 5;
 inline constexpr std::size_t kWeightAlignment = 64;
 
 /// First 64 bytes of a package, little endian.

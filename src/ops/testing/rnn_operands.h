@@ -1,6 +1,7 @@
 // Random sizes and operands of recurrent layers, for the tests of lstm, gru and simple_rnn.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -13,15 +14,26 @@ struct RnnSizes {
   std::int64_t steps, batch, input, hidden;
 };
 
+/// Any units, or as many as make up several blocks (nn/lstm/units.h).
+inline std::int64_t random_units(Random& random, std::int64_t least, std::int64_t most) {
+  constexpr std::int64_t kBlock = 16;
+  if (random_int(random, 0, 1) == 0) return random_int(random, least, most);
+  return random_int(random, std::max<std::int64_t>(least / kBlock, 2), std::max<std::int64_t>(most / kBlock, 3)) *
+         kBlock;
+}
+
+/// The more units, the fewer steps, as rounding grows with both.
 inline RnnSizes random_rnn_sizes(Random& random) {
-  return {random_int(random, 0, 40), random_int(random, 1, 3), random_int(random, 0, 9), random_int(random, 1, 21)};
+  const std::int64_t hidden = random_units(random, 1, 21);
+  const std::int64_t steps = hidden <= 10 ? 40 : hidden <= 21 ? 12 : 5;
+  return {random_int(random, 0, steps), random_int(random, 1, 3), random_int(random, 0, 9), hidden};
 }
 
 /// So much work that threads share it: by direction, in batches, or product by product.
 inline RnnSizes random_shared_rnn_sizes(Random& random) {
   const bool has_large_products = random_int(random, 0, 3) == 0;
   return {random_int(random, 1, 5), random_int(random, 1, has_large_products ? 2 : 20), random_int(random, 1, 40),
-          has_large_products ? random_int(random, 240, 300) : random_int(random, 30, 90)};
+          has_large_products ? random_units(random, 240, 300) : random_units(random, 30, 90)};
 }
 
 /// Small numbers, so that rounding does not grow much from step to step.

@@ -66,16 +66,24 @@ void widen(const NarrowPanels& panels, std::int64_t first, std::int64_t last, st
 /// gemm_f32.h, with y.resumes and y.ends at their defaults.
 void multiply_row(const float* a, const NarrowPanels& b, std::int64_t first, std::int64_t last, const Result& y);
 
-/// Rows of k floats, one after another, times all columns; kF32 is fine. Several rows meet narrow panels in pieces that
-/// are widened on the stack. Rows of y are n floats apart; `bias` may be where a single row's result is. Threads share
-/// the panels of products that take long enough.
-void multiply_rows(const Threads& threads, const float* a, std::int64_t rows, const NarrowPanels& b, const float* bias,
-                   float* y);
+/// Panels [first, last).
+struct PanelRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
+constexpr PanelRange all_panels(const NarrowPanels& b) noexcept { return {0, panel_count(b.n)}; }
+
+/// Rows of k floats, one after another, times the columns of some panels; kF32 is fine. Several rows meet narrow panels
+/// in pieces that are widened on the stack. `y` is where column 0 goes, its rows n floats apart; `bias` may be where a
+/// single row's result is. Threads share the panels of products that take long enough.
+void multiply_rows(const Threads& threads, const float* a, std::int64_t rows, const NarrowPanels& b, PanelRange panels,
+                   const float* bias, float* y);
 
 /// The same, but what y holds already is added to: in the bits of bias and product at once. Rows of y are `stride`
 /// floats apart.
-void add_rows(const Threads& threads, const float* a, std::int64_t rows, const NarrowPanels& b, float* y,
-              std::int64_t stride);
+void add_rows(const Threads& threads, const float* a, std::int64_t rows, const NarrowPanels& b, PanelRange panels,
+              float* y, std::int64_t stride);
 
 /// Panels that fill a tile where vectors are wide, and the rows of them that are worth widening at once.
 inline constexpr std::int64_t kTilePanels = 3;

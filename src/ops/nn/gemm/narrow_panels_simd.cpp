@@ -244,9 +244,10 @@ RightPanels wide_panels(const NarrowPanels& b, std::int64_t first, std::int64_t 
 /// Calls f(first, last) for ranges of panels that meet so many rows; each is work of about ten microseconds, so that
 /// small products do not wake other threads.
 template <typename F>
-void share_panels(const Threads& threads, std::int64_t rows, const NarrowPanels& b, F f) {
+void share_panels(const Threads& threads, std::int64_t rows, const NarrowPanels& b, PanelRange panels, F f) {
   const std::int64_t work = std::max<std::int64_t>(kPanel * b.k * rows, 1);
-  parallel_ranges(threads, panel_count(b.n), std::max<std::int64_t>(100'000 / work, 4), f);
+  parallel_ranges(threads, panels.last - panels.first, std::max<std::int64_t>(100'000 / work, 4),
+                  [&](std::int64_t first, std::int64_t last) { f(panels.first + first, panels.first + last); });
 }
 
 /// The columns of panels [first, last) of multiply_rows.
@@ -282,16 +283,16 @@ void multiply_row(const float* a, const NarrowPanels& b, std::int64_t first, std
   HWY_DYNAMIC_DISPATCH(multiply_row_target)(a, b, first, last, y);
 }
 
-void multiply_rows(const Threads& threads, const float* a, std::int64_t rows, const NarrowPanels& b, const float* bias,
-                   float* y) {
-  share_panels(threads, rows, b, [&](std::int64_t first, std::int64_t last) {
+void multiply_rows(const Threads& threads, const float* a, std::int64_t rows, const NarrowPanels& b, PanelRange panels,
+                   const float* bias, float* y) {
+  share_panels(threads, rows, b, panels, [&](std::int64_t first, std::int64_t last) {
     multiply_part(a, rows, b, first, last, {.data = y, .row_stride = b.n, .bias = bias});
   });
 }
 
-void add_rows(const Threads& threads, const float* a, std::int64_t rows, const NarrowPanels& b, float* y,
-              std::int64_t stride) {
-  share_panels(threads, rows, b, [&](std::int64_t first, std::int64_t last) {
+void add_rows(const Threads& threads, const float* a, std::int64_t rows, const NarrowPanels& b, PanelRange panels,
+              float* y, std::int64_t stride) {
+  share_panels(threads, rows, b, panels, [&](std::int64_t first, std::int64_t last) {
     if (rows > 1 && b.type == ElementType::kF32)
       return multiply({.data = a, .rows = rows, .row_stride = b.k, .length = b.k}, wide_panels(b, first, last),
                       {.data = y, .row_stride = stride, .resumes = true});

@@ -6,7 +6,8 @@
 
 namespace bantam::ops::gru {
 
-inline constexpr int kGates = 3;  ///< update, reset, hidden
+inline constexpr int kGates = 3;       ///< update, reset, hidden
+inline constexpr int kMixedGates = 2;  ///< of units that lie together (nn/lstm/units.h): update, reset
 
 Footprint reference_footprint(const OpCall& call, int threads);
 Status run_reference(const Invocation& call);

@@ -11,7 +11,7 @@
 #include "ops/elementwise/unary/activation_simd-inl.h"
 #include "ops/nn/gemm/narrow_panels.h"
 #include "ops/nn/lstm/kernels.h"
-#include "ops/nn/lstm/parts.h"
+#include "ops/nn/lstm/units.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -49,23 +49,22 @@ HWY_INLINE void update_cell(D d, const LstmParams& p, const Functions& f, Cell* 
   cell->h = hn::Mul(out, apply_activation(d, cell->c, f.result));
 }
 
-/// gates [4H] in the order input, output, forget, cell; peepholes [3H] (input, output, forget) or null.
-void update_state(const LstmParams& p, std::int64_t direction, std::size_t hidden, const float* gates,
-                  const float* peepholes, float* h, float* c) {
+/// A block of units: gates in the order input, output, forget, cell, one after the other; peepholes (input, output,
+/// forget) of all H units, or null.
+HWY_INLINE void update_block(const LstmParams& p, const Functions& functions, std::size_t units, std::size_t hidden,
+                             const float* gates, const float* peepholes, float* h, float* c) {
   const D d;
-  const Functions functions{rnn::fused(p.activations.of(direction, 0)), rnn::fused(p.activations.of(direction, 1)),
-                            rnn::fused(p.activations.of(direction, 2))};
   const std::size_t lanes = hn::Lanes(d);
-  for (std::size_t i = 0; i < hidden; i += lanes) {
-    const std::size_t n = std::min(lanes, hidden - i);
+  for (std::size_t i = 0; i < units; i += lanes) {
+    const std::size_t n = std::min(lanes, units - i);
     const auto load = [&](const float* from)
                           HWY_ATTR { return n < lanes ? load_partial(d, from + i, n) : hn::LoadU(d, from + i); };
     const auto peephole = [&](std::size_t gate)
                               HWY_ATTR { return peepholes != nullptr ? load(peepholes + gate * hidden) : hn::Zero(d); };
     Cell cell{load(gates),
-              load(gates + hidden),
-              load(gates + 2 * hidden),
-              load(gates + 3 * hidden),
+              load(gates + units),
+              load(gates + 2 * units),
+              load(gates + 3 * units),
               peephole(0),
               peephole(1),
               peephole(2),
@@ -84,9 +83,15 @@ void update_state(const LstmParams& p, std::int64_t direction, std::size_t hidde
 
 }  // namespace
 
-void update_lstm_state(const LstmParams& p, std::int64_t direction, std::size_t hidden, const float* gates,
-                       const float* peepholes, float* h, float* c) {
-  update_state(p, direction, hidden, gates, peepholes, h, c);
+/// Units [first, last), whole blocks, of one item: gates [4H], peepholes [3H] or null, h and c [H].
+void update_lstm_state(const LstmParams& p, std::int64_t direction, std::size_t hidden, std::size_t first,
+                       std::size_t last, const float* gates, const float* peepholes, float* h, float* c) {
+  const Functions functions{rnn::fused(p.activations.of(direction, 0)), rnn::fused(p.activations.of(direction, 1)),
+                            rnn::fused(p.activations.of(direction, 2))};
+  const auto block = static_cast<std::size_t>(rnn::block_units(static_cast<std::int64_t>(hidden)));
+  for (std::size_t i = first; i < last; i += block)
+    update_block(p, functions, block, hidden, gates + i * lstm::kGates, peepholes != nullptr ? peepholes + i : nullptr,
+                 h + i, c + i);
 }
 
 }  // namespace bantam::ops::HWY_NAMESPACE
@@ -114,6 +119,9 @@ auto bytes_of_part(const rnn::Extents& e) {
   return [e](std::int64_t items, std::int64_t steps) { return scratch_bytes(e, items, steps); };
 }
 
+/// The gates of a unit are updated together.
+rnn::GateColumns gate_columns(const rnn::Extents& e) { return {e.hidden, kGates, kGates}; }
+
 /// Bytes of the packed form of one direction of w or r, whose rows have k elements.
 std::int64_t direction_bytes(ElementType type, std::int64_t k, const rnn::Extents& e) {
   return gemm::narrow_bytes(type, k, kGates * e.hidden);
@@ -138,9 +146,8 @@ void run_part(const Invocation& call, const rnn::Extents& e, ElementType type, c
   gemm::NarrowPanels r = direction_panels(call.input<std::byte>(rnn::kR), type, rnn::kR, e, d);
   const float* peepholes = call.has(kPeepholes) ? call.input<float>(kPeepholes) + d * 3 * e.hidden : nullptr;
   const bool backward = rnn::is_backward(p.direction, d);
-  const std::int64_t first_state = d * e.state() + part.first * e.hidden;
-  float* const h = call.output<float>(1) + first_state;
-  float* const c = call.output<float>(2) + first_state;
+  rnn::StateRows h(call, e, part);
+  float* const c = call.output<float>(2) + d * e.state() + part.first * e.hidden;
   const float* const bias = rnn::biases_of(call, e, kGates, d).input;
   const rnn::GateRoom own{reinterpret_cast<float*>(run.scratch),
                           rnn::steps_at_once(run, kStepsAtOnce, bytes_of_part(e))};
@@ -154,16 +161,20 @@ void run_part(const Invocation& call, const rnn::Extents& e, ElementType type, c
       float* const gates = room.data + (t - first_step) * part.items() * count;
       // Weights that the step before read last come first: those are still in the cache, whatever its size.
       r.backward = !r.backward;
-      // Of all items at once, also of those beyond their sequence, whose gates nobody reads.
-      gemm::add_rows(run.threads, h, part.items(), r, gates, count);
-      rnn::walk_step(call, e, part, t, [&](std::int64_t b) {
-        const std::int64_t item = b - part.first;
-        HWY_DYNAMIC_DISPATCH(update_lstm_state)
-        (p, d, static_cast<std::size_t>(e.hidden), gates + item * count, peepholes, h + item * e.hidden,
-         c + item * e.hidden);
+      rnn::share_units(run, e, kGates, [&](const rnn::Units& units) {
+        // Of all items at once, also of those beyond their sequence, whose gates nobody reads.
+        gemm::add_rows(units.threads, h.before(), part.items(), r, units.panels(kGates), gates, count);
+        h.for_each_item(t, [&](std::int64_t item) {
+          HWY_DYNAMIC_DISPATCH(update_lstm_state)
+          (p, d, static_cast<std::size_t>(e.hidden), static_cast<std::size_t>(units.first),
+           static_cast<std::size_t>(units.last), gates + item * count, peepholes, h.at(t) + item * e.hidden,
+           c + item * e.hidden);
+        });
       });
+      h.end_step(t);
     }
   }
+  h.end();
 }
 
 }  // namespace
@@ -188,19 +199,20 @@ std::int64_t packed_bytes(const OpCall& call, int input, ElementType type) {
 
 void pack(const OpCall& call, int input, ElementType type, std::byte* destination) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
-  if (input == rnn::kB) return rnn::pack_biases(call, e, kGates, kGates, destination);
+  const rnn::GateColumns columns = gate_columns(e);
+  if (input == rnn::kB) return rnn::pack_biases(call, columns, e.directions, kGates, destination);
   const std::int64_t k = row_elements(input, e);
-  const std::int64_t columns = kGates * e.hidden;
   const auto* from = static_cast<const float*>(call.inputs[static_cast<std::size_t>(input)].data);
   for (std::int64_t d = 0; d < e.directions; ++d)
-    gemm::pack_narrow(type, from + d * columns * k, k, columns, 1, k, destination + d * direction_bytes(type, k, e));
+    rnn::pack_gates(type, from + d * kGates * e.hidden * k, k, columns, destination + d * direction_bytes(type, k, e));
 }
 
 void restore(const OpCall& call, int input, ElementType type, const std::byte* packed, float* elements) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
   const std::int64_t k = row_elements(input, e);
   for (std::int64_t d = 0; d < e.directions; ++d)
-    gemm::restore_narrow(direction_panels(packed, type, input, e, d), 1, k, elements + d * kGates * e.hidden * k);
+    rnn::restore_gates(direction_panels(packed, type, input, e, d), gate_columns(e),
+                       elements + d * kGates * e.hidden * k);
 }
 
 Status run_packed(const Invocation& call, ElementType type) {

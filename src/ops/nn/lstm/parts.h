@@ -108,7 +108,7 @@ inline void multiply_inputs(const Invocation& call, const Extents& e, const Part
   const std::int64_t at_once = items == e.batch ? last - first : 1;
   for (std::int64_t t = first; t < last; t += at_once)
     gemm::multiply_rows(run.threads, call.input<float>(kX) + (t * e.batch + run.part.first) * e.input, at_once * items,
-                        w, bias, gates + (t - first) * items * w.n);
+                        w, gemm::all_panels(w), bias, gates + (t - first) * items * w.n);
 }
 
 /// Memory for the inputs' share of the gates of some steps.

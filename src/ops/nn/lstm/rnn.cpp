@@ -62,16 +62,6 @@ Status infer(const Rules& rules, std::span<const Tensor> inputs, std::span<Tenso
   return make_desc(ElementType::kF32, h_dims, 3, &outputs[1]);
 }
 
-void pack_biases(const OpCall& call, const Extents& e, std::int64_t gates, std::int64_t together,
-                 std::byte* destination) noexcept {
-  auto* packed = reinterpret_cast<float*>(destination);
-  // The model file may have them at any address.
-  std::memcpy(packed, call.inputs[kB].data, static_cast<std::size_t>(call.in(kB).bytes()));
-  const std::int64_t columns = gates * e.hidden;
-  for (std::int64_t d = 0; d < e.directions; ++d, packed += 2 * columns)
-    for (std::int64_t i = 0; i < together * e.hidden; ++i) packed[i] += packed[columns + i];
-}
-
 Status check_lengths(const Invocation& call, const Extents& e) noexcept {
   if (!call.has(kLengths)) return ok_status();
   for (std::int64_t b = 0; b < e.batch; ++b) {

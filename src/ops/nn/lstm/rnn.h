@@ -1,5 +1,5 @@
 // What the recurrent layers have in common: extents, validation, and the walk over time steps, directions and batch
-// items. What their kernels on packed weights have besides: parts.h. Freestanding; called by lstm/, gru/ and
+// items. What their kernels on packed weights have besides: parts.h, units.h. Freestanding; called by lstm/, gru/ and
 // simple_rnn/ only.
 #pragma once
 
@@ -119,8 +119,8 @@ inline bool has_constant_weights(const OpCall& call) noexcept {
   return data(kW) != nullptr && data(kR) != nullptr && (!call.has(kB) || data(kB) != nullptr);
 }
 
-/// One direction of operand b as it is packed: `input` is what the inputs' share of `gates` * H columns starts from,
-/// the bias of both shares where these are added up, `state` the state's bias. Null without b.
+/// One direction of operand b as it is packed (units.h): `input` is what the inputs' share of `gates` * H columns
+/// starts from, the bias of both shares where these are added up, `state` the state's bias. Null without b.
 struct Biases {
   const float* input = nullptr;
   const float* state = nullptr;
@@ -131,10 +131,6 @@ inline Biases biases_of(const Invocation& call, const Extents& e, std::int64_t g
   const float* input = call.input<float>(kB) + d * 2 * gates * e.hidden;
   return {input, input + gates * e.hidden};
 }
-
-/// Packs b [D,2,gates * H]: the state's bias is added to the inputs' in the first `together` gates.
-void pack_biases(const OpCall& call, const Extents& e, std::int64_t gates, std::int64_t together,
-                 std::byte* destination) noexcept;
 
 /// True when that direction goes from the last step to the first.
 constexpr bool is_backward(RnnDirection direction, std::int64_t d) noexcept {
@@ -170,30 +166,29 @@ struct Part {
   std::int64_t items() const noexcept { return last - first; }
 };
 
-/// Calls step(b) for the items of a part that are still within their sequence at time t; the step updates the state
-/// y_h, which is then copied to y. Beyond the sequence y is zero and the state rests: going backward, an item thus
-/// begins at its own last step.
-template <typename Step>
-void walk_step(const Invocation& call, const Extents& e, const Part& part, std::int64_t t, Step&& step) {
-  const auto row = static_cast<std::size_t>(e.hidden) * sizeof(float);
-  if (row == 0) return;
-  for (std::int64_t b = part.first; b < part.last; ++b) {
-    float* y = call.output<float>(0) + ((t * e.directions + part.direction) * e.batch + b) * e.hidden;
-    if (call.has(kLengths) && t >= call.input<std::int32_t>(kLengths)[b]) {
-      std::memset(y, 0, row);
-    } else {
-      step(b);
-      std::memcpy(y, call.output<float>(1) + part.direction * e.state() + b * e.hidden, row);
-    }
-  }
+/// True when step t lies beyond the sequence of item b of the batch: y is zero there and the state rests. Going
+/// backward, an item thus begins at its own last step.
+inline bool is_beyond(const Invocation& call, std::int64_t b, std::int64_t t) noexcept {
+  return call.has(kLengths) && t >= call.input<std::int32_t>(kLengths)[b];
 }
 
-/// step(t, b) for all steps of direction d.
+/// Calls step(t, b) for all steps of direction d within the sequence of item b; it updates the state y_h, which is then
+/// copied to y.
 template <typename Step>
 void walk(const Invocation& call, const Extents& e, std::int64_t d, bool backward, Step&& step) {
+  const auto row = static_cast<std::size_t>(e.hidden) * sizeof(float);
+  if (row == 0) return;
   for (std::int64_t k = 0; k < e.steps; ++k) {
     const std::int64_t t = step_at(e, backward, k);
-    walk_step(call, e, {d, 0, e.batch}, t, [&](std::int64_t b) { step(t, b); });
+    for (std::int64_t b = 0; b < e.batch; ++b) {
+      float* y = call.output<float>(0) + ((t * e.directions + d) * e.batch + b) * e.hidden;
+      if (is_beyond(call, b, t)) {
+        std::memset(y, 0, row);
+      } else {
+        step(t, b);
+        std::memcpy(y, call.output<float>(1) + d * e.state() + b * e.hidden, row);
+      }
+    }
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include "ops/common/activate_rows.h"
 #include "ops/nn/gemm/narrow_panels.h"
-#include "ops/nn/lstm/parts.h"
+#include "ops/nn/lstm/units.h"
 #include "ops/nn/simple_rnn/kernels.h"
 
 namespace bantam::ops::simple_rnn {
@@ -54,7 +54,7 @@ void run_part(const Invocation& call, const rnn::Extents& e, const rnn::PartRun&
   const gemm::NarrowPanels r = direction_panels(call, rnn::kR, e, d);
   const bool backward = rnn::is_backward(p.direction, d);
   const std::int64_t state = part.items() * e.hidden;
-  float* const states = call.output<float>(1) + d * e.state() + part.first * e.hidden;
+  rnn::StateRows h(call, e, part);
   const float* const bias = rnn::biases_of(call, e, kGates, d).input;
   const std::int64_t at_once = rnn::steps_at_once(run, kStepsAtOnce, bytes_of_part(e));
   for (std::int64_t k = 0; k < e.steps; k += at_once) {
@@ -65,14 +65,14 @@ void run_part(const Invocation& call, const rnn::Extents& e, const rnn::PartRun&
       const std::int64_t t = rnn::step_at(e, backward, i);
       float* const sums = products + (t - first_step) * state;
       // Of all items at once, also of those beyond their sequence, whose sums nobody reads.
-      gemm::add_rows(run.threads, states, part.items(), r, sums, e.hidden);
+      gemm::add_rows(run.threads, h.before(), part.items(), r, gemm::all_panels(r), sums, e.hidden);
       activate(p.activations.of(d, 0), p.clip, sums, state);
-      rnn::walk_step(call, e, part, t, [&](std::int64_t b) {
-        const std::int64_t offset = (b - part.first) * e.hidden;
-        std::memcpy(states + offset, sums + offset, static_cast<std::size_t>(e.hidden) * sizeof(float));
-      });
+      h.for_each_item(
+          t, [&](std::int64_t item) { std::copy_n(sums + item * e.hidden, e.hidden, h.at(t) + item * e.hidden); });
+      h.end_step(t);
     }
   }
+  h.end();
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ std::int64_t packed_bytes(const OpCall& call, int input) {
 
 void pack(const OpCall& call, int input, std::byte* destination) {
   const rnn::Extents e = rnn::extents_of(call.in(rnn::kX), call.in(rnn::kR));
-  if (input == rnn::kB) return rnn::pack_biases(call, e, kGates, kGates, destination);
+  if (input == rnn::kB) return rnn::pack_biases(call, {e.hidden, kGates, kGates}, e.directions, kGates, destination);
   const std::int64_t k = row_elements(input, e);
   const auto* from = static_cast<const float*>(call.inputs[static_cast<std::size_t>(input)].data);
   auto* const to = reinterpret_cast<float*>(destination);
