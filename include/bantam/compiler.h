@@ -257,9 +257,11 @@ struct ModelReport {
   std::int64_t activation_bytes = 0;
   std::int64_t lower_bound_bytes = 0;  ///< of the activations, in this order and with this sharing
   std::int64_t scratch_bytes = 0;      ///< largest of one step, within the activations
-  std::int64_t state_bytes = 0;        ///< both copies of alternating states included
-  std::int64_t copied_bytes = 0;       ///< by the copies between memories that the plan added
-  std::int64_t weights_bytes = 0;      ///< that this model uses; may be shared with others
+  /// Part of activation_bytes that no buffer needs, for scratch that makes kernels faster: of what bands save.
+  std::int64_t added_scratch_bytes = 0;
+  std::int64_t state_bytes = 0;    ///< both copies of alternating states included
+  std::int64_t copied_bytes = 0;   ///< by the copies between memories that the plan added
+  std::int64_t weights_bytes = 0;  ///< that this model uses; may be shared with others
   std::int64_t peak_step = 0;
   /// No order has a lower_bound_bytes below this: where the two are equal, the order is optimal.
   std::int64_t order_bound_bytes = 0;

@@ -7,6 +7,7 @@
 #include "compiler/cost_model.h"
 #include "compiler/patch_rows.h"
 #include "compiler/row_rules.h"
+#include "compiler/scratch.h"
 #include "compiler/select.h"
 #include "graph/control.h"
 
@@ -206,19 +207,29 @@ PlanOptions options_for_bands(PlanOptions options, const Graph& banded) {
   return options;
 }
 
-/// Activations of the graph's plan for one thread, of which `planned` is the plan with these options.
-Result<std::int64_t> bytes_of_one_thread(const Graph& graph, PlanOptions options, const PlannedModel& planned) {
-  if (options.threads == 1) return planned.activation_bytes;
+/// What the steps of a plan for one thread lose by less scratch than is useful.
+double lost_ns(const PlannedModel& planned, const Machine& machine) {
+  double sum = 0;
+  for (const PlannedStep& step : planned.steps) {
+    if (step.variant == nullptr) continue;
+    const Node& node = planned.graph.node(step.node);
+    const graph::OperandTables tables = graph::operand_tables(planned.graph, node);
+    sum += short_scratch_ns(*node.op, *step.variant, tables.call(node), step.scratch_bytes, machine);
+  }
+  return sum;
+}
+
+/// The graph's plan for one thread; `planned` is the plan with these options.
+Result<PlannedModel> for_one_thread(const Graph& graph, PlanOptions options, const PlannedModel& planned) {
+  if (options.threads == 1) return planned;
   options.threads = 1;
-  const auto one = plan_model(graph, options);
-  if (!one) return fail(one.error());
-  return one->activation_bytes;
+  return plan_model(graph, options);
 }
 
 }  // namespace
 
 Result<std::optional<ReducedModel>> plan_in_bands(const Graph& graph, const PlanOptions& options,
-                                                  const PlannedModel& whole) {
+                                                  const PlannedModel& whole, std::int64_t most_bytes) {
   if (!has_one_size(graph, options) || graph::has_control(graph) || options.backend != Backend::kFast ||
       !options.backends.empty() || machine_of(options.target).cache_bytes <= 0)
     return std::nullopt;
@@ -230,12 +241,23 @@ Result<std::optional<ReducedModel>> plan_in_bands(const Graph& graph, const Plan
   const PlanOptions bounded = options_for_bands(options, *banded);
   auto planned = plan_model(*banded, bounded);
   if (!planned) return fail(std::move(planned.error()));
-  // Results must not depend on the number of threads, though their scratch does.
-  const auto before = bytes_of_one_thread(graph, options, whole);
+  // Decided for one thread: results must not depend on the number of threads, though scratch does.
+  const auto before = for_one_thread(graph, options, whole);
   if (!before) return fail(before.error());
-  const auto after = bytes_of_one_thread(*banded, bounded, *planned);
+  auto after = for_one_thread(*banded, bounded, *planned);
   if (!after) return fail(after.error());
-  if (*after > *before) return std::nullopt;
+  if (after->activation_bytes > before->activation_bytes) return std::nullopt;
+  const Machine machine = machine_of(options.target);
+  const auto gain_ns = [&] {
+    double gain = lost_ns(*before, machine) - lost_ns(*after, machine);
+    for (const CachedStage& stage : *stages) gain += stage.gain_ns;
+    return gain;
+  };
+  if (gain_ns() <= 0) {
+    grow_scratch(std::min(before->activation_bytes, most_bytes), &*after);
+    if (gain_ns() <= 0) return std::nullopt;
+    grow_scratch(std::min(whole.activation_bytes, most_bytes), &*planned);
+  }
   ReducedModel result;
   for (const CachedStage& stage : *stages) {
     result.reductions.push_back(report(graph, stage));

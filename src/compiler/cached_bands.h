@@ -7,6 +7,8 @@
 // for plans that may take all the time they want, before it looks at budgets. Host only; deterministic.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "bantam/error.h"
@@ -17,11 +19,13 @@
 namespace bantam::compiler {
 
 /// The plan with such stages in bands, which are its reductions from `whole`, plan_model's answer for the same graph
-/// and options. Nothing where no stage gains or bands would need more activations (for one thread: every number of
-/// threads gets the same bands, and results); for targets without caches, and for graphs with control flow,
-/// several sizes, or backends for parts of them. Requires a verified graph in execution
-/// order. An Error is plan_model's, or a defect of a row rule.
+/// and options. Where other steps lose more by less scratch in the smaller plan than bands gain, they get as much of
+/// what bands save as is useful, within `most_bytes` of activations. Nothing where no stage gains, or all together do
+/// not, and where bands would need more activations (for one thread: every number of threads gets the same bands, and
+/// results); for targets without caches, and for graphs with control flow, several sizes, or backends for parts of
+/// them. Requires a verified graph in execution order. An Error is plan_model's, or a defect of a row rule.
 Result<std::optional<ReducedModel>> plan_in_bands(const graph::Graph& graph, const PlanOptions& options,
-                                                  const PlannedModel& whole);
+                                                  const PlannedModel& whole,
+                                                  std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max());
 
 }  // namespace bantam::compiler

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "compiler/testing/compile_text.h"
@@ -102,6 +103,51 @@ TEST(CachedBands, NodesThatRulesMayNameStayWhole) {
   options.backend = Backend::kFast;
   options.backends = {{"*", Backend::kReference}};
   EXPECT_FALSE(in_bands(graph_with_large_value(), options));
+}
+
+/// Besides a large value, a convolution of many weights that Winograd's method reads once per block of tiles.
+Graph graph_with_many_weights() {
+  return testing::parse(R"(graph "g" {
+    %0 "x" = input : f32[1,128,128,3]
+    %1 = const : f32[32,3,3,3] splat(0.125)
+    %2 = const : f32[256,3,3,32] splat(0.1)
+    %3 = const : f32[256,3,3,256] splat(0.1)
+    %4 "large" = conv2d(%0, %1) {pad_top=1, pad_bottom=1, pad_left=1, pad_right=1, activation="relu"}
+    %5 "pooled" = pool2d(%4) {kernel_h=4, kernel_w=4, stride_h=4, stride_w=4}
+    %6 = conv2d(%5, %2) {stride_h=2, stride_w=2, pad_top=1, pad_bottom=1, pad_left=1, pad_right=1}
+    %7 "y" = conv2d(%6, %3) {pad_top=1, pad_bottom=1, pad_left=1, pad_right=1}
+    output "y" %7
+  })");
+}
+
+std::int64_t largest_scratch(const PlannedModel& planned) {
+  std::int64_t bytes = 0;
+  for (const PlannedStep& step : planned.steps) bytes = std::max(bytes, step.scratch_bytes);
+  return bytes;
+}
+
+TEST(CachedBands, ScratchOfOtherStepsGetsWhatBandsSaveWhereItIsWorthMore) {
+  const Graph graph = graph_with_many_weights();
+  PlanOptions options = with_caches(4 * kSmallCaches);
+  const auto whole = plan_model(graph, options);
+  ASSERT_TRUE(whole);
+  options.target.machine.fetched_bytes = 0.5;
+  const auto small = in_bands(graph, options);
+  ASSERT_TRUE(small);
+  EXPECT_LT(small->planned.activation_bytes, whole->activation_bytes);
+  EXPECT_LT(largest_scratch(small->planned), largest_scratch(*whole));
+
+  options.target.machine.fetched_bytes = 16;
+  const auto roomy = in_bands(graph, options);
+  ASSERT_TRUE(roomy);
+  EXPECT_LE(roomy->planned.activation_bytes, whole->activation_bytes);
+  EXPECT_GE(largest_scratch(roomy->planned), largest_scratch(*whole));
+  EXPECT_EQ(roomy->planned.activation_bytes - roomy->planned.added_scratch_bytes, small->planned.activation_bytes);
+  EXPECT_EQ(roomy->reductions.front().after_bytes, roomy->planned.activation_bytes);
+
+  const auto bounded = plan_in_bands(graph, options, *whole, small->planned.activation_bytes);
+  ASSERT_TRUE(bounded);
+  EXPECT_FALSE(*bounded) << "no room for the scratch";
 }
 
 TEST(CachedBands, StagesEndWhereValuesFitTheCachesAgain) {

@@ -438,7 +438,7 @@ class FleetCompiler {
                                                               const compiler::PlanOptions& options,
                                                               const compiler::PlannedModel& whole) const {
     if (!options_.bands) return std::nullopt;
-    return compiler::plan_in_bands(graph, options, whole);
+    return compiler::plan_in_bands(graph, options, whole, activation_target_.value_or(INT64_MAX));
   }
 
   /// One buffer per producing port, however many sessions read it.

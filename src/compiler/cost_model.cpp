@@ -495,6 +495,16 @@ double predicted_ns(const ops::OpDef& op, const ops::KernelVariant& variant, con
   return step_ns(op, variant, call, numbers_of(call), machine);
 }
 
+double short_scratch_ns(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
+                        std::int64_t scratch_bytes, const Machine& machine) {
+  const Load load = load_of(op, variant, call, numbers_of(call));
+  if (load.tiles == 0) return 0;
+  const ops::Footprint footprint = ops::footprint(variant, call, 1);
+  const double again = winograd_fetched(load, footprint, scratch_bytes) -
+                       winograd_fetched(load, footprint, footprint.useful_scratch_bytes);
+  return load.waits * again * std::max(call.out().dims[0], 1) / machine.weight_bytes;
+}
+
 IntegerTimes integer_times(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
                            const Machine& machine) {
   const Row* row = find_row(op, variant);

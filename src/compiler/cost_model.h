@@ -32,6 +32,11 @@ Machine machine_of(const Target& target);
 double predicted_ns(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
                     const Machine& machine);
 
+/// What that takes longer with so many bytes of scratch than with as many as are useful: where a block of Winograd's
+/// tiles gets small, the next one fetches the weights again.
+double short_scratch_ns(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
+                        std::int64_t scratch_bytes, const Machine& machine);
+
 /// What integer arithmetic saves, or costs.
 struct IntegerTimes {
   double integer_ns = 0;  ///< predicted for steps on bytes

@@ -62,13 +62,18 @@ const char* kind_name(PlanBlock::Kind kind) {
 
 std::string describe_bounds(const ModelReport& model) {
   const std::int64_t order = model.lower_bound_bytes - model.order_bound_bytes;
-  const std::int64_t places = model.activation_bytes - model.lower_bound_bytes;
+  const std::int64_t places = model.activation_bytes - model.added_scratch_bytes - model.lower_bound_bytes;
   const bool bounded = model.order_bound_bytes > 0 || model.lower_bound_bytes == 0;
-  return fmt::format("order: {}; places: {}",
+  const std::string added =
+      model.added_scratch_bytes > 0
+          ? fmt::format("; {} bytes more for scratch, as that is faster", model.added_scratch_bytes)
+          : "";
+  return fmt::format("order: {}; places: {}{}",
                      !bounded     ? "no bound known"
                      : order <= 0 ? "optimal"
                                   : fmt::format("at most {} bytes above the best order", order),
-                     places <= 0 ? "optimal" : fmt::format("{} bytes above the lower bound of this order", places));
+                     places <= 0 ? "optimal" : fmt::format("{} bytes above the lower bound of this order", places),
+                     added);
 }
 
 plan::MapView map_of_model(const ModelReport& model, std::uint32_t tier) {

@@ -145,6 +145,7 @@ struct PlannedModel {
   std::int64_t copied_bytes = 0;         ///< by copies between tiers that compiler/memories.h added
   std::int64_t moved_bytes = 0;          ///< by steps that might have been views (StorageMap::copies)
   std::int64_t scratch_bytes = 0;        ///< the largest scratch of a step; part of activation_bytes
+  std::int64_t added_scratch_bytes = 0;  ///< of activation_bytes, beyond what buffers need, see compiler/scratch.h
   bool has_strips = false;               ///< some storages were placed strip by strip
   int threads = 1;
   std::string method;                  ///< which planner, order and sharing won

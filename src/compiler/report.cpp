@@ -130,6 +130,7 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
   report.activation_bytes = std::accumulate(model.tier_bytes.begin(), model.tier_bytes.end(), model.activation_bytes);
   report.lower_bound_bytes = model.lower_bound_bytes;
   report.scratch_bytes = model.scratch_bytes;
+  report.added_scratch_bytes = model.added_scratch_bytes;
   report.state_bytes = model.state_bytes + 2 * model.swap_bytes;
   report.copied_bytes = model.copied_bytes;
   report.weights_bytes = weights_bytes;

@@ -11,10 +11,10 @@ namespace {
 
 using Gap = std::pair<std::int64_t, std::int64_t>;  // [begin, end)
 
-/// The largest stretch of a tier's activations, aligned as scratch is, in which nothing lives at `step`, `except`
+/// The largest stretch of a tier of so many bytes, aligned as scratch is, in which nothing lives at `step`, `except`
 /// apart.
-Gap largest_gap(const PlannedModel& model, std::uint32_t tier, std::int64_t step, const PlanBlock* except) {
-  const std::int64_t bytes = tier == 0 ? model.activation_bytes : model.tier_bytes[tier - 1];
+Gap largest_gap(const PlannedModel& model, std::uint32_t tier, std::int64_t bytes, std::int64_t step,
+                const PlanBlock* except) {
   std::vector<Gap> taken;
   for (const PlanBlock& block : model.blocks)
     if (&block != except && block.tier == tier && block.lower <= step && step < block.upper)
@@ -31,21 +31,34 @@ Gap largest_gap(const PlannedModel& model, std::uint32_t tier, std::int64_t step
   return largest;
 }
 
-}  // namespace
-
-void grow_scratch(const std::vector<std::int64_t>& useful, PlannedModel* model) {
+/// The first tier may have `room` bytes, or as many as it has.
+void grow(const std::vector<std::int64_t>& useful, std::int64_t room, PlannedModel* model) {
+  constexpr auto kBytes = static_cast<std::int64_t>(ops::kAlignment);
+  const std::int64_t first_tier = std::max(room, model->activation_bytes);
   for (std::size_t s = 0; s < model->steps.size(); ++s) {
     PlannedStep& step = model->steps[s];
+    const bool is_first = step.scratch_tier == 0;
     PlanBlock* own = step.scratch_block >= 0 ? &model->blocks[static_cast<std::size_t>(step.scratch_block)] : nullptr;
     if (useful[s] <= step.scratch_bytes) continue;
-    const Gap gap = largest_gap(*model, step.scratch_tier, step.node, own);
-    const std::int64_t bytes = std::min(useful[s], gap.second - gap.first) /
-                               static_cast<std::int64_t>(ops::kAlignment) * static_cast<std::int64_t>(ops::kAlignment);
+    const std::int64_t tier = is_first ? first_tier : model->tier_bytes[step.scratch_tier - 1];
+    const Gap gap = largest_gap(*model, step.scratch_tier, tier, step.node, own);
+    const std::int64_t bytes = std::min(useful[s], gap.second - gap.first) / kBytes * kBytes;
     if (bytes <= step.scratch_bytes) continue;
     step.scratch_offset = gap.first;
     step.scratch_bytes = bytes;
     if (own != nullptr) own->offset = gap.first;
+    const std::int64_t more = is_first ? std::max<std::int64_t>(gap.first + bytes - model->activation_bytes, 0) : 0;
+    if (more == 0) continue;
+    model->activation_bytes += more;
+    model->added_scratch_bytes += more;
+    model->scratch_bytes = std::max(model->scratch_bytes, bytes);
   }
 }
+
+}  // namespace
+
+void grow_scratch(const std::vector<std::int64_t>& useful, PlannedModel* model) { grow(useful, 0, model); }
+
+void grow_scratch(std::int64_t room, PlannedModel* model) { grow(model->useful_scratch, room, model); }
 
 }  // namespace bantam::compiler

@@ -15,4 +15,8 @@ namespace bantam::compiler {
 /// the order of the steps that have any.
 void grow_scratch(const std::vector<std::int64_t>& useful, PlannedModel* model);
 
+/// The same where activations of the first tier may grow to `room` bytes for it (added_scratch_bytes); their bound does
+/// not. `useful` is the model's.
+void grow_scratch(std::int64_t room, PlannedModel* model);
+
 }  // namespace bantam::compiler

@@ -53,6 +53,7 @@ nlohmann::json model_json(const ModelReport& model) {
       {"activation_bytes", model.activation_bytes},
       {"lower_bound_bytes", model.lower_bound_bytes},
       {"scratch_bytes", model.scratch_bytes},
+      {"added_scratch_bytes", model.added_scratch_bytes},
       {"integer_us", model.integer_us},
       {"float_us", model.float_us},
       {"state_bytes", model.state_bytes},
