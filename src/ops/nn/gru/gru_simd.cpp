@@ -40,8 +40,10 @@ HWY_INLINE void map_units(std::size_t hidden, float* to, F f) {
 /// Calls f(u, count) for the blocks of units in [first, last), which begins one.
 template <class F>
 HWY_INLINE void for_each_block(std::size_t hidden, std::size_t first, std::size_t last, F f) {
-  const auto block = static_cast<std::size_t>(rnn::block_units(static_cast<std::int64_t>(hidden)));
-  for (std::size_t u = first; u < last; u += block) f(u, block);
+  // A panel's units are whole vectors, whose number the compiler knows.
+  constexpr std::size_t kPanelUnits = gemm::kPanel;
+  if (hidden % kPanelUnits != 0) return f(std::size_t{0}, hidden);
+  for (std::size_t u = first; u < last; u += kPanelUnits) f(u, kPanelUnits);
 }
 
 }  // namespace

@@ -88,10 +88,12 @@ void update_lstm_state(const LstmParams& p, std::int64_t direction, std::size_t 
                        std::size_t last, const float* gates, const float* peepholes, float* h, float* c) {
   const Functions functions{rnn::fused(p.activations.of(direction, 0)), rnn::fused(p.activations.of(direction, 1)),
                             rnn::fused(p.activations.of(direction, 2))};
-  const auto block = static_cast<std::size_t>(rnn::block_units(static_cast<std::int64_t>(hidden)));
-  for (std::size_t i = first; i < last; i += block)
-    update_block(p, functions, block, hidden, gates + i * lstm::kGates, peepholes != nullptr ? peepholes + i : nullptr,
-                 h + i, c + i);
+  // A panel's units are whole vectors, whose number the compiler knows.
+  constexpr std::size_t kPanelUnits = gemm::kPanel;
+  if (hidden % kPanelUnits != 0) return update_block(p, functions, hidden, hidden, gates, peepholes, h, c);
+  for (std::size_t i = first; i < last; i += kPanelUnits)
+    update_block(p, functions, kPanelUnits, hidden, gates + i * lstm::kGates,
+                 peepholes != nullptr ? peepholes + i : nullptr, h + i, c + i);
 }
 
 }  // namespace bantam::ops::HWY_NAMESPACE
