@@ -1,6 +1,6 @@
-// The hidden units of recurrent layers on packed weights: where their gates lie, and how threads share the units of a
-// step, each multiplying, activating and updating its own. Freestanding; called by lstm/, gru/ and
-// simple_rnn/ only.
+// The hidden units of recurrent layers on packed weights: where their gates lie, how threads share the units of a step,
+// each multiplying, activating and updating its own, and where their states lie. Freestanding; called by lstm/, gru/
+// and simple_rnn/ only.
 #pragma once
 
 #include <algorithm>
