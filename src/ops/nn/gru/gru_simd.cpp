@@ -11,7 +11,7 @@
 #include "ops/elementwise/unary/activation_simd-inl.h"
 #include "ops/nn/gemm/narrow_panels.h"
 #include "ops/nn/gru/kernels.h"
-#include "ops/nn/lstm/units.h"
+#include "ops/nn/lstm/units_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -19,10 +19,6 @@ namespace {
 
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
-
-HWY_INLINE V clip(D d, V x, float limit) {
-  return limit == 0.0F ? x : at_most(d, at_least(d, x, hn::Set(d, -limit)), hn::Set(d, limit));
-}
 
 /// to[i] = f(load) for hidden units, `load(p)` giving the vector of p at the same units.
 template <class F>
@@ -37,30 +33,22 @@ HWY_INLINE void map_units(std::size_t hidden, float* to, F f) {
   store_partial(f(d, [=](const float* from) HWY_ATTR { return load_partial(d, from + i, n); }), d, to + i, n);
 }
 
-/// Calls f(u, count) for the blocks of units in [first, last), which begins one.
-template <class F>
-HWY_INLINE void for_each_block(std::size_t hidden, std::size_t first, std::size_t last, F f) {
-  // A panel's units are whole vectors, whose number the compiler knows.
-  constexpr std::size_t kPanelUnits = gemm::kPanel;
-  if (hidden % kPanelUnits != 0) return f(std::size_t{0}, hidden);
-  for (std::size_t u = first; u < last; u += kPanelUnits) f(u, kPanelUnits);
-}
-
 }  // namespace
 
 /// Update and reset gates through their sigmoids, in place.
 void activate_gru_gates(const GruParams& p, const Activation& gate, std::size_t count, float* gates) {
   map_row(
-      count, gates, [&](D d, V x) HWY_ATTR { return apply_activation(d, clip(d, x, p.clip), gate); }, gates);
+      count, gates, [&](D d, V x) HWY_ATTR { return apply_activation(d, clip_units(d, x, p.clip), gate); }, gates);
 }
 
 /// reset_state = r * h of units [first, last) of an item, which has gates [3H].
 void reset_gru_state(std::size_t hidden, std::size_t first, std::size_t last, const float* gates, const float* h,
                      float* reset_state) {
-  for_each_block(hidden, first, last, [&](std::size_t u, std::size_t count) HWY_ATTR {
-    const float* const reset = gates + u * gru::kMixedGates + count;
-    map_units(count, reset_state + u, [=](D, auto load) HWY_ATTR { return hn::Mul(load(reset), load(h + u)); });
-  });
+  for_each_block(
+      hidden, first, last, [&](std::size_t u, std::size_t count) __attribute__((always_inline)) HWY_ATTR {
+        const float* const reset = gates + u * gru::kMixedGates + count;
+        map_units(count, reset_state + u, [=](D, auto load) HWY_ATTR { return hn::Mul(load(reset), load(h + u)); });
+      });
 }
 
 /// The new states y of units [first, last) of an item, from gates [3H] of which the last holds the input's share of the
@@ -68,16 +56,17 @@ void reset_gru_state(std::size_t hidden, std::size_t first, std::size_t last, co
 /// input's share being the sum of both.
 void update_gru_state(const GruParams& p, const Activation& activation, std::size_t hidden, std::size_t first,
                       std::size_t last, const float* gates, const float* state_share, const float* h, float* y) {
-  for_each_block(hidden, first, last, [&](std::size_t u, std::size_t count) HWY_ATTR {
-    const float* const update = gates + u * gru::kMixedGates;
-    map_units(count, y + u, [&](D d, auto load) HWY_ATTR {
-      V sum = load(gates + gru::kMixedGates * hidden + u);
-      if (state_share != nullptr) sum = hn::MulAdd(load(update + count), load(state_share + u), sum);
-      const V candidate = apply_activation(d, clip(d, sum, p.clip), activation);
-      // (1 - z) c + z h
-      return hn::MulAdd(load(update), hn::Sub(load(h + u), candidate), candidate);
-    });
-  });
+  for_each_block(
+      hidden, first, last, [&](std::size_t u, std::size_t count) __attribute__((always_inline)) HWY_ATTR {
+        const float* const update = gates + u * gru::kMixedGates;
+        map_units(count, y + u, [&](D d, auto load) HWY_ATTR {
+          V sum = load(gates + gru::kMixedGates * hidden + u);
+          if (state_share != nullptr) sum = hn::MulAdd(load(update + count), load(state_share + u), sum);
+          const V candidate = apply_activation(d, clip_units(d, sum, p.clip), activation);
+          // (1 - z) c + z h
+          return hn::MulAdd(load(update), hn::Sub(load(h + u), candidate), candidate);
+        });
+      });
 }
 
 }  // namespace bantam::ops::HWY_NAMESPACE

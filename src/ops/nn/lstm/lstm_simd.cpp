@@ -11,7 +11,7 @@
 #include "ops/elementwise/unary/activation_simd-inl.h"
 #include "ops/nn/gemm/narrow_panels.h"
 #include "ops/nn/lstm/kernels.h"
-#include "ops/nn/lstm/units.h"
+#include "ops/nn/lstm/units_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace bantam::ops::HWY_NAMESPACE {
@@ -27,25 +27,22 @@ struct Cell {
   V c, h;
 };
 
-HWY_INLINE V clip(D d, V x, float limit) {
-  return limit == 0.0F ? x : at_most(d, at_least(d, x, hn::Set(d, -limit)), hn::Set(d, limit));
-}
-
 /// The activations of one direction.
 struct Functions {
   Activation gate, candidate, result;
 };
 
 HWY_INLINE void update_cell(D d, const LstmParams& p, const Functions& f, Cell* cell) {
-  const V in = apply_activation(d, clip(d, hn::MulAdd(cell->in_peephole, cell->c, cell->in), p.clip), f.gate);
+  const V in = apply_activation(d, clip_units(d, hn::MulAdd(cell->in_peephole, cell->c, cell->in), p.clip), f.gate);
   const V forget =
       p.input_forget != 0
           ? hn::Sub(hn::Set(d, 1.0F), in)
-          : apply_activation(d, clip(d, hn::MulAdd(cell->forget_peephole, cell->c, cell->forget), p.clip), f.gate);
-  const V updated =
-      hn::MulAdd(forget, cell->c, hn::Mul(in, apply_activation(d, clip(d, cell->candidate, p.clip), f.candidate)));
-  cell->c = clip(d, updated, p.cell_clip);
-  const V out = apply_activation(d, clip(d, hn::MulAdd(cell->out_peephole, cell->c, cell->out), p.clip), f.gate);
+          : apply_activation(d, clip_units(d, hn::MulAdd(cell->forget_peephole, cell->c, cell->forget), p.clip),
+                             f.gate);
+  const V updated = hn::MulAdd(forget, cell->c,
+                               hn::Mul(in, apply_activation(d, clip_units(d, cell->candidate, p.clip), f.candidate)));
+  cell->c = clip_units(d, updated, p.cell_clip);
+  const V out = apply_activation(d, clip_units(d, hn::MulAdd(cell->out_peephole, cell->c, cell->out), p.clip), f.gate);
   cell->h = hn::Mul(out, apply_activation(d, cell->c, f.result));
 }
 
@@ -88,12 +85,11 @@ void update_lstm_state(const LstmParams& p, std::int64_t direction, std::size_t 
                        std::size_t last, const float* gates, const float* peepholes, float* h, float* c) {
   const Functions functions{rnn::fused(p.activations.of(direction, 0)), rnn::fused(p.activations.of(direction, 1)),
                             rnn::fused(p.activations.of(direction, 2))};
-  // A panel's units are whole vectors, whose number the compiler knows.
-  constexpr std::size_t kPanelUnits = gemm::kPanel;
-  if (hidden % kPanelUnits != 0) return update_block(p, functions, hidden, hidden, gates, peepholes, h, c);
-  for (std::size_t i = first; i < last; i += kPanelUnits)
-    update_block(p, functions, kPanelUnits, hidden, gates + i * lstm::kGates,
-                 peepholes != nullptr ? peepholes + i : nullptr, h + i, c + i);
+  for_each_block(
+      hidden, first, last, [=, &p](std::size_t u, std::size_t count) __attribute__((always_inline)) HWY_ATTR {
+        update_block(p, functions, count, hidden, gates + u * lstm::kGates,
+                     peepholes != nullptr ? peepholes + u : nullptr, h + u, c + u);
+      });
 }
 
 }  // namespace bantam::ops::HWY_NAMESPACE
