@@ -85,7 +85,7 @@ void move_blocks(PlannedModel& model, const plan::TierPlan& plan) {
   }
   model.activation_bytes = plan.peaks.front();
   model.tier_bytes.assign(plan.peaks.begin() + 1, plan.peaks.end());
-  grow_scratch(model.useful_scratch, &model);
+  grow_scratch(&model);
   model.lower_bound_bytes = 0;
   for (std::uint32_t t = 0; t < plan.peaks.size(); ++t) model.lower_bound_bytes += most_alive(model, t);
 }

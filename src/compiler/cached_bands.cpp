@@ -254,9 +254,9 @@ Result<std::optional<ReducedModel>> plan_in_bands(const Graph& graph, const Plan
     return gain;
   };
   if (gain_ns() <= 0) {
-    grow_scratch(std::min(before->activation_bytes, most_bytes), &*after);
+    grow_scratch(&*after, std::min(before->activation_bytes, most_bytes));
     if (gain_ns() <= 0) return std::nullopt;
-    grow_scratch(std::min(whole.activation_bytes, most_bytes), &*planned);
+    grow_scratch(&*planned, std::min(whole.activation_bytes, most_bytes));
   }
   ReducedModel result;
   for (const CachedStage& stage : *stages) {

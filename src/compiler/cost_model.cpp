@@ -497,12 +497,13 @@ double predicted_ns(const ops::OpDef& op, const ops::KernelVariant& variant, con
 
 double short_scratch_ns(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,
                         std::int64_t scratch_bytes, const Machine& machine) {
-  const Load load = load_of(op, variant, call, numbers_of(call));
+  Load load = load_of(op, variant, call, numbers_of(call));
   if (load.tiles == 0) return 0;
+  load.tiles *= std::max(call.out().dims[0], 1);  // blocks go on from item to item
   const ops::Footprint footprint = ops::footprint(variant, call, 1);
   const double again = winograd_fetched(load, footprint, scratch_bytes) -
                        winograd_fetched(load, footprint, footprint.useful_scratch_bytes);
-  return load.waits * again * std::max(call.out().dims[0], 1) / machine.weight_bytes;
+  return load.waits * again / machine.weight_bytes;
 }
 
 IntegerTimes integer_times(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,

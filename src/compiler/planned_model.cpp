@@ -339,7 +339,7 @@ class Attempt {
       if (auto sound = split_blocks(storage_of_block); !sound) return sound;
     }
     model_.useful_scratch = useful_scratch_;
-    grow_scratch(useful_scratch_, &model_);
+    grow_scratch(&model_);
     return {};
   }
 

@@ -31,18 +31,19 @@ Gap largest_gap(const PlannedModel& model, std::uint32_t tier, std::int64_t byte
   return largest;
 }
 
-/// The first tier may have `room` bytes, or as many as it has.
-void grow(const std::vector<std::int64_t>& useful, std::int64_t room, PlannedModel* model) {
+}  // namespace
+
+void grow_scratch(PlannedModel* model, std::int64_t room) {
   constexpr auto kBytes = static_cast<std::int64_t>(ops::kAlignment);
   const std::int64_t first_tier = std::max(room, model->activation_bytes);
   for (std::size_t s = 0; s < model->steps.size(); ++s) {
     PlannedStep& step = model->steps[s];
     const bool is_first = step.scratch_tier == 0;
     PlanBlock* own = step.scratch_block >= 0 ? &model->blocks[static_cast<std::size_t>(step.scratch_block)] : nullptr;
-    if (useful[s] <= step.scratch_bytes) continue;
+    if (model->useful_scratch[s] <= step.scratch_bytes) continue;
     const std::int64_t tier = is_first ? first_tier : model->tier_bytes[step.scratch_tier - 1];
     const Gap gap = largest_gap(*model, step.scratch_tier, tier, step.node, own);
-    const std::int64_t bytes = std::min(useful[s], gap.second - gap.first) / kBytes * kBytes;
+    const std::int64_t bytes = std::min(model->useful_scratch[s], gap.second - gap.first) / kBytes * kBytes;
     if (bytes <= step.scratch_bytes) continue;
     step.scratch_offset = gap.first;
     step.scratch_bytes = bytes;
@@ -54,11 +55,5 @@ void grow(const std::vector<std::int64_t>& useful, std::int64_t room, PlannedMod
     model->scratch_bytes = std::max(model->scratch_bytes, bytes);
   }
 }
-
-}  // namespace
-
-void grow_scratch(const std::vector<std::int64_t>& useful, PlannedModel* model) { grow(useful, 0, model); }
-
-void grow_scratch(std::int64_t room, PlannedModel* model) { grow(model->useful_scratch, room, model); }
 
 }  // namespace bantam::compiler
