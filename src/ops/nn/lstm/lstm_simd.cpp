@@ -86,7 +86,7 @@ void update_lstm_state(const LstmParams& p, std::int64_t direction, std::size_t 
   const Functions functions{rnn::fused(p.activations.of(direction, 0)), rnn::fused(p.activations.of(direction, 1)),
                             rnn::fused(p.activations.of(direction, 2))};
   for_each_block(
-      hidden, first, last, [=, &p](std::size_t u, std::size_t count) __attribute__((always_inline)) HWY_ATTR {
+      hidden, first, last, [ =, &p ](std::size_t u, std::size_t count) __attribute__((always_inline)) HWY_ATTR {
         update_block(p, functions, count, hidden, gates + u * lstm::kGates,
                      peepholes != nullptr ? peepholes + u : nullptr, h + u, c + u);
       });
