@@ -373,11 +373,14 @@ void multiply_columns(const LeftRows& a, const float* panels, std::int64_t panel
   if (!tile.store.complete()) activate_rows(y.activation, y.data + first, a.rows, y.row_stride, columns);
 }
 
-/// How panels are cut into tiles of columns.
-PanelTiles cut_panels(std::int64_t panels, bool few_rows) {
+/// How panels are cut into tiles of columns for so many rows. Rows for which a tile of two panels is enough, but none
+/// of three, meet each panel once: of panels that come from memory a second meeting takes time that fetching leaves
+/// unused.
+PanelTiles cut_panels(std::int64_t panels, std::int64_t rows) {
   constexpr std::int64_t kWidth = kColumns / kPanel;
-  if (few_rows) return PanelTiles::of_wide(panels, kWidth, kColumnsOfFewRows / kPanel);
-  return kHasWideTiles ? PanelTiles::of_threes(panels, kWidth) : PanelTiles(panels, kWidth);
+  if (rows <= kFewRows) return PanelTiles::of_wide(panels, kWidth, kColumnsOfFewRows / kPanel);
+  const bool meet_once = rows > kTripleRows && rows <= kRows;
+  return kHasWideTiles && !meet_once ? PanelTiles::of_threes(panels, kWidth) : PanelTiles(panels, kWidth);
 }
 
 /// Panels that a single row meets at once, and the most where fewer would be left for the last time.
@@ -444,7 +447,7 @@ void multiply_row(const LeftRows& row, const RightPanels& b, std::int64_t panel_
 void multiply_block(const LeftRows& a, const RightPanels& b, std::int64_t panel_stride, const Result& y) {
   const bool few_rows = a.rows <= kFewRows;
   const std::int64_t last = std::min(b.last * kPanel, b.n);
-  const PanelTiles tiles = cut_panels(panel_count(last) - b.first, few_rows);
+  const PanelTiles tiles = cut_panels(panel_count(last) - b.first, a.rows);
   for (std::int64_t i = 0; i < tiles.count(); ++i) {
     const std::int64_t tile = b.backward ? tiles.count() - 1 - i : i;
     const std::int64_t panel = b.first + tiles.first(tile);
