@@ -91,6 +91,17 @@ StridedRows<N> make_rows(const TensorDesc& shape, const std::array<const TensorD
   return rows;
 }
 
+/// The levels around the row of a shape that is not empty: an element for each row.
+template <int N>
+StridedRows<N> without_rows(const StridedRows<N>& rows) noexcept {
+  StridedRows<N> result = rows;
+  result.elements = rows.elements / rows.row_length;
+  result.outer_rank = std::max(rows.outer_rank - 1, 0);
+  result.row_length = rows.outer_rank > 0 ? rows.outer_dims[result.outer_rank] : 1;
+  result.row_strides = rows.outer_strides[result.outer_rank];
+  return result;
+}
+
 /// Calls f(offsets, strides, count, n) for consecutive runs that cover elements [begin, end) of the row-major order: a
 /// run is `count` neighbouring whole rows, or a piece of one, of n elements each. `offsets` and `strides`
 /// (std::array<std::int64_t, N>) lead to the run's first element and from a row to the next in each operand.

@@ -63,21 +63,22 @@ inline MatmulGeometry matmul_geometry(const MatmulParams& p, const TensorDesc& a
   return g;
 }
 
-/// The batch as one tall matrix, where all rows of a and y are equally far apart and there is one b.
-inline MatmulGeometry fold_batch(const MatmulGeometry& g) {
+/// The innermost dimensions of the batch as one tall matrix, where all rows of a and y are equally far apart and there
+/// is one b. What is left of the batch has a b of its own for each product.
+inline MatmulGeometry fold_batch(const MatmulGeometry& g) noexcept {
   const auto& batch = g.batch;
   // The stride of a single row says nothing.
-  const auto in_step = [&](const MatrixShape& matrix, int i) {
+  const auto in_step = [&](const MatrixShape& matrix, std::size_t i) {
     return g.m == 1 || batch.row_strides[i] == g.m * matrix.row_stride;
   };
-  if (batch.outer_rank != 0 || batch.elements < 2 || batch.row_strides[2] != 0 || !in_step(g.y, 0) ||
-      !in_step(g.a, 1) || batch.elements * g.m > 0x7fffffff)
+  if (batch.row_length < 2 || batch.row_strides[2] != 0 || !in_step(g.y, 0) || !in_step(g.a, 1) ||
+      batch.row_length * g.m > 0x7fffffff)
     return g;
   MatmulGeometry folded = g;
   folded.y.row_stride = batch.row_strides[0] / g.m;
   folded.a.row_stride = batch.row_strides[1] / g.m;
-  folded.m = static_cast<std::int32_t>(batch.elements * g.m);
-  folded.batch = {};
+  folded.m = static_cast<std::int32_t>(batch.row_length * g.m);
+  folded.batch = without_rows(batch);
   return folded;
 }
 

@@ -52,21 +52,28 @@ void multiply_rows(const MatmulGeometry& g, const float* a, const gemm::RightPan
   }
 }
 
+/// Products of numbers that are worth a thread, of about ten microseconds with plain instructions: small products do
+/// not wake others.
+constexpr std::int64_t kWorthOfThread = 100'000;
+
 /// One product of matrices, split over rows, or over panels where there are few rows. Rows are not split into whole
 /// tiles: 128 of them are 64 and 64, not 60 and 68.
 void multiply_matrix(const Invocation& call, const MatmulGeometry& g, const float* a, const float* panels,
                      const gemm::Result& y, float* gathered) {
   const std::int64_t last = gemm::panel_count(g.n);
   const std::int64_t slot_floats = gathered_floats(g);
+  // Rows or panels that are worth a thread where each takes so many products.
+  const auto worth = [](std::int64_t length, std::int64_t count) {
+    return kWorthOfThread / std::max<std::int64_t>(length * count, 1);
+  };
   if (g.m >= 2 * gemm::kMaxTileRows * call.threads->count) {
-    parallel_slots(*call.threads, g.m, Grain(gemm::kMaxTileRows, 2),
-                   [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-                     multiply_rows(g, a, {panels, g.n, 0, last}, y, begin, end, gathered + slot * slot_floats);
-                   });
+    const std::int64_t least = std::max(worth(g.n, g.k), gemm::kMaxTileRows);
+    parallel_slots(*call.threads, g.m, Grain(least, 2), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+      multiply_rows(g, a, {panels, g.n, 0, last}, y, begin, end, gathered + slot * slot_floats);
+    });
   } else {
-    // Work of about ten microseconds, so that small products do not wake other threads.
-    const std::int64_t grain = std::max<std::int64_t>(100'000 / (gemm::kPanel * g.k * g.m), 4);
-    parallel_slots(*call.threads, last, grain, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+    const std::int64_t least = std::max<std::int64_t>(worth(gemm::kPanel * g.k, g.m), 4);
+    parallel_slots(*call.threads, last, least, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
       multiply_rows(g, a, {panels, g.n, begin, end}, y, 0, g.m, gathered + slot * slot_floats);
     });
   }
@@ -143,9 +150,22 @@ Status run_packed(const Invocation& call) {
   const MatmulGeometry g = fold_batch(matmul_geometry(call.as<MatmulParams>(), call.in(0), call.in(1), call.out()));
   const std::int64_t matrix = static_cast<std::int64_t>(g.k) * g.n;
   auto* gathered = reinterpret_cast<float*>(call.scratch);
+  const auto panels_at = [&](std::int64_t b_offset) {
+    return call.input<float>(1) + b_offset / matrix * gemm::packed_floats(g.k, g.n);
+  };
+  if (shares_products(g, call.threads->count)) {
+    const std::int64_t last = gemm::panel_count(g.n);
+    parallel_slots(
+        *call.threads, g.batch.elements, product_grain(g),
+        [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+          for_each_product(call, g, begin, end, [&](const gemm::Result& y, const float* a, std::int64_t b_offset) {
+            multiply_rows(g, a, {panels_at(b_offset), g.n, 0, last}, y, 0, g.m, gathered + slot * gathered_floats(g));
+          });
+        });
+    return ok_status();
+  }
   for_each_product(call, g, 0, g.batch.elements, [&](const gemm::Result& y, const float* a, std::int64_t b_offset) {
-    const float* panels = call.input<float>(1) + b_offset / matrix * gemm::packed_floats(g.k, g.n);
-    multiply_matrix(call, g, a, panels, y, gathered);
+    multiply_matrix(call, g, a, panels_at(b_offset), y, gathered);
   });
   return ok_status();
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ops/nn/matmul/geometry.h"
 #include "ops/testing/harness.h"
 
 namespace bantam::ops {
@@ -46,6 +47,31 @@ TEST(Matmul, BroadcastsLeadingDimensions) {
   ASSERT_TRUE(y.status.ok()) << y.status.message;
   EXPECT_EQ(testing::describe(y.outputs[0].desc()), "f32[2,2,1,1]");
   EXPECT_THAT(y.outputs[0].values<float>(), ElementsAre(3, 30, 7, 70));
+}
+
+/// The geometry of a product of dense operands, with its batch folded.
+MatmulGeometry folded(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
+                      const std::vector<std::int64_t>& y) {
+  const auto desc = [](const auto& dims) { return testing::dense_desc(ElementType::kF32, dims); };
+  return fold_batch(matmul_geometry({}, desc(a), desc(b), desc(y)));
+}
+
+TEST(Matmul, FoldsTheInnermostDimensionsOfABatchThatShareTheRightMatrix) {
+  const MatmulGeometry one = folded({2, 3, 4, 5}, {5, 6}, {2, 3, 4, 6});
+  EXPECT_EQ(one.m, 24);
+  EXPECT_EQ(one.batch.elements, 1);
+
+  const MatmulGeometry several = folded({2, 7, 3, 4, 5}, {2, 1, 1, 5, 6}, {2, 7, 3, 4, 6});
+  EXPECT_EQ(several.m, 84);
+  EXPECT_EQ(several.batch.elements, 2);
+  std::vector<std::array<std::int64_t, 3>> offsets;
+  for_each_element(several.batch, [&](const auto& element) { offsets.push_back(element); });
+  EXPECT_THAT(offsets,
+              ElementsAre(std::array<std::int64_t, 3>{0, 0, 0}, std::array<std::int64_t, 3>{84 * 6, 84 * 5, 30}));
+
+  const MatmulGeometry none = folded({2, 3, 4, 5}, {1, 3, 5, 6}, {2, 3, 4, 6});
+  EXPECT_EQ(none.m, 4);
+  EXPECT_EQ(none.batch.elements, 6);
 }
 
 TEST(Matmul, EmptySumIsTheBias) {
