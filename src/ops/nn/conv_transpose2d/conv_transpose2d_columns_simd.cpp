@@ -91,6 +91,8 @@ HWY_EXPORT(add_runs);
 
 namespace {
 
+constexpr std::int64_t kFloat = sizeof(float);
+
 /// Input positions are multiplied in blocks, so that a large image needs no more scratch than a small one.
 constexpr std::int64_t kMaxBlock = 64;
 constexpr std::int64_t kBlockFloats = 65536;
@@ -113,54 +115,76 @@ std::int64_t block_of(const Geometry& g) {
   return std::clamp<std::int64_t>(kBlockFloats / product_row(g), 1, std::clamp<std::int64_t>(positions, 1, kMaxBlock));
 }
 
-/// Output rows that each thread has at least where they share them: it multiplies input rows at their edges once more.
-std::int64_t least_rows(const Geometry& g) {
-  return std::max<std::int64_t>(4 * (g.vertical.kernel - 1) * g.vertical.dilation, 4);
+/// [begin, end) of the rows or columns of an image.
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// A part of an output image.
+struct Region {
+  Range rows;
+  Range columns;
+};
+
+/// Is an item a sequence? Then it is cut along its only row, else between rows.
+bool is_sequence(const Geometry& g) { return g.vertical.in == 1 && g.vertical.out == 1; }
+
+const Axis& cut_axis(const Geometry& g) { return is_sequence(g) ? g.horizontal : g.vertical; }
+
+/// What each thread has at least of the outputs along the axis that is cut: it multiplies inputs at its edges once
+/// more.
+std::int64_t least_outputs(const Geometry& g) {
+  const Axis& axis = cut_axis(g);
+  return std::max<std::int64_t>(4 * (axis.kernel - 1) * axis.dilation, 4);
 }
 
-/// May items be cut between output rows?
-bool cuts_items(const Geometry& g) { return g.vertical.out >= 2 * least_rows(g); }
+/// May items be cut?
+bool cuts_items(const Geometry& g) { return cut_axis(g).out >= 2 * least_outputs(g); }
 
-/// Do so many threads share output rows, or items? Else, as of one sequence, they share the products of each block.
-bool shares_rows(const Geometry& g, std::int64_t threads) { return cuts_items(g) || g.batch >= threads; }
+/// Do so many threads share outputs, or items? Else, as of a small image, they share the products of each block.
+bool shares_outputs(const Geometry& g, std::int64_t threads) { return cuts_items(g) || g.batch >= threads; }
 
-/// Of the output rows of all items.
-Grain row_grain(const Geometry& g) {
-  constexpr std::int64_t kWork = 400'000;
-  const std::int64_t row_work = g.vertical.in * g.horizontal.in * g.channels_in * columns(g) / g.vertical.out;
-  const std::int64_t worth = kWork / std::max<std::int64_t>(row_work, 1) + 1;
-  return cuts_items(g) ? Grain(std::max(worth, least_rows(g)), 1) : Grain(worth, g.vertical.out);
+/// Products of numbers that are worth a thread.
+constexpr std::int64_t kWorthOfThread = 400'000;
+
+/// Of the outputs of all items along the axis that is cut.
+Grain output_grain(const Geometry& g) {
+  const std::int64_t outputs = cut_axis(g).out;
+  const std::int64_t work = g.vertical.in * g.horizontal.in * g.channels_in * columns(g) / outputs;
+  const std::int64_t worth = kWorthOfThread / std::max<std::int64_t>(work, 1) + 1;
+  return cuts_items(g) ? Grain(std::max(worth, least_outputs(g)), 1) : Grain(worth, outputs);
 }
 
-/// The input positions [first, last) of those whose tap k meets an output.
+/// All of an item, or, along the axis that is cut, a part of it.
+Region region_of(const Geometry& g, const Range& cut) {
+  return is_sequence(g) ? Region{{0, 1}, cut} : Region{cut, {0, g.horizontal.out}};
+}
+
+/// The input positions [first, last) of those whose tap k meets an output of a range.
 struct Positions {
   std::int64_t first = 0;
   std::int64_t last = 0;
 };
 
-Positions meeting(const Axis& a, std::int64_t k, Positions all) {
+Positions meeting(const Axis& a, const Range& outputs, std::int64_t k, Positions all) {
   const std::int64_t start = a.dilation * k - a.pad;  // output of position 0
-  const std::int64_t first = start >= 0 ? 0 : (-start + a.stride - 1) / a.stride;
-  const std::int64_t last = start >= a.out ? 0 : (a.out - start + a.stride - 1) / a.stride;
-  return {std::max(first, all.first), std::min(last, all.last)};
+  const auto first_from = [&](std::int64_t output) {
+    return start >= output ? 0 : (output - start + a.stride - 1) / a.stride;
+  };
+  return {std::max(first_from(outputs.begin), all.first), std::min(first_from(outputs.end), all.last)};
 }
 
-/// Rows [begin, end) of an image.
-struct RowRange {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-};
-
-/// Adds the products of positions `all` of input row `ih` to rows of the image `y`, row by row of the taps.
+/// Adds the products of positions `all` of input row `ih` to a region of the image `y`, row by row of the taps.
 class Scatter {
  public:
-  Scatter(const Geometry& g, const RowRange& rows, std::int64_t ih, Positions all, const float* products, float* y)
-      : g_(g), axis_(g.horizontal), rows_(rows), ih_(ih), all_(all), products_(products), y_(y) {}
+  Scatter(const Geometry& g, const Region& region, std::int64_t ih, Positions all, const float* products, float* y)
+      : g_(g), axis_(g.horizontal), region_(region), ih_(ih), all_(all), products_(products), y_(y) {}
 
   void operator()() const {
     for (std::int64_t kh = 0; kh < g_.vertical.kernel; ++kh) {
       const std::int64_t oh = g_.vertical.stride * ih_ + g_.vertical.dilation * kh - g_.vertical.pad;
-      if (oh < rows_.begin || oh >= rows_.end) continue;
+      if (oh < region_.rows.begin || oh >= region_.rows.end) continue;
       float* row = y_ + oh * axis_.out * g_.channels_out;
       if (axis_.dilation == 1 && axis_.kernel <= axis_.stride) {
         add_rows_of_taps(kh, row);
@@ -173,8 +197,8 @@ class Scatter {
  private:
   /// All taps of a position meet neighbouring outputs, and no other position's: they are one run, where they meet some.
   void add_rows_of_taps(std::int64_t kh, float* row) const {
-    const Positions first_tap = meeting(axis_, 0, all_);
-    const Positions last_tap = meeting(axis_, axis_.kernel - 1, all_);
+    const Positions first_tap = meeting(axis_, region_.columns, 0, all_);
+    const Positions last_tap = meeting(axis_, region_.columns, axis_.kernel - 1, all_);
     const Positions inside{first_tap.first, std::max(first_tap.first, last_tap.last)};
     add_taps(kh, 0, axis_.kernel, inside, row);
     for (std::int64_t kw = 0; kw < axis_.kernel; ++kw) {
@@ -185,7 +209,7 @@ class Scatter {
 
   /// Of `positions`, taps [kw, kw + taps), where tap kw meets an output.
   void add_taps(std::int64_t kh, std::int64_t kw, std::int64_t taps, Positions positions, float* row) const {
-    const Positions met = meeting(axis_, kw, positions);
+    const Positions met = meeting(axis_, region_.columns, kw, positions);
     if (met.first >= met.last) return;
     const float* from =
         products_ + (met.first - all_.first) * product_row(g_) + (kh * axis_.kernel + kw) * g_.channels_out;
@@ -200,7 +224,7 @@ class Scatter {
 
   const Geometry& g_;
   const Axis& axis_;
-  const RowRange& rows_;
+  const Region& region_;
   std::int64_t ih_;
   Positions all_;
   const float* products_;
@@ -208,38 +232,50 @@ class Scatter {
 };
 
 /// The products of `count` input positions from `first` on.
-void scatter_block(const Geometry& g, const RowRange& rows, std::int64_t first, std::int64_t count,
+void scatter_block(const Geometry& g, const Region& region, std::int64_t first, std::int64_t count,
                    const float* products, float* y) {
   const std::int64_t end = first + count;
   while (first < end) {
     const std::int64_t ih = first / g.horizontal.in;
     const std::int64_t row = ih * g.horizontal.in;
     const std::int64_t row_end = std::min(row + g.horizontal.in, end);
-    Scatter(g, rows, ih, {first - row, row_end - row}, products, y)();
+    Scatter(g, region, ih, {first - row, row_end - row}, products, y)();
     products += (row_end - first) * product_row(g);
     first = row_end;
   }
 }
 
+/// The numbers of a region of the image `y`, which are contiguous along a row.
+struct OutputRows {
+  OutputRows(const Geometry& g, const Region& region, float* y)
+      : first(y + (region.rows.begin * g.horizontal.out + region.columns.begin) * g.channels_out),
+        count(region.rows.end - region.rows.begin),
+        length((region.columns.end - region.columns.begin) * g.channels_out),
+        step(g.horizontal.out * g.channels_out) {}
+
+  float* first;
+  std::int64_t count;
+  std::int64_t length;
+  std::int64_t step;  ///< from a row to the next
+};
+
 /// Every output is the bias at first: a row of them is written by doubling what is there, the others are copies.
-void fill_bias(const Geometry& g, const RowRange& rows, const float* bias, float* y) {
-  const std::int64_t row = g.horizontal.out * g.channels_out;
-  float* first = y + rows.begin * row;
+void fill_bias(const OutputRows& rows, std::int64_t channels, const float* bias) {
   if (bias == nullptr) {
-    std::fill_n(first, (rows.end - rows.begin) * row, 0.0F);
+    for (std::int64_t i = 0; i < rows.count; ++i) std::fill_n(rows.first + i * rows.step, rows.length, 0.0F);
     return;
   }
-  std::copy_n(bias, g.channels_out, first);
-  for (std::int64_t done = g.channels_out; done < row; done *= 2)
-    std::copy_n(first, std::min(done, row - done), first + done);
-  for (std::int64_t oh = rows.begin + 1; oh < rows.end; ++oh) std::copy_n(first, row, y + oh * row);
+  std::copy_n(bias, channels, rows.first);
+  for (std::int64_t done = channels; done < rows.length; done *= 2)
+    std::copy_n(rows.first, std::min(done, rows.length - done), rows.first + done);
+  for (std::int64_t i = 1; i < rows.count; ++i) std::copy_n(rows.first, rows.length, rows.first + i * rows.step);
 }
 
-/// The input rows that meet output rows `rows`.
-RowRange input_rows(const Axis& a, const RowRange& rows) {
+/// The inputs that meet outputs of a range.
+Range input_range(const Axis& a, const Range& outputs) {
   const std::int64_t reach = (a.kernel - 1) * a.dilation;
-  const std::int64_t first = std::max<std::int64_t>(rows.begin + a.pad - reach, 0);
-  const std::int64_t last = rows.end - 1 + a.pad;
+  const std::int64_t first = std::max<std::int64_t>(outputs.begin + a.pad - reach, 0);
+  const std::int64_t last = outputs.end - 1 + a.pad;
   const std::int64_t begin = (first + a.stride - 1) / a.stride;
   return {std::min(begin, a.in), last < 0 ? 0 : std::min(last / a.stride + 1, a.in)};
 }
@@ -268,13 +304,13 @@ bool columns_supports(const OpCall& call) {
 Footprint columns_footprint(const OpCall& call, int threads) {
   const Geometry g = geometry_of(call);
   Footprint footprint;
-  footprint.scratch_bytes = block_of(g) * product_row(g) * 4 * (shares_rows(g, threads) ? threads : 1);
+  footprint.scratch_bytes = block_of(g) * product_row(g) * kFloat * (shares_outputs(g, threads) ? threads : 1);
   return footprint;
 }
 
 std::int64_t columns_packed_bytes(const OpCall& call) {
   const Geometry g = geometry_of(call);
-  return gemm::packed_floats(g.channels_in, columns(g)) * 4;
+  return gemm::packed_floats(g.channels_in, columns(g)) * kFloat;
 }
 
 void columns_pack(const OpCall& call, const Threads& threads, std::byte* destination) {
@@ -294,14 +330,15 @@ namespace {
 /// too few panels.
 void multiply_block(const Threads& threads, const gemm::LeftRows& left, const float* weights, std::int64_t n,
                     const gemm::Result& products) {
+  constexpr std::int64_t kWork = 100'000;
   const std::int64_t panels = gemm::panel_count(n);
   if (panels >= threads.count) {
-    parallel_ranges(threads, panels, 1, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t work = std::max<std::int64_t>(left.rows * left.length * gemm::kPanel, 1);
+    parallel_ranges(threads, panels, kWork / work + 1, [&](std::int64_t begin, std::int64_t end) {
       gemm::multiply(left, {.data = weights, .n = n, .first = begin, .last = end}, products);
     });
     return;
   }
-  constexpr std::int64_t kWork = 100'000;
   const std::int64_t row_work = std::max<std::int64_t>(left.length * n, 1);
   parallel_ranges(threads, left.rows, Grain(kWork / row_work + 1, gemm::kMaxTileRows),
                   [&](std::int64_t begin, std::int64_t end) {
@@ -322,25 +359,32 @@ struct Item {
   float* y;
 
   /// The products are multiplied by `threads`; there is room for a block of them.
-  void compute(const Threads& threads, const RowRange& rows, float* products) const {
+  void compute(const Threads& threads, const Region& region, float* products) const {
+    const OutputRows outputs(g, region, y);
+    fill_bias(outputs, g.channels_out, call.has(2) ? call.input<float>(2) : nullptr);
     const std::int64_t block = block_of(g);
-    const RowRange in = input_rows(g.vertical, rows);
-    fill_bias(g, rows, call.has(2) ? call.input<float>(2) : nullptr, y);
-    const std::int64_t end = in.end * g.horizontal.in;
-    for (std::int64_t first = in.begin * g.horizontal.in, next; first < end; first = next) {
-      // Blocks end at the same positions whatever the rows, as sums depend on them.
-      next = std::min((first / block + 1) * block, end);
+    const Range in = input_positions(region);
+    for (std::int64_t first = in.begin, next; first < in.end; first = next) {
+      // Blocks end at the same positions whatever the region, as sums depend on them.
+      next = std::min((first / block + 1) * block, in.end);
       const gemm::LeftRows left{.data = x + first * g.channels_in,
                                 .rows = next - first,
                                 .row_stride = g.channels_in,
                                 .length = g.channels_in};
       multiply_block(threads, left, call.input<float>(1), product_row(g),
                      {.data = products, .row_stride = product_row(g)});
-      scatter_block(g, rows, first, left.rows, products, y);
+      scatter_block(g, region, first, left.rows, products, y);
     }
-    const std::int64_t row = g.horizontal.out * g.channels_out;
-    const std::int64_t numbers = (rows.end - rows.begin) * row;
-    activate_rows(call.as<ConvTranspose2dParams>().activation, y + rows.begin * row, 1, numbers, numbers);
+    activate_rows(call.as<ConvTranspose2dParams>().activation, outputs.first, outputs.count, outputs.step,
+                  outputs.length);
+  }
+
+ private:
+  /// The input positions that meet a region, of whole rows unless the item is a sequence.
+  Range input_positions(const Region& region) const {
+    if (is_sequence(g)) return input_range(g.horizontal, region.columns);
+    const Range rows = input_range(g.vertical, region.rows);
+    return {rows.begin * g.horizontal.in, rows.end * g.horizontal.in};
   }
 };
 
@@ -350,25 +394,27 @@ Status run_columns(const Invocation& call) {
   const Geometry g =
       conv_transpose2d::geometry_of(call.as<ConvTranspose2dParams>(), call.in(0), call.in(1), call.out());
   const std::int64_t positions = g.vertical.in * g.horizontal.in;
-  const std::int64_t rows = g.vertical.out;
-  const std::int64_t image = rows * g.horizontal.out * g.channels_out;
+  const std::int64_t image = g.vertical.out * g.horizontal.out * g.channels_out;
   const auto item = [&](std::int64_t n) {
     return Item{call, g, call.input<float>(0) + n * positions * g.channels_in, call.output<float>() + n * image};
   };
   auto* products = reinterpret_cast<float*>(call.scratch);
-  if (!shares_rows(g, call.threads->count)) {
-    for (std::int64_t n = 0; n < g.batch; ++n) item(n).compute(*call.threads, {0, rows}, products);
+  const std::int64_t outputs = cut_axis(g).out;
+  const std::int64_t block_floats = block_of(g) * product_row(g);
+  // An image that became a sequence at another size may have the scratch of one thread only.
+  const bool has_room = call.scratch_bytes >= block_floats * call.threads->count * kFloat;
+  if (!has_room || !shares_outputs(g, call.threads->count)) {
+    for (std::int64_t n = 0; n < g.batch; ++n) item(n).compute(*call.threads, region_of(g, {0, outputs}), products);
     return ok_status();
   }
-  const std::int64_t block_floats = block_of(g) * product_row(g);
-  parallel_slots(*call.threads, g.batch * rows, row_grain(g),
-                 [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t at = begin, next; at < end; at = next) {
-                     const std::int64_t first = at / rows * rows;
-                     next = std::min(first + rows, end);
-                     item(at / rows).compute({}, {at - first, next - first}, products + slot * block_floats);
-                   }
-                 });
+  parallel_slots(
+      *call.threads, g.batch * outputs, output_grain(g), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t at = begin, next; at < end; at = next) {
+          const std::int64_t first = at / outputs * outputs;
+          next = std::min(first + outputs, end);
+          item(at / outputs).compute({}, region_of(g, {at - first, next - first}), products + slot * block_floats);
+        }
+      });
   return ok_status();
 }
 

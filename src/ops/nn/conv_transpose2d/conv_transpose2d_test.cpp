@@ -214,6 +214,29 @@ TEST(ConvTranspose2d, LongSequencesMatchReference) {
       "f32_gemm", 60);
 }
 
+/// A sequence of as many samples as make several blocks of products for a thread.
+OpCase long_sequence(Random& random) {
+  const auto draw = [&](std::int64_t low, std::int64_t high) {
+    return static_cast<std::int32_t>(random_int(random, low, high));
+  };
+  const std::int64_t samples = draw(100, 700), channels = draw(8, 60), outputs = draw(1, 24), kernel = draw(1, 9);
+  const ConvTranspose2dParams p{
+      .stride_w = draw(1, 9),
+      .dilation_w = draw(1, 2),
+      .pad_left = draw(0, 9),
+      .pad_right = draw(0, 9),
+      .activation = {draw(0, 1) != 0 ? UnaryFunction::kRelu : UnaryFunction::kIdentity, 0, 0}};
+  return make_case(kConvTranspose2d, p,
+                   {random_tensor(ElementType::kF32, {draw(1, 2), 1, samples, channels}, random),
+                    constant(random_tensor(ElementType::kF32, {outputs, 1, kernel, channels}, random)),
+                    draw(0, 1) != 0 ? Operand(random_tensor(ElementType::kF32, {outputs}, random)) : absent()});
+}
+
+// Threads share the samples; those near a cut get the same sums as from one thread.
+TEST(ConvTranspose2d, LongSequencesOfFewOutputsMatchReference) {
+  expect_packing_variants_match_reference(long_sequence, "f32_columns", 40);
+}
+
 // Batches of small images, of which threads take whole ones.
 TEST(ConvTranspose2d, BatchesMatchReference) {
   expect_packing_variants_match_reference(
