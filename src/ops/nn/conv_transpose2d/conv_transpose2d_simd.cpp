@@ -184,26 +184,37 @@ void run_part(const Invocation& call, const Geometry& g, const PaddedImage& imag
   });
 }
 
+/// How many of the equal parts of an item are worth a thread: work of about ten microseconds with plain instructions.
+std::int64_t least_parts(const Geometry& g, std::int64_t parts) {
+  constexpr double kWork = 100'000;
+  const double item = static_cast<double>(g.vertical.in * g.horizontal.in) *
+                      static_cast<double>(g.vertical.kernel * g.horizontal.kernel) *
+                      static_cast<double>(g.channels_in * g.group_out());
+  return static_cast<std::int64_t>(kWork * static_cast<double>(parts) / std::max(item, 1.0)) + 1;
+}
+
 /// One item of the batch, whose image is padded. Few weights stay in a cache from row to row, so that each row of the
 /// result is written once; threads share rows then, else, or if there is only one, panels, or where there are few of
 /// those the outputs of a row.
 void run_item(const Invocation& call, const Geometry& g, const PaddedImage& image, float* y) {
-  constexpr Grain kPanels{1, 4};
+  constexpr std::int64_t kPanels = 4;
   const std::int64_t panels = gemm::panel_count(g.group_out());
   const std::int64_t rows = g.vertical.out;
   const std::int64_t outputs = phase_outputs(g.horizontal);
-  const std::int64_t panel_tasks = (panels - 1) / kPanels.step + 1;
+  const std::int64_t panel_tasks = (panels - 1) / kPanels + 1;
   const std::int64_t output_tasks = (outputs - 1) / gemm::kMaxTileRows + 1;
   if (rows > 1 && call.in(1).elements() <= kCacheFloats * g.vertical.stride) {
-    parallel_ranges(*call.threads, rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    parallel_ranges(*call.threads, rows, least_parts(g, rows), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t oh = begin; oh < end; ++oh) run_part(call, g, image, {oh, oh + 1, 0, outputs, 0, panels}, y);
     });
   } else if (panel_tasks >= std::min<std::int64_t>(output_tasks, call.threads->count)) {
-    parallel_ranges(*call.threads, panels, kPanels, [&](std::int64_t first, std::int64_t last) {
-      run_part(call, g, image, {0, rows, 0, outputs, first, last}, y);
-    });
+    parallel_ranges(*call.threads, panels, Grain(least_parts(g, panels), kPanels),
+                    [&](std::int64_t first, std::int64_t last) {
+                      run_part(call, g, image, {0, rows, 0, outputs, first, last}, y);
+                    });
   } else {
-    parallel_ranges(*call.threads, outputs, gemm::kMaxTileRows, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t least = std::max(least_parts(g, outputs), gemm::kMaxTileRows);
+    parallel_ranges(*call.threads, outputs, least, [&](std::int64_t begin, std::int64_t end) {
       run_part(call, g, image, {0, rows, begin, end, 0, panels}, y);
     });
   }

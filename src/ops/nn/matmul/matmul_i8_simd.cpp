@@ -21,9 +21,17 @@ MatmulGeometry geometry(const OpCall& call) {
 
 std::int64_t block_rows(const MatmulGeometry& g) { return std::min<std::int64_t>(kBlockRows, g.m); }
 
-/// How many panels one task takes: about ten microseconds of work.
+/// Products of numbers that are worth a thread: about ten microseconds of work with plain instructions.
+constexpr std::int64_t kWorthOfThread = 200'000;
+
+/// How many rows one task takes.
+std::int64_t row_grain(const MatmulGeometry& g) {
+  return std::max(kWorthOfThread / std::max<std::int64_t>(std::int64_t{g.k} * g.n, 1), kBlockRows);
+}
+
+/// How many panels one task takes.
 std::int64_t panel_grain(const MatmulGeometry& g) {
-  return std::max<std::int64_t>(200'000 / (gemm::kPanel * g.k * block_rows(g)), 4);
+  return std::max<std::int64_t>(kWorthOfThread / (gemm::kPanel * g.k * block_rows(g)), 4);
 }
 
 /// Calls product(workspace, first row, rows, panels) for parts of all rows of one product or of its panels.
@@ -36,7 +44,7 @@ void for_each_part(const Invocation& call, const MatmulGeometry& g, Product prod
   };
   const std::int64_t panels = gemm::panel_count(g.n);
   if (g.m > kBlockRows) {
-    parallel_slots(*call.threads, g.m, kBlockRows, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+    parallel_slots(*call.threads, g.m, row_grain(g), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
       part(slot, begin, end - begin, 0, panels);
     });
   } else {

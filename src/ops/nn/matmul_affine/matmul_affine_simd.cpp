@@ -30,10 +30,18 @@ gemm::ProductScratch block_scratch(const OpCall& call, const MatmulGeometry& g) 
   return gemm::product_scratch(g.m, g.k, call.in(0).bytes() + call.in(1).bytes() + call.out().bytes());
 }
 
-/// How many panels one task takes: about ten microseconds of work.
+/// Products of numbers that are worth a thread: about ten microseconds of work with plain instructions.
+constexpr std::int64_t kWorthOfThread = 200'000;
+
+/// How many rows one task takes.
+std::int64_t row_grain(const MatmulGeometry& g) {
+  return std::max(kWorthOfThread / std::max<std::int64_t>(std::int64_t{g.k} * g.n, 1), kTaskRows);
+}
+
+/// How many panels one task takes.
 std::int64_t panel_grain(const MatmulGeometry& g) {
   const std::int64_t rows = std::min<std::int64_t>(kTaskRows, g.m);
-  return std::max<std::int64_t>(200'000 / (gemm::kPanel * g.k * rows), 4);
+  return std::max<std::int64_t>(kWorthOfThread / (gemm::kPanel * g.k * rows), 4);
 }
 
 /// The constants of one application, while it runs.
@@ -89,7 +97,7 @@ struct Product {
   void multiply(const std::uint8_t* a, const std::int8_t* panels, Y* out) const {
     const std::int64_t count = gemm::panel_count(g.n);
     if (g.m > kTaskRows) {
-      parallel_slots(*call.threads, g.m, kTaskRows, [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+      parallel_slots(*call.threads, g.m, row_grain(g), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
         block(a, panels, out, slot, begin, end, 0, count);
       });
     } else {
