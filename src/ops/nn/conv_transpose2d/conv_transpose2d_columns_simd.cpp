@@ -145,14 +145,12 @@ bool cuts_items(const Geometry& g) { return cut_axis(g).out >= 2 * least_outputs
 /// Do so many threads share outputs, or items? Else, as of a small image, they share the products of each block.
 bool shares_outputs(const Geometry& g, std::int64_t threads) { return cuts_items(g) || g.batch >= threads; }
 
-/// Products of numbers that are worth a thread.
-constexpr std::int64_t kWorthOfThread = 400'000;
-
 /// Of the outputs of all items along the axis that is cut.
 Grain output_grain(const Geometry& g) {
+  constexpr std::int64_t kWork = 400'000;
   const std::int64_t outputs = cut_axis(g).out;
   const std::int64_t work = g.vertical.in * g.horizontal.in * g.channels_in * columns(g) / outputs;
-  const std::int64_t worth = kWorthOfThread / std::max<std::int64_t>(work, 1) + 1;
+  const std::int64_t worth = kWork / std::max<std::int64_t>(work, 1) + 1;
   return cuts_items(g) ? Grain(std::max(worth, least_outputs(g)), 1) : Grain(worth, outputs);
 }
 

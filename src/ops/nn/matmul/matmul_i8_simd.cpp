@@ -7,6 +7,7 @@
 #include "ops/common/parallel.h"
 #include "ops/nn/gemm/gemm_i8.h"
 #include "ops/nn/matmul/geometry.h"
+#include "ops/nn/matmul/int8_grain.h"
 #include "ops/nn/matmul/kernels.h"
 
 namespace bantam::ops::matmul {
@@ -21,19 +22,6 @@ MatmulGeometry geometry(const OpCall& call) {
 
 std::int64_t block_rows(const MatmulGeometry& g) { return std::min<std::int64_t>(kBlockRows, g.m); }
 
-/// Products of numbers that are worth a thread: about ten microseconds of work with plain instructions.
-constexpr std::int64_t kWorthOfThread = 200'000;
-
-/// How many rows one task takes.
-std::int64_t row_grain(const MatmulGeometry& g) {
-  return std::max(kWorthOfThread / std::max<std::int64_t>(std::int64_t{g.k} * g.n, 1), kBlockRows);
-}
-
-/// How many panels one task takes.
-std::int64_t panel_grain(const MatmulGeometry& g) {
-  return std::max<std::int64_t>(kWorthOfThread / (gemm::kPanel * g.k * block_rows(g)), 4);
-}
-
 /// Calls product(workspace, first row, rows, panels) for parts of all rows of one product or of its panels.
 template <typename Product>
 void for_each_part(const Invocation& call, const MatmulGeometry& g, Product product) {
@@ -44,11 +32,11 @@ void for_each_part(const Invocation& call, const MatmulGeometry& g, Product prod
   };
   const std::int64_t panels = gemm::panel_count(g.n);
   if (g.m > kBlockRows) {
-    parallel_slots(*call.threads, g.m, row_grain(g), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+    parallel_slots(*call.threads, g.m, int8_row_grain(g), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
       part(slot, begin, end - begin, 0, panels);
     });
   } else {
-    parallel_slots(*call.threads, panels, panel_grain(g),
+    parallel_slots(*call.threads, panels, int8_panel_grain(g),
                    [&](std::int64_t slot, std::int64_t first, std::int64_t last) { part(slot, 0, g.m, first, last); });
   }
 }

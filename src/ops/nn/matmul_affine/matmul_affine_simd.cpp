@@ -5,6 +5,7 @@
 #include "base/shape.h"
 #include "ops/common/parallel.h"
 #include "ops/nn/gemm/gemm_i8.h"
+#include "ops/nn/matmul/int8_grain.h"
 #include "ops/nn/matmul_affine/kernels.h"
 
 namespace bantam::ops::matmul_affine {
@@ -28,20 +29,6 @@ MatmulGeometry folded_geometry(const Call& call) {
 /// One thread's scratch: rows of a.
 gemm::ProductScratch block_scratch(const OpCall& call, const MatmulGeometry& g) {
   return gemm::product_scratch(g.m, g.k, call.in(0).bytes() + call.in(1).bytes() + call.out().bytes());
-}
-
-/// Products of numbers that are worth a thread: about ten microseconds of work with plain instructions.
-constexpr std::int64_t kWorthOfThread = 200'000;
-
-/// How many rows one task takes.
-std::int64_t row_grain(const MatmulGeometry& g) {
-  return std::max(kWorthOfThread / std::max<std::int64_t>(std::int64_t{g.k} * g.n, 1), kTaskRows);
-}
-
-/// How many panels one task takes.
-std::int64_t panel_grain(const MatmulGeometry& g) {
-  const std::int64_t rows = std::min<std::int64_t>(kTaskRows, g.m);
-  return std::max<std::int64_t>(kWorthOfThread / (gemm::kPanel * g.k * rows), 4);
 }
 
 /// The constants of one application, while it runs.
@@ -97,11 +84,12 @@ struct Product {
   void multiply(const std::uint8_t* a, const std::int8_t* panels, Y* out) const {
     const std::int64_t count = gemm::panel_count(g.n);
     if (g.m > kTaskRows) {
-      parallel_slots(*call.threads, g.m, row_grain(g), [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-        block(a, panels, out, slot, begin, end, 0, count);
-      });
+      parallel_slots(*call.threads, g.m, int8_row_grain(g),
+                     [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
+                       block(a, panels, out, slot, begin, end, 0, count);
+                     });
     } else {
-      parallel_slots(*call.threads, count, panel_grain(g),
+      parallel_slots(*call.threads, count, int8_panel_grain(g),
                      [&](std::int64_t slot, std::int64_t first, std::int64_t last) {
                        block(a, panels, out, slot, 0, g.m, first, last);
                      });
