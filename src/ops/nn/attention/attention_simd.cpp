@@ -1,7 +1,8 @@
 // Attention in blocks of queries and keys. The scores of a block are one small matrix product on packed keys, the
 // values they weigh another; keys are packed once for several blocks of queries. Where there are few queries, packing
 // would cost more than it saves, and keys are read where they lie. Between blocks of keys each query keeps its maximum,
-// the sum of its weights, and its weighted values so far: in scratch, or in the result where blocks share keys.
+// the sum of its weights, and its weighted values so far: in scratch, or in the result where several blocks of queries
+// take turns.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/attention/attention_simd.cpp"
 #include "hwy/foreach_target.h"
@@ -231,18 +232,14 @@ HWY_EXPORT(divide_row);
 namespace attention {
 namespace {
 
-/// The most queries and keys of a block: its scores, keys and values stay in the second-level cache.
-struct BlockSize {
-  std::int64_t queries;
-  std::int64_t keys;
-};
-/// The only block of a head, and one of several: these share packed keys, so that their scores may lie in the
-/// first-level cache. Fewer keys where these and their values are wide: packed, they are most of the scratch.
-constexpr BlockSize kOnlyBlock{128, 128};
-constexpr BlockSize kSharingBlock{32, 224};
-constexpr BlockSize kSharingBlockOfWideHeads{32, 128};
+/// The most queries of a block: with the most keys, their scores lie in the first-level cache.
+constexpr std::int64_t kQueries = 32;
+constexpr std::int64_t kKeys = 224;
+/// The most keys of the only block of a head, which packs them for itself alone, and of wide heads, whose packed keys
+/// and values are most of the scratch.
+constexpr std::int64_t kFewerKeys = 128;
 constexpr std::int64_t kWideHead = 192;  ///< numbers of a key and a value
-/// Blocks that share keys.
+/// Blocks that share packed keys, where there are several.
 constexpr std::int64_t kSharingBlocks = 32;
 /// Fewer queries than this read keys where they lie.
 constexpr std::int64_t kFewQueries = 8;
@@ -252,7 +249,7 @@ constexpr std::int64_t round_up(std::int64_t floats) { return align_up(floats, k
 /// One task's scratch memory.
 struct Scratch {
   float* scores;   ///< [queries of a block, row_floats]
-  float* sums;     ///< [queries, width of values]: the weighted values so far, unless blocks share keys
+  float* sums;     ///< [queries of a block, width of values]: the weighted values so far
   float* maxima;   ///< [queries that share keys]
   float* weights;  ///< [queries that share keys]: sums of weights
   float* keys;     ///< packed
@@ -265,25 +262,24 @@ std::int64_t even_part(std::int64_t total, std::int64_t most) {
   return parts > 0 ? (total + parts - 1) / parts : 0;
 }
 
-/// Do several blocks share packed keys?
-bool shares_keys(const Problem& problem) { return problem.q.rows > kOnlyBlock.queries; }
-BlockSize most_of_block(const Problem& problem) {
-  if (!shares_keys(problem)) return kOnlyBlock;
-  return problem.q.width + problem.v.width < kWideHead ? kSharingBlock : kSharingBlockOfWideHeads;
+std::int64_t block_queries(const Problem& problem) { return even_part(problem.q.rows, kQueries); }
+/// Whole blocks.
+std::int64_t sharing_queries(const Problem& problem) {
+  return problem.q.rows > kQueries ? kSharingBlocks * block_queries(problem) : problem.q.rows;
 }
-std::int64_t block_queries(const Problem& problem) { return even_part(problem.q.rows, most_of_block(problem).queries); }
+std::int64_t most_keys(const Problem& problem) {
+  return problem.q.rows > kQueries && problem.q.width + problem.v.width < kWideHead ? kKeys : kFewerKeys;
+}
 std::int64_t block_keys(const Problem& problem) {
-  return std::min(align_up(even_part(problem.k.rows, most_of_block(problem).keys), gemm::kPanel), problem.k.rows);
+  return std::min(align_up(even_part(problem.k.rows, most_keys(problem)), gemm::kPanel), problem.k.rows);
 }
-/// Floats from one row of scores to the next: whole vectors.
-std::int64_t row_floats(const Problem& problem) { return round_up(block_keys(problem)); }
 
-/// Floats of one task; sets the regions when `memory` is not null.
+/// Floats of one task, never more for shorter sequences; sets the regions when `memory` is not null.
 std::int64_t layout_scratch(const Problem& problem, float* memory, Scratch* scratch) {
-  const std::int64_t queries = std::min(problem.q.rows, most_of_block(problem).queries);
-  const std::int64_t keys = std::min(problem.k.rows, most_of_block(problem).keys);
-  const std::int64_t sharing = (shares_keys(problem) ? kSharingBlocks : 1) * queries;
-  const bool packs = block_queries(problem) >= kFewQueries;
+  const std::int64_t queries = std::min(problem.q.rows, kQueries);
+  const std::int64_t keys = std::min(problem.k.rows, most_keys(problem));
+  const std::int64_t sharing = std::min(problem.q.rows, kSharingBlocks * kQueries);
+  const bool packs = queries >= kFewQueries;
   std::int64_t used = 0;
   const auto take = [&](std::int64_t floats) {
     float* region = memory != nullptr ? memory + used : nullptr;
@@ -291,7 +287,7 @@ std::int64_t layout_scratch(const Problem& problem, float* memory, Scratch* scra
     return region;
   };
   const Scratch regions{take(queries * round_up(keys)),
-                        take(shares_keys(problem) ? 0 : queries * problem.v.width),
+                        take(queries * problem.v.width),
                         take(sharing),
                         take(sharing),
                         take(packs ? gemm::packed_floats(problem.q.width, keys) : 0),
@@ -313,13 +309,17 @@ struct QueryBlock {
 class BlockKernel {
  public:
   BlockKernel(const Invocation& call, const Problem& problem, float* memory)
-      : call_(call), p_(call.as<AttentionParams>()), problem_(problem), shares_(shares_keys(problem)) {
+      : call_(call),
+        p_(call.as<AttentionParams>()),
+        problem_(problem),
+        step_(block_keys(problem)),
+        in_result_(problem.q.rows > kQueries && step_ < problem.k.rows) {
     layout_scratch(problem, memory, &scratch_);
   }
 
   /// Queries [first, last) of a head, whole blocks of them.
   void run(std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t last) {
-    const std::int64_t most = (shares_ ? kSharingBlocks : 1) * block_queries(problem_);
+    const std::int64_t most = sharing_queries(problem_);
     for (; first < last; first += most) run_sharing(b, h, first, std::min(first + most, last));
   }
 
@@ -330,33 +330,41 @@ class BlockKernel {
     first_ = first;
     std::fill_n(scratch_.maxima, last - first, -std::numeric_limits<float>::infinity());
     std::fill_n(scratch_.weights, last - first, 0.0F);
-    const std::int64_t together = shares_ ? 1 : last - first;  // rows of sums
-    for (std::int64_t s = first; s < last; s += together) std::fill_n(sums(b, h, s), together * problem_.v.width, 0.0F);
     const std::int64_t length = length_of(call_, problem_, b);
-    const std::int64_t step = block_keys(problem_);
     const std::int64_t end = problem_.visible(p_, length, problem_.q.rows - 1).last;
     const std::int64_t queries = block_queries(problem_);
-    for (std::int64_t j = 0; j < end; j += step) {
-      const KeyRange keys{j, std::min(j + step, end)};
+    KeyRange keys;
+    do {
+      const bool first_keys = keys.last == 0;
+      keys = {keys.last, std::min(keys.last + step_, end)};
       bool packed = false;
       for (std::int64_t s = first; s < last; s += queries) {
         QueryBlock block{b, h, s, std::min(s + queries, last), length, {}};
         block.keys = {problem_.visible(p_, length, block.first).first,
                       problem_.visible(p_, length, block.last - 1).last};
+        if (first_keys) clear_sums(block);
         const KeyRange seen{std::max(keys.first, block.keys.first), std::min(keys.last, block.keys.last)};
-        if (seen.first >= seen.last) continue;
-        run_keys(block, block.is_few() ? seen : keys, packed);
-        packed = packed || !block.is_few();
+        if (seen.first < seen.last) {
+          run_keys(block, block.is_few() ? seen : keys, packed);
+          packed = packed || !block.is_few();
+        }
+        if (keys.last == end) divide(block);
       }
-    }
-    for (std::int64_t s = first; s < last; ++s) divide(b, h, s, problem_.visible(p_, length, s));
+    } while (keys.last < end);
   }
 
-  /// The weighted values so far of query s.
-  float* sums(std::int64_t b, std::int64_t h, std::int64_t s) const {
-    return shares_ ? call_.output<float>() + problem_.y.at(b, h, s) : scratch_.sums + (s - first_) * problem_.v.width;
+  /// The weighted values so far of a block's queries.
+  float* sums(const QueryBlock& block) const {
+    return in_result_ ? call_.output<float>() + problem_.y.at(block.b, block.h, block.first) : scratch_.sums;
   }
-  std::int64_t sums_stride() const { return shares_ ? problem_.y.row_stride : problem_.v.width; }
+  /// Floats from one row of scores to the next: whole vectors.
+  std::int64_t row_floats() const { return round_up(step_); }
+  std::int64_t sums_stride() const { return in_result_ ? problem_.y.row_stride : problem_.v.width; }
+
+  void clear_sums(const QueryBlock& block) const {
+    float* y = sums(block);
+    for (std::int64_t r = 0; r < block.rows(); ++r) std::fill_n(y + r * sums_stride(), problem_.v.width, 0.0F);
+  }
 
   const float* key_rows(const QueryBlock& block, const KeyRange& keys) const {
     return call_.input<float>(kK) + problem_.k.at(block.b, block.h / problem_.group, keys.first);
@@ -370,7 +378,7 @@ class BlockKernel {
   void run_keys(const QueryBlock& block, const KeyRange& keys, bool packed) {
     const std::int64_t count = keys.last - keys.first;
     const std::int64_t width = problem_.v.width;
-    float* y = sums(block.b, block.h, block.first);
+    float* y = sums(block);
     multiply_keys(block, keys, packed);
     for (std::int64_t r = 0; r < block.rows(); ++r) {
       const KeyRange visible = problem_.visible(p_, block.length, block.first + r);
@@ -380,7 +388,7 @@ class BlockKernel {
     }
     if (block.is_few()) {
       for (std::int64_t r = 0; r < block.rows(); ++r) HWY_DYNAMIC_DISPATCH(weigh_row)
-      (scratch_.scores + r * row_floats(problem_), value_rows(block, keys), problem_.v.row_stride,
+      (scratch_.scores + r * row_floats(), value_rows(block, keys), problem_.v.row_stride,
        static_cast<std::size_t>(width), static_cast<std::size_t>(count), y + r * sums_stride());
       return;
     }
@@ -388,7 +396,7 @@ class BlockKernel {
     if (!packed)
       gemm::pack_panels_simd(value_rows(block, keys), count, width, problem_.v.row_stride, 1, 0, panels,
                              scratch_.values);
-    gemm::multiply({.data = scratch_.scores, .rows = block.rows(), .row_stride = row_floats(problem_), .length = count},
+    gemm::multiply({.data = scratch_.scores, .rows = block.rows(), .row_stride = row_floats(), .length = count},
                    {.data = scratch_.values, .n = width, .first = 0, .last = panels},
                    {.data = y, .row_stride = sums_stride(), .resumes = true});
   }
@@ -400,8 +408,7 @@ class BlockKernel {
     if (block.is_few()) {
       for (std::int64_t r = 0; r < block.rows(); ++r) HWY_DYNAMIC_DISPATCH(score_row)
       (queries + r * problem_.q.row_stride, key_rows(block, keys), problem_.k.row_stride,
-       static_cast<std::size_t>(problem_.k.width), static_cast<std::size_t>(count),
-       scratch_.scores + r * row_floats(problem_));
+       static_cast<std::size_t>(problem_.k.width), static_cast<std::size_t>(count), scratch_.scores + r * row_floats());
       return;
     }
     const std::int64_t panels = gemm::panel_count(count);
@@ -411,7 +418,7 @@ class BlockKernel {
     gemm::multiply(
         {.data = queries, .rows = block.rows(), .row_stride = problem_.q.row_stride, .length = problem_.q.width},
         {.data = scratch_.keys, .n = count, .first = 0, .last = panels},
-        {.data = scratch_.scores, .row_stride = row_floats(problem_)});
+        {.data = scratch_.scores, .row_stride = row_floats()});
   }
 
   /// Makes row r's products weights; y are its weighted values so far.
@@ -423,7 +430,7 @@ class BlockKernel {
   }
 
   ScoreRow score_row_of(const QueryBlock& block, std::int64_t r, const KeyRange& keys, const KeyRange& visible) const {
-    ScoreRow row{scratch_.scores + r * row_floats(problem_), static_cast<std::size_t>(round_up(keys.last - keys.first)),
+    ScoreRow row{scratch_.scores + r * row_floats(), static_cast<std::size_t>(round_up(keys.last - keys.first)),
                  static_cast<std::size_t>(visible.first - keys.first),
                  static_cast<std::size_t>(visible.last - visible.first)};
     const std::int64_t s = block.first + r;
@@ -439,29 +446,35 @@ class BlockKernel {
     return row;
   }
 
-  /// Makes the weighted values of query s their mean.
-  void divide(std::int64_t b, std::int64_t h, std::int64_t s, const KeyRange& visible) {
-    // A weight of zero means that nothing was in sight, or that all of it was -inf.
-    const bool zero = p_.empty_rows_zero != 0 || visible.first == visible.last;
-    const float weight = scratch_.weights[s - first_];
-    HWY_DYNAMIC_DISPATCH(divide_row)
-    (weight == 0.0F && zero ? 1.0F : weight, sums(b, h, s), call_.output<float>() + problem_.y.at(b, h, s),
-     static_cast<std::size_t>(problem_.v.width));
+  /// Makes the weighted values of a block's queries their means.
+  void divide(const QueryBlock& block) {
+    for (std::int64_t r = 0; r < block.rows(); ++r) {
+      const std::int64_t s = block.first + r;
+      const KeyRange visible = problem_.visible(p_, block.length, s);
+      // A weight of zero means that nothing was in sight, or that all of it was -inf.
+      const bool zero = p_.empty_rows_zero != 0 || visible.first == visible.last;
+      const float weight = scratch_.weights[s - first_];
+      HWY_DYNAMIC_DISPATCH(divide_row)
+      (weight == 0.0F && zero ? 1.0F : weight, sums(block) + r * sums_stride(),
+       call_.output<float>() + problem_.y.at(block.b, block.h, s), static_cast<std::size_t>(problem_.v.width));
+    }
   }
 
   const Invocation& call_;
   const AttentionParams& p_;
   const Problem& problem_;
+  std::int64_t step_;  ///< keys of a block
+  bool in_result_;     ///< the weighted values so far, of blocks that wait for each other between keys
   Scratch scratch_{};
-  bool shares_;             ///< keys among blocks
   std::int64_t first_ = 0;  ///< of the queries that share keys at present
 };
 
 }  // namespace
 
 Footprint blocks_footprint(const OpCall& call, int threads) {
-  return {.scratch_bytes = layout_scratch(make_problem(call), nullptr, nullptr) * threads *
-                           static_cast<std::int64_t>(sizeof(float))};
+  const Problem problem = make_problem(call);
+  return {.scratch_bytes =
+              layout_scratch(problem, nullptr, nullptr) * threads * static_cast<std::int64_t>(sizeof(float))};
 }
 
 Status run_blocks(const Invocation& call) {

@@ -137,17 +137,24 @@ TEST(Attention, VariantsMatchReference) {
   expect_variants_match_reference(random_attention_case, {.cases = 150, .must_cover = {"f32_blocks__simd"}});
 }
 
+/// Of self-attention with four heads of 64.
+std::int64_t scratch_bytes_of(std::int32_t length) {
+  const TensorDesc desc = dense_desc(ElementType::kF32, {1, 4, length, 64});
+  const AttentionParams params;
+  const Tensor tensor{nullptr, &desc};
+  const Tensor inputs[] = {tensor, tensor, tensor};
+  const Tensor outputs[] = {tensor};
+  return footprint(kAttention.variants.front(), {&params, inputs, outputs}, 1).scratch_bytes;
+}
+
 TEST(Attention, ScratchDoesNotGrowWithTheProductOfLengths) {
-  const auto bytes = [](std::int32_t length) {
-    const TensorDesc desc = dense_desc(ElementType::kF32, {1, 4, length, 64});
-    const AttentionParams params;
-    const Tensor tensor{nullptr, &desc};
-    const Tensor inputs[] = {tensor, tensor, tensor};
-    const Tensor outputs[] = {tensor};
-    return footprint(kAttention.variants.front(), {&params, inputs, outputs}, 1).scratch_bytes;
-  };
-  EXPECT_EQ(bytes(1000), bytes(100000));
-  EXPECT_LT(bytes(1000), 192 * 1024);
+  EXPECT_EQ(scratch_bytes_of(2000), scratch_bytes_of(100000));
+  EXPECT_LT(scratch_bytes_of(2000), 192 * 1024);
+}
+
+TEST(Attention, ShorterSequencesNeedNoMoreScratch) {
+  for (std::int32_t length = 1; length < 1200; ++length)
+    EXPECT_LE(scratch_bytes_of(length), scratch_bytes_of(length + 1)) << length;
 }
 
 TEST(Attention, RefusesHostileShapesAndParameters) {
