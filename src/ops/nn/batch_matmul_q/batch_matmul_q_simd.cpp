@@ -116,7 +116,7 @@ Footprint packed_footprint(const OpCall& call, int threads) {
     return packed_bytes(m) +
            (sum_bytes(m) + align_up(numbers * static_cast<std::int64_t>(sizeof(std::int16_t)), kAlignment)) * threads;
   };
-  return {.scratch_bytes = bytes(gemm::least_numbers(block_rows(m), m.depth)),
+  return {.scratch_bytes = bytes(gemm::least_numbers_up_to(block_rows(m), m.depth)),
           .useful_scratch_bytes = bytes(gemm::useful_numbers(block_rows(m), m.depth))};
 }
 

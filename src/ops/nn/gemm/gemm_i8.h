@@ -141,15 +141,21 @@ constexpr std::int64_t block_rows(std::int64_t total, std::int64_t most) noexcep
   return std::min({total, most, align_up(even_rows(total, most), kMaxTileRows)});
 }
 
+inline constexpr std::int64_t kLeastBlock = 1024;  ///< numbers
+
 /// A workspace in which products of up to `rows` rows work, if a little slower: two kilobytes, or all that there is or
 /// that can be used.
 constexpr std::int64_t least_numbers(std::int64_t rows, std::int64_t k) noexcept {
-  constexpr std::int64_t kLeastBlock = 1024;
   constexpr std::int64_t kHalfTile = kMaxTileRows / 2;
   const std::int64_t tile = rows < 1 ? 1 : rows < kMaxTileRows ? rows : kMaxTileRows;
   const std::int64_t part = kLeastBlock / tile / 4 * 4;
   if (row_numbers(k) <= part) return tile * row_numbers(k);
   return tile == kMaxTileRows && kHalfTile * row_numbers(k) <= kLeastBlock ? kHalfTile * row_numbers(k) : tile * part;
+}
+
+/// One that is enough for fewer rows and a smaller k too, which may need more than these.
+constexpr std::int64_t least_numbers_up_to(std::int64_t rows, std::int64_t k) noexcept {
+  return std::min(std::max<std::int64_t>(rows, 1) * row_numbers(k), kLeastBlock);
 }
 
 /// The workspace in which they are fastest: of bytes it holds as many rows as are worth it, so that weights that lie
@@ -165,21 +171,34 @@ struct ProductScratch {
   std::int64_t useful = 0;
 };
 
+/// A workspace of so many bytes is a small part of those of the operands, and enough not to fetch rows in pieces.
+inline constexpr std::int64_t kSmallPart = 32;
+inline constexpr std::int64_t kEnoughBytes = 8192;
+
 /// For products of so many rows whose operands, weights too, and result take `bytes`. The least: what they need anyway,
 /// but whole rows of half a tile or more where those are a small part of these bytes: in pieces of rows products take
 /// up to twice as long, and each block of rows begins and ends every panel of weights.
 constexpr ProductScratch product_scratch(std::int64_t rows, std::int64_t k, std::int64_t bytes) noexcept {
   constexpr std::int64_t kNumber = sizeof(std::int16_t);
-  constexpr std::int64_t kPart = 32;
-  constexpr std::int64_t kEnough = 8192;
   const std::int64_t useful = useful_numbers(rows, k) * kNumber;
   const std::int64_t tile = kMaxTileRows * row_numbers(k) * kNumber;
-  const std::int64_t small_part = bytes / kPart;
+  const std::int64_t small_part = bytes / kSmallPart;
   std::int64_t affordable = small_part < tile / 2 ? 0 : tile / 2;
   if (tile > 0 && small_part >= tile)
-    affordable = std::max(std::min(small_part, kEnough) / tile, std::int64_t{1}) * tile;
+    affordable = std::max(std::min(small_part, kEnoughBytes) / tile, std::int64_t{1}) * tile;
   const std::int64_t least = std::max(least_numbers(rows, k) * kNumber, std::min(affordable, useful));
   return {align_up(least, kAlignment), align_up(useful, kAlignment)};
+}
+
+/// The same where k too may be smaller when the product runs, as the length of a sequence may: no smaller rows, k and
+/// bytes give more.
+constexpr ProductScratch product_scratch_up_to(std::int64_t rows, std::int64_t k, std::int64_t bytes) noexcept {
+  constexpr std::int64_t kNumber = sizeof(std::int16_t);
+  const std::int64_t tile = kMaxTileRows * row_numbers(k) * kNumber;
+  const std::int64_t affordable = std::min(bytes / kSmallPart, std::max(kEnoughBytes, tile));
+  const std::int64_t least =
+      std::max(least_numbers_up_to(rows, k) * kNumber, std::min(affordable, rows * row_numbers(k) * kNumber));
+  return {align_up(least, kAlignment), align_up(std::max(least, useful_numbers(rows, k) * kNumber), kAlignment)};
 }
 
 struct RightPanelsI8 {

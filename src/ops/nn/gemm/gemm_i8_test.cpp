@@ -216,6 +216,18 @@ TEST(GemmI8, IsExactHoweverLargeTheBytesAreAndInAnyWorkspace) {
   });
 }
 
+TEST(GemmI8, ScratchUpToASizeIsEnoughForSmallerOnes) {
+  const auto least = [](std::int64_t rows, std::int64_t k) {
+    return gemm::product_scratch_up_to(rows, k, 12 * (rows * k + 64 * k + 64 * rows)).least;
+  };
+  for (const std::int64_t other : {1, 11, 12, 40, 500})
+    for (std::int64_t size = 1; size < 1000; ++size) {
+      ASSERT_LE(least(other, size), least(other, size + 1)) << other << " rows, k " << size;
+      ASSERT_LE(least(size, other), least(size + 1, other)) << size << " rows, k " << other;
+      ASSERT_LE(2 * gemm::least_numbers(other, size), least(other, size)) << other << " rows, k " << size;
+    }
+}
+
 TEST(GemmI8, CutsAnyRowsAndColumnsIntoTiles) {
   for_each_way([] {
     for (const std::int64_t n : {15, 33, 48, 50, 64, 79, 80, 96, 112, 127, 144, 160}) {

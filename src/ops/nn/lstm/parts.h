@@ -51,13 +51,18 @@ inline PartCuts cut_parts(const Extents& e, std::int64_t gates, std::int64_t thr
 }
 
 /// The scratch of all parts, of which one needs part_bytes(items, steps at once): with so many steps at once at least,
-/// and where it runs fastest.
+/// and where it runs fastest. No less than fewer parts need, as less work has, which need more if they divide the items
+/// less evenly.
 template <typename PartBytes>
 Footprint footprint_of_parts(const Extents& e, std::int64_t gates, int threads, std::int64_t least_steps,
                              std::int64_t most_steps, PartBytes&& part_bytes) {
-  const PartCuts cuts = cut_parts(e, gates, threads);
+  const PartCuts most = cut_parts(e, gates, threads);
   const auto bytes = [&](std::int64_t steps) {
-    return cuts.count * align_up(part_bytes(cuts.most(e.batch), std::min(e.steps, steps)), kAlignment);
+    std::int64_t result = 0;
+    for (PartCuts cuts = most; cuts.count > 0; --cuts.count)
+      result =
+          std::max(result, cuts.count * align_up(part_bytes(cuts.most(e.batch), std::min(e.steps, steps)), kAlignment));
+    return result;
   };
   Footprint footprint;
   footprint.scratch_bytes = bytes(least_steps);

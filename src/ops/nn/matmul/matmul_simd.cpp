@@ -176,10 +176,11 @@ Footprint dynamic_footprint(const OpCall& call, int threads) {
   constexpr std::int64_t kSmallShare = 16;  // of the result: a plan hardly grows by it
   const MatmulGeometry g = fold_batch(geometry(call));
   const std::int64_t least = (gemm::packed_floats(g.k, g.n) + gathered_floats(g) * threads) * kFloat;
-  if (!shares_products(g, threads)) return {.scratch_bytes = least};
-  const std::int64_t useful = product_floats(g) * threads * kFloat;
-  return {.scratch_bytes = useful - least <= call.out().bytes() / kSmallShare * threads ? useful : least,
-          .useful_scratch_bytes = useful};
+  if (threads == 1 || g.batch.elements < threads) return {.scratch_bytes = least};
+  // Of as many products as threads, or more, others may be shared evenly.
+  const std::int64_t more = product_floats(g) * threads * kFloat - least;
+  return {.scratch_bytes = least + std::min(more, call.out().bytes() / kSmallShare * threads),
+          .useful_scratch_bytes = least + more};
 }
 
 Status run_dynamic(const Invocation& call) {

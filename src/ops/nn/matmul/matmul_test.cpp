@@ -230,6 +230,24 @@ TEST(Matmul, AnActivatedResultDoesNotDependOnItsPlace) {
   }
 }
 
+TEST(Matmul, ScratchForComputedMatricesGrowsWithThem) {
+  const KernelVariant& variant = *find_variant(kMatmul, "f32_dynamic__simd");
+  const auto bytes = [&](std::int64_t products, std::int64_t k, int threads) {
+    const OpCase op_case = make_case(kMatmul, MatmulParams{},
+                                     {TestTensor(dense_desc(ElementType::kF32, {products, 64, k})),
+                                      TestTensor(dense_desc(ElementType::kF32, {products, k, 64}))});
+    std::vector<TensorDesc> descs;
+    EXPECT_TRUE(infer_case(op_case, &descs).ok());
+    const Tensor inputs[] = {op_case.inputs[0].tensor.shape_only(), op_case.inputs[1].tensor.shape_only()};
+    const Tensor outputs[] = {{nullptr, descs.data()}};
+    return footprint(variant, {op_case.params.data(), inputs, outputs}, threads).scratch_bytes;
+  };
+  for (const int threads : {1, 2, 4}) {
+    for (std::int64_t k = 1; k < 200; ++k) EXPECT_LE(bytes(12, k, threads), bytes(12, k + 1, threads)) << k;
+    for (std::int64_t n = 1; n < 20; ++n) EXPECT_LE(bytes(n, 50, threads), bytes(n + 1, 50, threads)) << n;
+  }
+}
+
 TEST(Matmul, Int8VariantsMatchReferenceExactly) {
   testing::expect_variants_match_reference(
       [](Random& random) { return random_quantized_case(random, ElementType::kI8); },

@@ -26,10 +26,7 @@ MatmulGeometry folded_geometry(const Call& call) {
   return call.has(4) && call.in(4).elements() != 1 ? g : fold_batch(g);
 }
 
-/// One thread's scratch: rows of a.
-gemm::ProductScratch block_scratch(const OpCall& call, const MatmulGeometry& g) {
-  return gemm::product_scratch(g.m, g.k, call.in(0).bytes() + call.in(1).bytes() + call.out().bytes());
-}
+std::int64_t operand_bytes(const OpCall& call) { return call.in(0).bytes() + call.in(1).bytes() + call.out().bytes(); }
 
 /// The constants of one application, while it runs.
 template <typename Y>
@@ -133,7 +130,8 @@ bool packed_supports(const OpCall& call) {
 }
 
 Footprint packed_footprint(const OpCall& call, int threads) {
-  const gemm::ProductScratch scratch = block_scratch(call, folded_geometry(call));
+  const MatmulGeometry g = folded_geometry(call);
+  const gemm::ProductScratch scratch = gemm::product_scratch(g.m, g.k, operand_bytes(call));
   return {.scratch_bytes = scratch.least * threads, .useful_scratch_bytes = scratch.useful * threads};
 }
 
@@ -167,7 +165,7 @@ bool dynamic_supports(const OpCall& call) { return has_elements(call); }
 
 Footprint dynamic_footprint(const OpCall& call, int threads) {
   const MatmulGeometry g = call_geometry(call);
-  const gemm::ProductScratch scratch = block_scratch(call, g);
+  const gemm::ProductScratch scratch = gemm::product_scratch_up_to(g.m, g.k, operand_bytes(call));
   const std::int64_t panels = panels_bytes(g);
   return {.scratch_bytes = scratch.least * threads + panels, .useful_scratch_bytes = scratch.useful * threads + panels};
 }
