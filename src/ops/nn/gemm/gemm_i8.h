@@ -143,17 +143,16 @@ constexpr std::int64_t block_rows(std::int64_t total, std::int64_t most) noexcep
 
 inline constexpr std::int64_t kLeastBlock = 1024;  ///< numbers
 
-/// A workspace in which products of up to `rows` rows work, if a little slower: two kilobytes, or all that there is or
-/// that can be used.
+/// A workspace in which products of up to `rows` rows work, if a little slower: of a tile or half a tile, two kilobytes
+/// or all that there is. No fewer rows need more.
 constexpr std::int64_t least_numbers(std::int64_t rows, std::int64_t k) noexcept {
-  constexpr std::int64_t kHalfTile = kMaxTileRows / 2;
-  const std::int64_t tile = rows < 1 ? 1 : rows < kMaxTileRows ? rows : kMaxTileRows;
-  const std::int64_t part = kLeastBlock / tile / 4 * 4;
-  if (row_numbers(k) <= part) return tile * row_numbers(k);
-  return tile == kMaxTileRows && kHalfTile * row_numbers(k) <= kLeastBlock ? kHalfTile * row_numbers(k) : tile * part;
+  const std::int64_t row = row_numbers(k);
+  std::int64_t tile = kMaxTileRows;
+  if (tile * row > kLeastBlock) tile /= 2;
+  return std::min(std::clamp<std::int64_t>(rows, 1, tile) * row, kLeastBlock);
 }
 
-/// One that is enough for fewer rows and a smaller k too, which may need more than these.
+/// One that is enough for a smaller k too, of which a whole tile may need more than half a tile here.
 constexpr std::int64_t least_numbers_up_to(std::int64_t rows, std::int64_t k) noexcept {
   return std::min(std::max<std::int64_t>(rows, 1) * row_numbers(k), kLeastBlock);
 }

@@ -216,6 +216,12 @@ TEST(GemmI8, IsExactHoweverLargeTheBytesAreAndInAnyWorkspace) {
   });
 }
 
+TEST(GemmI8, FewerRowsNeedNoLargerWorkspace) {
+  for (std::int64_t k = 0; k < 600; ++k)
+    for (std::int64_t rows = 1; rows < 40; ++rows)
+      ASSERT_LE(gemm::least_numbers(rows, k), gemm::least_numbers(rows + 1, k)) << rows << " rows, k " << k;
+}
+
 TEST(GemmI8, ScratchUpToASizeIsEnoughForSmallerOnes) {
   const auto least = [](std::int64_t rows, std::int64_t k) {
     return gemm::product_scratch_up_to(rows, k, 12 * (rows * k + 64 * k + 64 * rows)).least;
