@@ -1,6 +1,7 @@
 #include "compiler/size_fit.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace bantam::compiler {
@@ -58,8 +59,10 @@ class Fitter {
     return checked(numbers_[low] - scale * area(e, sizes_[low]), scale, 1, e);
   }
 
-  /// floor((base + size) / divisor): as convolutions and slices with a stride give.
+  /// floor((base + size) / divisor): as convolutions and slices with a stride give. Where samples show one step of the
+  /// quotient, a divisor may fit that is off by one: strides are powers of two more often than not.
   std::optional<SizeExpression> quotient(SizeExpression e) const {
+    std::optional<SizeExpression> best;
     for (std::int64_t divisor = 2; divisor <= neighbours(e.first); ++divisor) {
       std::int64_t least = std::numeric_limits<std::int64_t>::min();
       std::int64_t most = std::numeric_limits<std::int64_t>::max();
@@ -69,9 +72,10 @@ class Fitter {
         most = std::min(most, base + divisor - 1);
       }
       if (least != most) continue;
-      if (const auto found = checked(least, 1, divisor, e)) return found;
+      const auto found = checked(least, 1, divisor, e);
+      if (found && (!best || std::countr_zero(found->divisor) > std::countr_zero(best->divisor))) best = found;
     }
-    return std::nullopt;
+    return best;
   }
 
   /// The longest run of sizes of a dimension one apart.

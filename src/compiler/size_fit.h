@@ -31,7 +31,7 @@ struct SizeExpression {
 std::int64_t evaluate(const SizeExpression& expression, const Sizes& sizes);
 
 /// The simplest expression that gives numbers[i] at sizes[i] for all i, or nothing. Quotients need samples of as many
-/// neighbouring sizes as the divisor, so that only one expression fits.
+/// neighbouring sizes as the divisor; where several divisors fit, the one with most factors of two is taken.
 std::optional<SizeExpression> fit_sizes(std::span<const std::int64_t> numbers, std::span<const Sizes> sizes);
 /// The same for the samples that matter; a constant when none does.
 std::optional<SizeExpression> fit_sizes(std::span<const std::int64_t> numbers, std::span<const Sizes> sizes,

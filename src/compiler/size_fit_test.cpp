@@ -46,6 +46,15 @@ TEST(SizeFit, FindsConstantsSumsAndQuotients) {
   expect_fits(two_dimensions(), {9, 20}, [](const Sizes& s) { return s[0] * s[1] * 80; });
 }
 
+TEST(SizeFit, TakesThePowerOfTwoOfDivisorsThatFit) {
+  std::vector<Sizes> samples;
+  for (std::int64_t t = 131; t >= 96; --t) samples.push_back({t});
+  for (const std::int64_t t : {64, 42, 32}) samples.push_back({t});
+  // (t - 1) / 31 gives the same at all of these.
+  for (const std::int64_t t : {29, 31, 61, 93})
+    expect_fits(samples, {t}, [](const Sizes& s) { return (s[0] + 3) / 32; });
+}
+
 TEST(SizeFit, DoesNotGuess) {
   EXPECT_FALSE(fit(one_dimension(), [](const Sizes& s) { return s[0] % 3; }));
   EXPECT_FALSE(fit(one_dimension(), [](const Sizes& s) { return std::max<std::int64_t>(s[0], 30); }));
