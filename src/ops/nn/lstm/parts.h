@@ -51,8 +51,8 @@ inline PartCuts cut_parts(const Extents& e, std::int64_t gates, std::int64_t thr
 }
 
 /// The scratch of all parts, of which one needs part_bytes(items, steps at once): with so many steps at once at least,
-/// and where it runs fastest. No less than fewer parts need, as less work has, which need more if they divide the items
-/// less evenly.
+/// and where it runs fastest. Less work is cut into fewer parts, which together need more where they divide the items
+/// less evenly: this is the most of all of them.
 template <typename PartBytes>
 Footprint footprint_of_parts(const Extents& e, std::int64_t gates, int threads, std::int64_t least_steps,
                              std::int64_t most_steps, PartBytes&& part_bytes) {

@@ -180,7 +180,7 @@ Footprint dynamic_footprint(const OpCall& call, int threads) {
   // Of as many products as threads, or more, others may be shared evenly.
   const std::int64_t more = product_floats(g) * threads * kFloat - least;
   return {.scratch_bytes = least + std::min(more, call.out().bytes() / kSmallShare * threads),
-          .useful_scratch_bytes = least + more};
+          .useful_scratch_bytes = shares_products(g, threads) ? least + more : 0};
 }
 
 Status run_dynamic(const Invocation& call) {
