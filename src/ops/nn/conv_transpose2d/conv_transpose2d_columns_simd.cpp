@@ -399,7 +399,7 @@ Status run_columns(const Invocation& call) {
   auto* products = reinterpret_cast<float*>(call.scratch);
   const std::int64_t outputs = cut_axis(g).out;
   const std::int64_t block_floats = block_of(g) * product_row(g);
-  // An image that became a sequence at another size may have the scratch of one thread only.
+  // A plan for more threads than items, which share products, has room for one block.
   const bool has_room = call.scratch_bytes >= block_floats * call.threads->count * kFloat;
   if (!has_room || !shares_outputs(g, call.threads->count)) {
     for (std::int64_t n = 0; n < g.batch; ++n) item(n).compute(*call.threads, region_of(g, {0, outputs}), products);
