@@ -83,8 +83,8 @@ struct OpCall {
 
 /// What a kernel variant needs besides its operands, and what it permits.
 struct Footprint {
-  /// kAlignment-aligned, uninitialised, alive only while the step runs. No smaller sizes ask for more: a session has
-  /// what is asked for at the bounds of its dimensions.
+  /// kAlignment-aligned, uninitialised, alive only while the step runs. Smaller sizes must not ask for more: a session
+  /// has what bounds ask for, and refuses a size that needs more.
   std::int64_t scratch_bytes = 0;
   /// With so much scratch the kernel runs fastest (0: with scratch_bytes). The plan gives it what is free at that step
   /// anyway. Results do not depend on it.
