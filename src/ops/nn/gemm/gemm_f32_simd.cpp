@@ -384,63 +384,128 @@ PanelTiles cut_panels(std::int64_t panels, std::int64_t rows) {
 }
 
 /// Panels that a single row meets at once, and the most where fewer would be left for the last time.
-constexpr std::int64_t kGroup = kColumnsOfFewRows / kPanel;
-constexpr int kMostOfGroup = 2 * kGroup - 1;
+constexpr std::int64_t kStreams = kColumnsOfFewRows / kPanel;
+constexpr int kMostStreams = 2 * kStreams - 1;
+/// Lines of a panel that are read before those of the next one: a stream of several is fetched ahead better than single
+/// ones, and processors that reorder instructions still add to the sums of all panels at once. More panels leave no
+/// registers for as many numbers of the row.
+template <int kCount>
+constexpr int kLinesAtOnce = (kCount <= kStreams && HWY_ARCH_X86 != 0) ? 8 : 1;
 
-/// One row times `groups` groups of panels, the next of which lies `step` panels behind.
-template <int kPanels>
-HWY_NOINLINE void multiply_groups(const LeftRows& row, Tile tile, std::int64_t groups, std::int64_t step) {
-  for (; groups > 0; --groups) {
-    compute_tile<1, kPanels * kVectorsPerPanel, false, false>(row, tile, 0);
-    tile.panel += step * tile.panel_stride;
-    tile.y += step * kPanel;
-    if (tile.bias != nullptr) tile.bias += step * kPanel;
+/// What a single row meets: streams of panels, each `count` panels long, which lie `apart` panels from each other.
+struct PanelStreams {
+  const float* panel;         ///< the first one's first
+  std::int64_t panel_stride;  ///< of one panel, in floats
+  std::int64_t apart;
+  std::int64_t count;
+  const float* bias;  ///< of these columns, or null
+  float* y;
+  std::int64_t columns;  ///< of y from here on
+  ClampedStore store;
+  bool resumes;
+};
+
+/// One row times kCount streams; backward: from the last panel of each to the first.
+template <int kCount>
+HWY_NOINLINE void multiply_streams(const LeftRows& row, const PanelStreams& streams, bool backward) {
+  const std::int64_t apart = streams.apart * streams.panel_stride;
+  constexpr int kLines = kLinesAtOnce<kCount>;
+  const float* const start = streams.resumes ? streams.y : streams.bias;
+  const bool clamps = streams.store.clamps();
+  for (std::int64_t i = 0; i < streams.count; ++i) {
+    const std::int64_t panel = backward ? streams.count - 1 - i : i;
+    const std::int64_t columns = streams.columns - panel * kPanel;
+    const bool whole = columns >= ((kCount - 1) * streams.apart + 1) * kPanel;
+    const auto offset = [&](auto stream, auto v) HWY_ATTR { return stream * streams.apart * kPanel + v * kLanes; };
+    V sums[kCount][kVectorsPerPanel];
+    unroll<kCount>([&](auto stream) HWY_ATTR {
+      unroll<kVectorsPerPanel>([&](auto v) HWY_ATTR {
+        sums[stream][v] = hn::Zero(kD);
+        if (start == nullptr) return;
+        const float* from = start + panel * kPanel + offset(stream, v);
+        sums[stream][v] = whole ? hn::LoadU(kD, from) : load_columns(from, columns - offset(stream, v));
+      });
+    });
+    const float* b = streams.panel + panel * streams.panel_stride;
+    const auto add = [&](const float* x, auto stream, std::int64_t line) __attribute__((always_inline)) HWY_ATTR {
+      const V number = hn::Set(kD, x[line]);
+      const float* const vectors = b + stream * apart + line * kPanel;
+      unroll<kVectorsPerPanel>([&](auto v) HWY_ATTR {
+        sums[stream][v] = hn::MulAdd(number, hn::LoadU(kD, vectors + v * kLanes), sums[stream][v]);
+      });
+    };
+    for (std::int64_t o = 0; o < row.outer; ++o)
+      for (std::int64_t s = 0; s < row.segments; ++s) {
+        const float* x = row.data + o * row.outer_stride + s * row.segment_stride;
+        std::int64_t left = row.length;
+        if constexpr (kLines > 1)
+          for (; left >= kLines; left -= kLines) {
+            unroll<kCount>([&](auto stream) __attribute__((always_inline)) HWY_ATTR {
+              unroll<kLines>([&](auto line) __attribute__((always_inline)) HWY_ATTR { add(x, stream, line); });
+            });
+            x += kLines;
+            b += kLines * kPanel;
+          }
+        for (; left > 0; --left) {
+          unroll<kCount>([&](auto stream) __attribute__((always_inline)) HWY_ATTR { add(x, stream, 0); });
+          ++x;
+          b += kPanel;
+        }
+      }
+    float* const y = streams.y + panel * kPanel;
+    unroll<kCount>([&](auto stream) HWY_ATTR {
+      unroll<kVectorsPerPanel>([&](auto v) HWY_ATTR {
+        const V sum = clamps ? streams.store.limited(kD, sums[stream][v]) : sums[stream][v];
+        float* const to = y + offset(stream, v);
+        if (whole)
+          hn::StoreU(sum, kD, to);
+        else
+          store_columns(sum, to, columns - offset(stream, v));
+      });
+    });
   }
 }
 
-using GroupsFunction = void (*)(const LeftRows&, Tile, std::int64_t, std::int64_t);
+using StreamsFunction = void (*)(const LeftRows&, const PanelStreams&, bool);
 
-template <int... kPanelsMinusOne>
-GroupsFunction groups_function(std::int64_t panels, std::integer_sequence<int, kPanelsMinusOne...>) {
-  static constexpr GroupsFunction kFunctions[] = {multiply_groups<kPanelsMinusOne + 1>...};
-  return kFunctions[panels - 1];
+template <int... kCountMinusOne>
+StreamsFunction streams_function(std::int64_t count, std::integer_sequence<int, kCountMinusOne...>) {
+  static constexpr StreamsFunction kFunctions[] = {multiply_streams<kCountMinusOne + 1>...};
+  return kFunctions[count - 1];
 }
 
-/// The kernel for groups of 1..kMostOfGroup panels.
-GroupsFunction groups_function(std::int64_t panels) {
-  return groups_function(panels, std::make_integer_sequence<int, kMostOfGroup>());
+/// The kernel for 1..kMostStreams streams.
+StreamsFunction streams_function(std::int64_t count) {
+  return streams_function(count, std::make_integer_sequence<int, kMostStreams>());
 }
 
-/// All panels for a single row, which meets each once: small products are over before a plan of tiles is made.
+/// All panels for a single row, which meets each once: small products are over before a plan of tiles is made. Most
+/// panels make streams as long as possible, since weights come from afar; the last ones are a stream each.
 void multiply_row(const LeftRows& row, const RightPanels& b, std::int64_t panel_stride, const Result& y) {
   const std::int64_t first = b.first * kPanel;
   const std::int64_t columns = std::min(b.last * kPanel, b.n) - first;
   if (columns <= 0) return;
-  const std::int64_t groups = std::max<std::int64_t>(panel_count(columns) / kGroup, 1) - 1;
-  const auto tile_at = [&](std::int64_t group, std::int64_t tile_columns) {
-    const std::int64_t column = group * kColumnsOfFewRows;
-    return Tile{.a = row.data,
-                .panel = b.data + (b.first + group * kGroup) * panel_stride + b.first_k * kPanel,
-                .panel_stride = panel_stride,
-                .bias = y.bias != nullptr ? y.bias + first + column : nullptr,
-                .y = y.data + first + column,
-                .columns = tile_columns,
-                .store = y.ends ? ClampedStore(y.activation) : ClampedStore({}),
-                .resumes = y.resumes,
-                .ahead = nullptr,
-                .ahead_step = 0,
-                .rows_touch = false};
+  const ClampedStore store = y.ends ? ClampedStore(y.activation) : ClampedStore({});
+  const std::int64_t count = std::max<std::int64_t>(panel_count(columns) / kStreams, 1) - 1;
+  const auto streams_from = [&](std::int64_t panel, std::int64_t apart, std::int64_t length) {
+    return PanelStreams{.panel = b.data + (b.first + panel) * panel_stride + b.first_k * kPanel,
+                        .panel_stride = panel_stride,
+                        .apart = apart,
+                        .count = length,
+                        .bias = y.bias != nullptr ? y.bias + first + panel * kPanel : nullptr,
+                        .y = y.data + first + panel * kPanel,
+                        .columns = columns - panel * kPanel,
+                        .store = store,
+                        .resumes = y.resumes};
   };
-  const Tile last = tile_at(groups, columns - groups * kColumnsOfFewRows);
-  const GroupsFunction multiply_last = groups_function(panel_count(last.columns));
-  if (b.backward) {
-    multiply_last(row, last, 1, 0);
-    if (groups > 0) multiply_groups<kGroup>(row, tile_at(groups - 1, kColumnsOfFewRows), groups, -kGroup);
-  } else {
-    multiply_groups<kGroup>(row, tile_at(0, kColumnsOfFewRows), groups, kGroup);
-    multiply_last(row, last, 1, 0);
-  }
-  if (!last.store.complete()) activate_rows(y.activation, y.data + first, 1, 0, columns);
+  const std::int64_t done = count * kStreams;
+  const auto multiply_last = [&] {
+    streams_function(panel_count(columns) - done)(row, streams_from(done, 1, 1), false);
+  };
+  if (b.backward) multiply_last();
+  multiply_streams<kStreams>(row, streams_from(0, count, count), b.backward);
+  if (!b.backward) multiply_last();
+  if (!store.complete()) activate_rows(y.activation, y.data + first, 1, 0, columns);
 }
 
 /// All panels, for rows and a part of k that stay in the second-level cache.
