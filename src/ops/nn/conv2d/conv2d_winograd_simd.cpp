@@ -228,6 +228,9 @@ std::int64_t tile_bytes(const TensorDesc& x, const TensorDesc& y, const Form& fo
   return form.products() * kFloat * (x.dims[3] + Parts(x.dims[3]).count * y.dims[3]);
 }
 
+/// Of the image's matrices and those of the parts of products.
+std::int64_t gaps_of(const TensorDesc& x, const Form& form) { return gap_bytes(form, 1 + Parts(x.dims[3]).count); }
+
 std::int64_t weight_bytes(const Form& form, std::int64_t inputs, std::int64_t outputs) {
   return form.weights() * gemm::packed_floats(inputs, outputs) * kFloat;
 }
@@ -278,7 +281,7 @@ template <int kTileResults>
 Footprint winograd_footprint(const OpCall& call, int threads) {
   const ConvGeometry g = conv_geometry(call.as<Conv2dParams>(), call.in(0), call.out(), kTaps, kTaps);
   const Form form = form_of(call.as<Conv2dParams>(), kTileResults);
-  return footprint(call, Tiles(g, form), tile_bytes(call.in(0), call.out(), form),
+  return footprint(call, Tiles(g, form), tile_bytes(call.in(0), call.out(), form), gaps_of(call.in(0), form),
                    winograd_packed_bytes<kTileResults>(call, 1), threads);
 }
 
@@ -312,9 +315,10 @@ void convolve_tiles(const Invocation& call, const Tiles& tiles, const Threads& t
   const auto give = HWY_DYNAMIC_DISPATCH(give_tile);
   const std::int64_t matrix = gemm::packed_floats(g.x.c, g.y.c);
   const Parts parts(g.x.c);
+  const bool has_gaps = form.stride == 1 && share.has_gaps;
   share.for_each_block([&](std::int64_t first, std::int64_t count) {
-    const BlockMemory<float> images{reinterpret_cast<float*>(share.memory), count, g.x.c};
-    const BlockMemory<float> products{images.at(form.products(), 0), count, g.y.c};
+    const BlockMemory<float> images{reinterpret_cast<float*>(share.memory), count, g.x.c, has_gaps};
+    const BlockMemory<float> products{images.at(form.products(), 0), count, g.y.c, has_gaps};
     // All products of a weight are the rows of one.
     const auto multiply = [&](std::int64_t part, int weight) {
       const int row = weight / form.points();
@@ -355,7 +359,8 @@ Status run_winograd(const Invocation& call) {
   const auto& p = call.as<Conv2dParams>();
   const Form form = form_of(p, kTileResults);
   const Tiles tiles(conv_geometry(p, call.in(0), call.out(), kTaps, kTaps), form);
-  share_tiles(call, tiles, tile_bytes(call.in(0), call.out(), form), weight_bytes(form, tiles.g.x.c, tiles.g.y.c),
+  share_tiles(call, tiles, tile_bytes(call.in(0), call.out(), form), gaps_of(call.in(0), form),
+              weight_bytes(form, tiles.g.x.c, tiles.g.y.c),
               [&](const Threads& threads, const Share& share) { convolve_tiles(call, tiles, threads, share); });
   return ok_status();
 }

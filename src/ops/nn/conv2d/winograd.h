@@ -163,15 +163,32 @@ struct TileResults {
   bool any() const noexcept { return rows > 0 && columns > 0; }
 };
 
+/// A line between the products of a block: without, those of a tile may lie so many bytes apart that they all meet in
+/// one set, or in few, of a first-level cache of 64 sets, and displace each other.
+inline constexpr std::int64_t kGapBytes = 64;
+
+/// Bytes of the gaps of so many matrices for each product. Those of form's that share weights make one matrix.
+constexpr std::int64_t gap_bytes(const Form& form, std::int64_t matrices) noexcept {
+  return form.stride == 1 ? matrices * form.products() * kGapBytes : 0;
+}
+
 /// Where the numbers of a block of tiles lie: product after product, tile after tile, channel after channel.
 template <typename Number>
 struct BlockMemory {
   Number* numbers = nullptr;
   std::int64_t tiles = 0;  ///< that it has room for
   std::int64_t channels = 0;
+  std::int64_t gap = 0;  ///< numbers between products
+
+  /// With gaps where it has room for them and products would meet in a quarter of the sets or fewer.
+  BlockMemory(Number* first, std::int64_t tile_count, std::int64_t channel_count, bool has_room) noexcept
+      : numbers(first), tiles(tile_count), channels(channel_count) {
+    constexpr auto kNumber = static_cast<std::int64_t>(sizeof(Number));
+    if (has_room && tiles * channels * kNumber % (16 * kGapBytes) == 0) gap = kGapBytes / kNumber;
+  }
 
   Number* at(std::int64_t product, std::int64_t tile) const noexcept {
-    return numbers + (product * tiles + tile) * channels;
+    return numbers + (product * tiles + tile) * channels + product * gap;
   }
 };
 
@@ -217,11 +234,12 @@ inline std::int64_t least_tiles(const OpCall& call, std::int64_t channels, std::
   return std::clamp(affordable, kLeastTiles, enough);
 }
 
-/// Of a kernel that needs `tile_bytes` per tile and has so many bytes of weights: blocks are useful as long as they
-/// stay in the second-level cache, longer where weights would be read for them again. Never less than two tiles, nor
-/// than a block of its own for each thread: threads that share a small one wait for each other more than they compute.
-inline Footprint footprint(const OpCall& call, const Tiles& tiles, std::int64_t tile_bytes, std::int64_t weight_bytes,
-                           int threads) noexcept {
+/// Of a kernel that needs `tile_bytes` per tile, can use gaps and has so many bytes of weights: blocks are useful as
+/// long as they stay in the second-level cache, longer where weights would be read for them again. Never less than two
+/// tiles, nor than a block of its own for each thread: threads that share a small one wait for each other more than
+/// they compute.
+inline Footprint footprint(const OpCall& call, const Tiles& tiles, std::int64_t tile_bytes, std::int64_t gaps,
+                           std::int64_t weight_bytes, int threads) noexcept {
   constexpr std::int64_t kCacheBytes = 1 << 20;
   const std::int64_t block_bytes = std::max(kCacheBytes, weight_bytes / 4);
   const std::int64_t fitting = block_bytes / tile_bytes / kLeastTiles * kLeastTiles;
@@ -229,7 +247,7 @@ inline Footprint footprint(const OpCall& call, const Tiles& tiles, std::int64_t 
   const std::int64_t least = least_tiles(call, tiles.g.y.c, tile_bytes);
   const std::int64_t useful = std::min(std::clamp(fitting, least, kUsefulTiles) * threads, all);
   return {.scratch_bytes = std::min(least * threads, all) * tile_bytes,
-          .useful_scratch_bytes = useful * tile_bytes,
+          .useful_scratch_bytes = useful * tile_bytes + gaps * threads,
           .lead_bytes = lead_bytes(call, tiles, threads)};
 }
 
@@ -242,6 +260,7 @@ struct Share {
   std::int64_t end = 0;
   std::byte* memory = nullptr;
   std::int64_t at_once = 0;
+  bool has_gaps = false;  ///< room for them
 
   /// Calls f(first tile, count) for blocks of about equal size.
   template <typename F>
@@ -258,12 +277,18 @@ struct Share {
 /// and it costs less that each reads all weights than that threads hand over what they transform; otherwise all threads
 /// share the work within blocks. Requires the scratch of `footprint`.
 template <typename Compute>
-void share_tiles(const Invocation& call, const Tiles& tiles, std::int64_t tile_bytes, std::int64_t weight_bytes,
-                 Compute compute) {
+void share_tiles(const Invocation& call, const Tiles& tiles, std::int64_t tile_bytes, std::int64_t gaps,
+                 std::int64_t weight_bytes, Compute compute) {
   const auto at_once = [&](std::int64_t bytes, std::int64_t most) {
     const std::int64_t fit = bytes / tile_bytes;
     if (fit >= most) return most;
-    return fit < kLeastTiles ? fit : fit / kLeastTiles * kLeastTiles;
+    const std::int64_t with_gaps = std::max((bytes - gaps) / tile_bytes, std::min(fit, kLeastTiles));
+    return with_gaps < kLeastTiles ? with_gaps : with_gaps / kLeastTiles * kLeastTiles;
+  };
+  const auto share_of = [&](std::int64_t begin, std::int64_t end, std::byte* memory, std::int64_t bytes,
+                            std::int64_t most) {
+    const std::int64_t count = at_once(bytes, most);
+    return Share{begin, end, memory, count, bytes - count * tile_bytes >= gaps};
   };
   const std::int64_t bytes = slot_scratch_bytes(call);
   const std::int32_t threads = std::max<std::int32_t>(call.threads->count, 1);
@@ -271,11 +296,11 @@ void share_tiles(const Invocation& call, const Tiles& tiles, std::int64_t tile_b
       weight_bytes * threads <= kCostOfHandingOver * tile_bytes * tiles.count()) {
     parallel_slots(*call.threads, tiles.count(), Grain(kLeastTiles, 1),
                    [&](std::int64_t slot, std::int64_t begin, std::int64_t end) {
-                     compute(Threads{}, Share{begin, end, call.scratch + slot * bytes, at_once(bytes, kUsefulTiles)});
+                     compute(Threads{}, share_of(begin, end, call.scratch + slot * bytes, bytes, kUsefulTiles));
                    });
   } else {
     const std::int64_t most = std::min(kUsefulTiles * threads, tiles.count());
-    compute(*call.threads, Share{0, tiles.count(), call.scratch, at_once(call.scratch_bytes, most)});
+    compute(*call.threads, share_of(0, tiles.count(), call.scratch, call.scratch_bytes, most));
   }
 }
 

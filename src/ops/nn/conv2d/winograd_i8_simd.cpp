@@ -314,9 +314,10 @@ struct Run {
     const ConvGeometry& g = tiles.g;
     const auto take = HWY_DYNAMIC_DISPATCH(take_tile);
     const auto* weights = reinterpret_cast<const std::int16_t*>(call.input<std::byte>(1) + kHeaderBytes);
-    const BlockMemory<std::int16_t> images{reinterpret_cast<std::int16_t*>(share.memory), share.at_once, g.x.c};
+    const BlockMemory<std::int16_t> images{reinterpret_cast<std::int16_t*>(share.memory), share.at_once, g.x.c,
+                                           share.has_gaps};
     const BlockMemory<std::int32_t> products{reinterpret_cast<std::int32_t*>(images.at(kProducts, 0)), share.at_once,
-                                             g.y.c};
+                                             g.y.c, share.has_gaps};
     Given given{.products = products, .sums = parts.count > 1 ? products.at(kProducts, 0) : nullptr};
     share.for_each_block([&](std::int64_t first, std::int64_t count) {
       parallel_ranges(threads, count, grain_of(kProducts * g.x.c), [&](std::int64_t from, std::int64_t to) {
@@ -354,7 +355,7 @@ template <typename Result, typename Give>
 void run_with(const Invocation& call, const Conv2dParams& window, gemm::ByteForm x, const Result& y, Give give) {
   const Tiles tiles(geometry(window, call.in(0), call.out()));
   const Parts parts = packed_parts(call.input<std::byte>(1), tiles.g.x.c);
-  share_tiles(call, tiles, tile_bytes(tiles.g, parts.count > 1), packed_bytes(call.in(1)),
+  share_tiles(call, tiles, tile_bytes(tiles.g, parts.count > 1), gap_bytes(Form{}, 2), packed_bytes(call.in(1)),
               Run<Result, Give>{call, tiles, x, y, give, parts});
 }
 
@@ -367,7 +368,8 @@ bool fits(const OpCall& call, const Conv2dParams& window) noexcept {
 
 Footprint footprint(const OpCall& call, const Conv2dParams& window, int threads) {
   const ConvGeometry g = geometry(window, call.in(0), call.out());
-  return winograd::footprint(call, Tiles(g), tile_bytes(g, false), packed_bytes(call.in(1)), threads);
+  return winograd::footprint(call, Tiles(g), tile_bytes(g, false), gap_bytes(Form{}, 2), packed_bytes(call.in(1)),
+                             threads);
 }
 
 std::int64_t packed_bytes(const TensorDesc& w) noexcept {
