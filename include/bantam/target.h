@@ -32,6 +32,8 @@ struct Machine {
   double cache_bytes = 0;
   double fetched_bytes = 0;  ///< written to memory or fetched from there, per ns
   double f16_macs = 0;       ///< of 16-bit floats, per ns; 0: there is no such arithmetic
+  /// Bytes of weights per ns where all those of a model stay within cache_bytes; 0: no more than of others.
+  double near_weight_bytes = 0;
 };
 
 struct Target {

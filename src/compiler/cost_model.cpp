@@ -476,9 +476,17 @@ Machine machine_of(const Target& target) {
     for (const Set& set : kSets) {
       if (!used.used || !used.name.starts_with(set.name)) continue;
       const bool halved = set.name == "avx512" && schedule::halves_wide_vectors();
-      return with_halves(halved ? kAvx512HalvesMachine : set.machine);
+      const bool amd = set.name == "avx512" && schedule::is_amd();
+      return with_halves(halved ? kAvx512HalvesMachine : amd ? kAvx512AmdMachine : set.machine);
     }
   return with_halves(kNeonMachine);
+}
+
+Machine machine_of(const Target& target, std::int64_t weight_bytes) {
+  Machine machine = machine_of(target);
+  if (static_cast<double>(weight_bytes) <= machine.cache_bytes)
+    machine.weight_bytes = std::max(machine.weight_bytes, machine.near_weight_bytes);
+  return machine;
 }
 
 std::int64_t value_bytes(const ops::OpCall& call) {

@@ -5,7 +5,8 @@
 // pixels with 16 to 512 channels, and to 206 of int8, on x86-64 with AVX2 and AVX-512, where predictions are off by 15
 // % in the mean; those of SSE4.2 to 18 networks; how fast values move with AVX2, and those of elements, depthwise
 // windows, few outputs and groups, to 247 networks, most of them small, and their int8 forms on Zen 4, and those of
-// Winograd's way of bytes to 105 layers of these. Pure functions; host only.
+// Winograd's way of bytes to 105 layers of these; those of f32 on Zen 5 to 17 convolutions by three kernels. Pure
+// functions; host only.
 #pragma once
 
 #include <span>
@@ -21,12 +22,16 @@ inline constexpr Machine kAvx2Machine = {60, 82, 90, 0.1, 1.5, 60, 32, 30, 0.2, 
 inline constexpr Machine kAvx2VnniMachine = {60, 248, 90, 0.29, 1.5, 30, 32, 30, 0.2, 8 * kMiB, 16};
 inline constexpr Machine kAvx512Machine = {120, 480, 230, 0.12, 1.5, 40, 32, 30, 0.1, 2 * kMiB, 48};
 inline constexpr Machine kAvx512AmxMachine = {120, 2500, 230, 0.12, 1.5, 40, 32, 30, 0.1, 2 * kMiB, 48};
+/// Of AMD's that compute with whole vectors of 64 bytes.
+inline constexpr Machine kAvx512AmdMachine = {150, 600, 290, 0.08, 2, 80, 36, 30, 0.06, 8 * kMiB, 48, 0, 60};
 /// Of processors that compute with vectors of 64 bytes in two halves (schedule::halves_wide_vectors).
 inline constexpr Machine kAvx512HalvesMachine = {60, 240, 118, 0.06, 1.5, 70, 44, 30, 0.05, 8 * kMiB, 24};
 inline constexpr Machine kNeonMachine = {17, 70, 10, 0.5, 1.5, 20, 8, 80, 0, 4 * kMiB, 8};
 
 /// The target's machine; the host's is that of the instruction set in use.
 Machine machine_of(const Target& target);
+/// The same for a model with so many bytes of weights.
+Machine machine_of(const Target& target, std::int64_t weight_bytes);
 
 /// One run of the step by one thread.
 double predicted_ns(const ops::OpDef& op, const ops::KernelVariant& variant, const ops::OpCall& call,

@@ -72,6 +72,19 @@ TEST(CostModel, SlowMultiplicationsMakeTransformsWorthwhileEarlier) {
   EXPECT_EQ(kernel_of(convolution(13, 48, 192, true), "x86-64-zen4"), "f32_winograd__simd");
 }
 
+TEST(CostModel, WeightsOfASmallModelComeFasterThanThoseOfALargeOne) {
+  const Target target = *find_target("x86-64-zen5");
+  const Machine machine = machine_of(target);
+  const auto cache = static_cast<std::int64_t>(machine.cache_bytes);
+  EXPECT_GT(machine_of(target, cache).weight_bytes, machine.weight_bytes);
+  EXPECT_EQ(machine_of(target, cache + 1).weight_bytes, machine.weight_bytes);
+  EXPECT_EQ(kernel_of(convolution(13, 48, 192, true), "x86-64-zen5"), "f32_winograd__simd");
+  for (const char* other : {"x86-64-zen4", "cortex-m4"}) {
+    const Target same = *find_target(other);
+    EXPECT_EQ(machine_of(same, 1).weight_bytes, machine_of(same).weight_bytes) << other;
+  }
+}
+
 TEST(CostModel, WeightsOfWhichEachServesFewPixelsAreNotMultiplied) {
   EXPECT_EQ(kernel_of(convolution(7, 512, 512, true), "x86-64-avx512"), "f32_gemm__simd");
   EXPECT_EQ(kernel_of(convolution(28, 512, 512, true), "x86-64-avx512"), "f32_winograd__simd");

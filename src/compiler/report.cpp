@@ -150,7 +150,7 @@ ModelReport report_model(const PlannedModel& model, const std::string& name, std
     report.outputs.back().tensor = port.name;
   }
   report_streams(model, report);
-  const Machine machine = machine_of(target);
+  const Machine machine = machine_of(target, graph::constant_bytes(model.graph));
   for (const PlannedStep& step : model.steps) {
     if (step.stream >= 0) {
       report.steps.push_back(report_copy(model, step));

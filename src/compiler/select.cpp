@@ -55,7 +55,7 @@ class SizedCalls {
 };
 
 Setting setting_of(std::span<const graph::Graph* const> sizes, const KernelPolicy& policy) {
-  Setting setting{machine_of(policy.target), 0};
+  Setting setting{machine_of(policy.target, graph::constant_bytes(*sizes.front())), 0};
   for (std::size_t n = 0; n < sizes.front()->nodes.size(); ++n) {
     const SizedCalls sized(sizes, n);
     for (const ops::OpCall& call : sized.calls()) setting.room_bytes = std::max(setting.room_bytes, value_bytes(call));

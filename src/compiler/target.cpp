@@ -22,6 +22,7 @@ constexpr Target kTargets[] = {
     {"x86-64-avx512", "x86-64 with AVX-512 and VNNI", 8, kVectors, compiler::kAvx512Machine},
     {"x86-64-zen4", "x86-64 with AVX-512 and VNNI in halves, as of AMD's Zen 4", 8, kVectors,
      compiler::kAvx512HalvesMachine},
+    {"x86-64-zen5", "x86-64 with AVX-512 and VNNI, as of AMD's Zen 5", 8, kVectors, compiler::kAvx512AmdMachine},
     {"cortex-a53", "64-bit Arm Cortex-A53", 8, kVectors, {5, 8, 4, 1.5, 0.4, 4, 2, 300, 0, compiler::kMiB, 2}},
     {"cortex-a72", "64-bit Arm Cortex-A72", 8, kVectors, {7, 16, 6, 0.8, 0.8, 10, 4, 150, 0, 2 * compiler::kMiB, 4}},
     {"cortex-a76",

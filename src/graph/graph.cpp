@@ -31,6 +31,13 @@ std::string format_desc(const TensorDesc& desc) {
   return fmt::format("{}[{}]", element_type_name(desc.type), fmt::join(desc.dims, desc.dims + desc.rank, ","));
 }
 
+std::int64_t constant_bytes(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const Value& value : graph.values)
+    if (value.constant) bytes += value.desc.bytes();
+  return bytes;
+}
+
 std::optional<std::vector<std::int64_t>> constant_integers(const Graph& graph, ValueId id) {
   if (!graph.is_constant(id)) return std::nullopt;
   const Value& v = graph.value(id);

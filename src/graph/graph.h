@@ -164,6 +164,9 @@ struct Graph {
 /// "f32[1,3,320,320]"; "f32[]" for a scalar.
 std::string format_desc(const TensorDesc& desc);
 
+/// Of all constants of the graph, without those of bodies.
+std::int64_t constant_bytes(const Graph& graph);
+
 /// Elements of a constant as T, converted by value. Empty when `id` is not a constant of an integer or f32 type.
 std::optional<std::vector<std::int64_t>> constant_integers(const Graph& graph, ValueId id);
 std::optional<std::vector<float>> constant_floats(const Graph& graph, ValueId id);

@@ -101,9 +101,8 @@ CoreSummary summarize(const graph::Graph& graph, const compiler::KernelPolicy& p
     const graph::OperandTables tables = graph::operand_tables(graph, node);
     summary.work += node.op->work(tables.call(node));
   }
-  for (const graph::Value& value : graph.values)
-    if (value.constant) summary.weights_bytes += value.desc.bytes();
-  const Machine machine = compiler::machine_of(policy.target);
+  summary.weights_bytes = graph::constant_bytes(graph);
+  const Machine machine = compiler::machine_of(policy.target, summary.weights_bytes);
   // What no backend can compute is the plan's to report.
   if (const auto selected = compiler::select_kernels(graph, policy))
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) summary.add(graph, graph.nodes[n], (*selected)[n], machine);

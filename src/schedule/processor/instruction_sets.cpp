@@ -109,6 +109,14 @@ bool halves_wide_vectors() noexcept {
 #endif
 }
 
+bool is_amd() noexcept {
+#if BANTAM_SIMD && HWY_ARCH_X86
+  return __builtin_cpu_is("amd");
+#else
+  return false;
+#endif
+}
+
 Result<void> limit_instruction_set(std::string_view name) {
   const std::int64_t available = processor_targets();
   const bool best = name == "best";

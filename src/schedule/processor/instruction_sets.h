@@ -25,6 +25,9 @@ std::vector<InstructionSet> instruction_sets();
 /// than those of 32 bytes do? Such are AMD's of family 19h with AVX-512.
 bool halves_wide_vectors() noexcept;
 
+/// Did AMD make it?
+bool is_amd() noexcept;
+
 /// From now on no better set than `name` is used; "best" takes a limit back.
 Result<void> limit_instruction_set(std::string_view name);
 

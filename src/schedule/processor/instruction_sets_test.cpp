@@ -49,6 +49,7 @@ TEST_F(InstructionSets, OnlyProcessorsThatHaveWideVectorsHalveThem) {
   const bool wide = std::ranges::any_of(
       sets, [](const InstructionSet& set) { return set.available && set.name.starts_with("avx512"); });
   EXPECT_LE(halves_wide_vectors(), wide);
+  EXPECT_LE(halves_wide_vectors(), is_amd());
 }
 
 #if BANTAM_SIMD && HWY_ARCH_X86
