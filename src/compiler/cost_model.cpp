@@ -35,6 +35,7 @@ struct Load {
   double fixed = 0;        ///< of these, by TensorFlow Lite's arithmetic
   double others = 0;       ///< multiply-accumulates of f32 that would take as long as what else is computed
   double plain = 0;        ///< multiply-accumulates of plain code
+  double products = 0;     ///< of matrices, each of which begins like a step
   std::int64_t tiles = 0;  ///< of one item, whose transforms meet the weights block by block
 };
 
@@ -188,6 +189,7 @@ Load winograd_load(const ops::OpDef& op, const ops::KernelVariant& variant, cons
           .results = elements(call),
           .fixed = fixed_results(op, call),
           .others = activation_macs(op, call, numbers),
+          .products = tile_products,
           .tiles = tiles};
 }
 
@@ -395,7 +397,7 @@ double values_ns(const Load& load, const ops::KernelVariant& variant, Numbers nu
   return load.macs / (load.share * macs) + (load.taps + load.others) / machine.f32_macs +
          load.pairs / (load.share * machine.i16_macs) + load.dots / (load.share * dot_macs(machine)) +
          load.halves / (load.share * (machine.f16_macs > 0 ? machine.f16_macs : machine.f32_macs)) +
-         load.plain / machine.plain_macs + load.moved / machine.moved_bytes +
+         load.plain / machine.plain_macs + load.moved / machine.moved_bytes + load.products * machine.step_ns +
          (integer ? load.results * machine.i8_result_ns + load.fixed * machine.fixed_ns : 0);
 }
 
