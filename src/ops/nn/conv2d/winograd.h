@@ -167,7 +167,8 @@ struct TileResults {
 /// one set, or in few, of a first-level cache of 64 sets, and displace each other.
 inline constexpr std::int64_t kGapBytes = 64;
 
-/// Bytes of the gaps of so many matrices for each product. Those of form's that share weights make one matrix.
+/// Bytes of the gaps of so many matrices for each product. With a stride of 2 there are none: products that share a
+/// weight are one matrix.
 constexpr std::int64_t gap_bytes(const Form& form, std::int64_t matrices) noexcept {
   return form.stride == 1 ? matrices * form.products() * kGapBytes : 0;
 }
