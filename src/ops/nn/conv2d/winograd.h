@@ -283,8 +283,7 @@ void share_tiles(const Invocation& call, const Tiles& tiles, std::int64_t tile_b
   const auto at_once = [&](std::int64_t bytes, std::int64_t most) {
     const std::int64_t fit = bytes / tile_bytes;
     if (fit >= most) return most;
-    const std::int64_t with_gaps = std::max((bytes - gaps) / tile_bytes, std::min(fit, kLeastTiles));
-    return with_gaps < kLeastTiles ? with_gaps : with_gaps / kLeastTiles * kLeastTiles;
+    return fit < kLeastTiles ? fit : fit / kLeastTiles * kLeastTiles;
   };
   const auto share_of = [&](std::int64_t begin, std::int64_t end, std::byte* memory, std::int64_t bytes,
                             std::int64_t most) {
